@@ -1,0 +1,56 @@
+# Everything a newcomer needs: `make demo` to see Berth work, `make test` to check it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The environment's own Node comes first: the CDK refuses older ones that a machine may have.
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+
+.DEFAULT_GOAL := help
+
+help: ## Show this help
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed ## Create the environment in .venv (done by the other targets when needed)
+
+$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json
+	@echo "Installing the environment into $(VENV) (about two minutes, once) ..."
+	@$(PYTHON) -c 'import sys; sys.exit("Berth needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/npm ci --silent --no-progress
+	@touch $@
+
+demo: install ## Deploy onto a local emulator, provision a tenant, use its queue, stop
+	@$(BIN)/python -m orchestrator.local demo
+
+up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port)
+	@$(BIN)/python -m orchestrator.local up
+
+down: install ## Stop the local control plane, keeping its state for the next `make up`
+	@$(BIN)/python -m orchestrator.local down
+
+status: install ## Say whether the local control plane is up, and where
+	@$(BIN)/python -m orchestrator.local status
+
+reset: install ## Stop the local control plane and forget its state
+	@$(BIN)/python -m orchestrator.local reset
+
+test: format-check lint types pytest ## Run every check: format, lint, types, all tests
+
+format: install ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+format-check: install
+	@$(BIN)/ruff format --check .
+
+lint: install ## Lint (ruff)
+	@$(BIN)/ruff check .
+
+types: install ## Check types (mypy --strict)
+	@$(BIN)/mypy
+
+pytest: install
+	@$(BIN)/pytest
+
+.PHONY: help install demo up down status reset test format format-check lint types pytest

@@ -1,0 +1,60 @@
+"""Everything that can go wrong, in one tree.
+
+    BerthError
+    ├── InvalidRequest          what came in cannot be understood; nothing was written or started
+    │   └── InvalidTenantId     the tenant id is not on the allow-list
+    ├── Conflict                what is asked for contradicts what is recorded
+    │   ├── LostOwnership       an operation no longer owns its tenant and may not write
+    │   ├── QueueOwnedElsewhere another stack already holds the tenant's queue
+    │   └── ReleaseIsImmutable  a version was published before with another template
+    ├── UnknownRelease          a version that was never published
+    ├── StackNotOurs            a stack bears a tenant's name but not its id
+    ├── Throttled               AWS asked us to slow down; try again later
+    └── Unsettled               a request could not be answered now; try again
+
+Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.
+"""
+
+
+class BerthError(Exception):
+    """The root: catch this to catch whatever Berth raises on purpose."""
+
+
+class InvalidRequest(BerthError):
+    """What came in cannot be understood. Nothing was written, nothing was started."""
+
+
+class InvalidTenantId(InvalidRequest):
+    """The tenant id is not on the allow-list of :mod:`orchestrator.tenants`."""
+
+
+class Conflict(BerthError):
+    """What is asked for contradicts what is recorded."""
+
+
+class LostOwnership(Conflict):
+    """An operation no longer owns its tenant, so nothing it says may be written."""
+
+
+class QueueOwnedElsewhere(Conflict):
+    """Another stack already holds the tenant's queue."""
+
+
+class ReleaseIsImmutable(Conflict):
+    """A version was published before, with another template."""
+
+
+class UnknownRelease(BerthError):
+    """A version that was never published."""
+
+
+class StackNotOurs(BerthError):
+    """A stack bears a tenant's stack name, but was not made for that tenant."""
+
+
+class Throttled(BerthError):
+    """AWS asked us to slow down. Never a reason to record a failure."""
+
+
+class Unsettled(BerthError):
+    """The request could not be answered now; the same request may be answered later."""
