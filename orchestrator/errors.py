@@ -10,7 +10,8 @@
     ├── UnknownRelease          a version that was never published
     ├── StackNotOurs            a stack bears a tenant's name but not its id
     ├── Throttled               AWS asked us to slow down; try again later
-    └── Unsettled               a request could not be answered now; try again
+    ├── Unsettled               a request could not be answered now; try again
+    └── MissingSetting          a function was deployed without something that it needs
 
 Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.
 """
@@ -58,3 +59,7 @@ class Throttled(BerthError):
 
 class Unsettled(BerthError):
     """The request could not be answered now; the same request may be answered later."""
+
+
+class MissingSetting(BerthError):
+    """A function was deployed without something that it needs."""

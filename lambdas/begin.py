@@ -1,0 +1,12 @@
+"""State Begin: take the tenant's lock and write Started."""
+
+from typing import Any
+
+from lambdas.runtime import step, wiring
+from orchestrator.operations import begin
+from orchestrator.schemas import parse_run
+
+
+def handler(event: object, _context: object) -> dict[str, Any]:
+    run = parse_run(event)
+    return step(run, lambda: begin(run, ledger=wiring.table, executions=wiring.executions, clock=wiring.clock))

@@ -1,0 +1,29 @@
+"""Custom::Release: the deployment publishes the tenant template of its version."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lambdas.runtime import logger, wiring
+from orchestrator.adapters.custom_resource import respond
+from orchestrator.releases import publish_release
+from orchestrator.schemas import parse_release_request
+
+
+def handler(event: Mapping[str, Any], _context: object) -> None:
+    def work() -> dict[str, str]:
+        asked = parse_release_request(event)
+        if asked.kind == "Delete":
+            return {}  # What was released stays: tenants are running on it.
+        release = publish_release(
+            asked.version,
+            digest=asked.digest,
+            source_bucket=asked.source_bucket,
+            source_key=asked.source_key,
+            releases=wiring.table,
+            templates=wiring.templates,
+            clock=wiring.clock,
+        )
+        return {"TemplateUrl": release.template_url}
+
+    reason = respond(event, work, physical_id="release")
+    logger.info("Answered CloudFormation", extra={"request": event.get("RequestType"), "failed_because": reason})

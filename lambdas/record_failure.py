@@ -1,0 +1,22 @@
+"""State RecordFailure: write Failure with its root cause, free the lock, and say what the execution fails with."""
+
+from lambdas.runtime import count, logger, wiring
+from orchestrator.operations import record_failure
+from orchestrator.schemas import parse_failure_step
+
+
+def handler(event: object, _context: object) -> dict[str, str]:
+    asked = parse_failure_step(event)
+    run = asked.run
+    with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
+        cause = record_failure(
+            run,
+            failure=asked.failure,
+            failed_stack=asked.failed_stack,
+            ledger=wiring.table,
+            stacks=wiring.stacks,
+            clock=wiring.clock,
+        )
+        logger.error("Operation failed", extra={"root_cause": str(cause)})
+        count("OperationFailed")
+    return {"Error": "Berth.OperationFailed", "Cause": f"Tenant {run.tenant}: {cause}"}

@@ -1,0 +1,59 @@
+"""What every function shares: its wiring, its logs and metrics, and how a step's outcome is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+
+from orchestrator.adapters.wiring import Wiring
+from orchestrator.errors import Throttled
+from orchestrator.records import Run
+
+logger = Logger()
+metrics = Metrics()
+wiring = Wiring()
+
+
+class Outcome(Protocol):
+    """What a use case has to say, as one of the values that the next Choice reads."""
+
+    @property
+    def outcome(self) -> str: ...
+
+
+def step(run: Run, work: Callable[[], Any]) -> dict[str, Any]:
+    """Do one state's work for a run. Being throttled is an outcome: the machine waits and comes back."""
+    with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
+        started = time.perf_counter()
+        try:
+            told = tell(work())
+        except Throttled as throttled:
+            told = {"outcome": "again", "reason": str(throttled)}
+            count("Throttled")
+        except Exception:
+            logger.exception("Step failed")
+            raise
+        logger.info("Step done", extra={**told, "milliseconds": round((time.perf_counter() - started) * 1000)})
+    return told
+
+
+def tell(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as the machine's JSON."""
+    fields = asdict(outcome)  # type: ignore[call-overload]  # every outcome is a dataclass
+    return {"outcome": outcome.outcome, **{_camel(name): value for name, value in fields.items()}}
+
+
+def count(metric: str) -> None:
+    """Count something that happened, by way of the log."""
+    with single_metric(name=metric, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as single:
+        single.add_dimension(name="service", value=logger.service)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,11 @@
+"""CloudFormation says that a tenant's stack has settled: wake the run that waits for it."""
+
+from lambdas.runtime import logger, wiring
+from orchestrator.schemas import parse_stack_event
+from orchestrator.tenant_stack import stack_settled
+
+
+def handler(event: object, _context: object) -> None:
+    stack_id = parse_stack_event(event)
+    woken = stack_settled(stack_id, reader=wiring.table, executions=wiring.executions)
+    logger.info("Stack settled", extra={"stack_id": stack_id, "woken": woken})

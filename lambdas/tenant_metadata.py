@@ -1,0 +1,25 @@
+"""Custom::TenantMetadata: a tenant's stack keeps the metadata of its queue true."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lambdas.runtime import logger, wiring
+from orchestrator.adapters.custom_resource import respond
+from orchestrator.queue_metadata import forget_queue, record_queue
+from orchestrator.schemas import parse_metadata_request
+
+
+def handler(event: Mapping[str, Any], _context: object) -> None:
+    def work() -> dict[str, str]:
+        asked = parse_metadata_request(event)
+        if asked.kind == "Delete":
+            forget_queue(asked.tenant, stack_id=asked.stack_id, ledger=wiring.table)
+        else:
+            record_queue(
+                asked.tenant, stack_id=asked.stack_id, queue=asked.queue, ledger=wiring.table, clock=wiring.clock
+            )
+        return {}
+
+    with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
+        reason = respond(event, work, physical_id="tenant-metadata")
+        logger.info("Answered CloudFormation", extra={"failed_because": reason})

@@ -1,0 +1,50 @@
+"""Answering CloudFormation for a custom resource: always, also when the work failed.
+
+A custom resource that never answers holds its stack up until the service timeout, and again on rollback.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any
+
+# CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
+_REASON_BYTES = 1_024
+
+
+def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str) -> str | None:
+    """Do the work and tell CloudFormation how it went. Returns the reason if it failed."""
+    reason = None
+    data: Mapping[str, str] = {}
+    try:
+        data = work()
+    except Exception as error:  # noqa: BLE001 - whatever went wrong, CloudFormation must hear of it
+        reason = bounded_reason(error)
+    body = json.dumps(
+        {
+            "Status": "FAILED" if reason else "SUCCESS",
+            "Reason": reason or "",
+            # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.
+            "PhysicalResourceId": event.get("PhysicalResourceId") or physical_id,
+            "StackId": event["StackId"],
+            "RequestId": event["RequestId"],
+            "LogicalResourceId": event["LogicalResourceId"],
+            "Data": dict(data),
+        }
+    ).encode()
+    _put(event["ResponseURL"], body)
+    return reason
+
+
+def bounded_reason(error: Exception) -> str:
+    reason = f"{type(error).__name__}: {error}"
+    return reason.encode()[:_REASON_BYTES].decode(errors="ignore")
+
+
+def _put(url: str, body: bytes) -> None:
+    # The empty content type is part of what CloudFormation's signed address was signed for.
+    request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=10):  # noqa: S310 - CloudFormation's own address
+        pass

@@ -1,0 +1,74 @@
+"""The composition root: which adapter serves which use case. Functions and the command line start here."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import boto3
+
+from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.settings import Settings
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.get_queue import GetQueue
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
+
+    from orchestrator.adapters.cloudformation import CloudFormationStacks
+    from orchestrator.adapters.s3 import S3Templates
+    from orchestrator.adapters.sqs import SqsQueues
+
+
+class Wiring:
+    """Makes each adapter once, when first asked for, and imports it only then: cold starts count."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.clock = SystemClock()
+
+    @cached_property
+    def table(self) -> DynamoTable:
+        return DynamoTable(boto3.client("dynamodb", config=CLIENT_CONFIG), self.settings.table)
+
+    @cached_property
+    def executions(self) -> StepFunctionsExecutions:
+        return StepFunctionsExecutions(
+            lambda: boto3.client("stepfunctions", config=CLIENT_CONFIG), lambda: self.settings.create_machine
+        )
+
+    @cached_property
+    def stacks(self) -> CloudFormationStacks:
+        """Tenants' stacks, to look at."""
+        from orchestrator.adapters.cloudformation import CloudFormationStacks
+
+        return CloudFormationStacks(boto3.client("cloudformation", config=CLIENT_CONFIG))
+
+    @cached_property
+    def writable_stacks(self) -> CloudFormationStacks:
+        """Tenants' stacks, to create and delete."""
+        from orchestrator.adapters.cloudformation import CloudFormationStacks
+
+        return CloudFormationStacks(
+            boto3.client("cloudformation", config=CLIENT_CONFIG),
+            service_role=self.settings.stack_role,
+            service_token=self.settings.metadata_service_token,
+            mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
+        )
+
+    @cached_property
+    def queues(self) -> SqsQueues:
+        from orchestrator.adapters.sqs import SqsQueues
+
+        return SqsQueues(boto3.client("sqs", config=CLIENT_CONFIG))
+
+    @cached_property
+    def templates(self) -> S3Templates:
+        from orchestrator.adapters.s3 import S3Templates
+
+        return S3Templates(boto3.client("s3", config=CLIENT_CONFIG), self.settings.release_bucket)
+
+    @cached_property
+    def get_queue(self) -> GetQueue:
+        return GetQueue(self.table, self.executions, self.clock, self.settings.version)

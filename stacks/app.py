@@ -1,0 +1,33 @@
+"""``python -m stacks.app``: what ``cdk`` runs to synthesise the control plane."""
+
+from __future__ import annotations
+
+import sys
+
+from aws_cdk import App, Validations
+from cdk_nag import AwsSolutionsChecks
+
+from stacks.control_plane import ControlPlaneStack
+from stacks.project import read_version
+from stacks.releases import ReleaseMissing
+from stacks.settings import SettingInvalid, Settings
+
+
+def build(app: App) -> ControlPlaneStack:
+    """Synthesis fails on every security finding that is not acknowledged with a reason."""
+    stack = ControlPlaneStack(app, "Berth", version=read_version(), settings=Settings.from_context(app.node))
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    return stack
+
+
+def main() -> None:
+    app = App(analytics_reporting=False)
+    try:
+        build(app)
+    except (ReleaseMissing, SettingInvalid) as mistake:
+        sys.exit(str(mistake))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""How every Berth function is made: one runtime, one code asset, its own log group and its own role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Duration, IgnoreMode
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.log_groups import log_group
+from stacks.permissions import acknowledge, acknowledge_wildcard, allow
+from stacks.project import LAYER, PYTHON_VERSION, ROOT
+from stacks.settings import Dependencies, Settings
+from stacks.table import TenantTable
+
+# As in .gitignore: the handlers and the domain they call, nothing that only runs on an operator's machine.
+_NOT_FUNCTION_CODE = (
+    "/*",
+    "!/lambdas",
+    "!/orchestrator",
+    "/orchestrator/cli",
+    "/orchestrator/local",
+    "__pycache__",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionKit:
+    """What all functions of a control plane share."""
+
+    code: lambda_.Code
+    runtime: lambda_.Runtime
+    architecture: lambda_.Architecture
+    layers: tuple[lambda_.LayerVersion, ...]
+    table: TenantTable
+    version: str
+    log_retention_days: int
+
+    @classmethod
+    def create(cls, scope: Construct, *, table: TenantTable, version: str, settings: Settings) -> FunctionKit:
+        runtime = lambda_.Runtime(f"python{PYTHON_VERSION}", lambda_.RuntimeFamily.PYTHON)
+        architecture = lambda_.Architecture.ARM_64
+        layers: tuple[lambda_.LayerVersion, ...] = ()
+        if settings.dependencies is Dependencies.LAYER:
+            dependencies = lambda_.LayerVersion(
+                scope,
+                "Dependencies",
+                code=lambda_.Code.from_asset(str(LAYER), exclude=["__pycache__"]),
+                compatible_runtimes=[runtime],
+                compatible_architectures=[architecture],
+            )
+            layers = (dependencies,)
+        return cls(
+            code=lambda_.Code.from_asset(str(ROOT), exclude=list(_NOT_FUNCTION_CODE), ignore_mode=IgnoreMode.GIT),
+            runtime=runtime,
+            architecture=architecture,
+            layers=layers,
+            table=table,
+            version=version,
+            log_retention_days=settings.log_retention_days,
+        )
+
+
+class BerthFunction(Construct):
+    """The function whose handler is ``lambdas/{name}.py``."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        name: str,
+        timeout_seconds: int = 15,
+        environment: Mapping[str, str] | None = None,
+        function_name: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.name = name
+        logs = log_group(self, "Logs", days=kit.log_retention_days)
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        allow(self.role, ["logs:CreateLogStream", "logs:PutLogEvents"], logs.log_group_arn)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=function_name,
+            description=f"Berth {kit.version}: {name}",
+            code=kit.code,
+            handler=f"lambdas.{name}.handler",
+            runtime=kit.runtime,
+            architecture=kit.architecture,
+            layers=list(kit.layers),
+            memory_size=256,
+            timeout=Duration.seconds(timeout_seconds),
+            role=self.role,
+            log_group=logs,
+            logging_format=lambda_.LoggingFormat.JSON,
+            tracing=lambda_.Tracing.ACTIVE,
+            environment={
+                "BERTH_TABLE": kit.table.name,
+                "BERTH_VERSION": kit.version,
+                "POWERTOOLS_SERVICE_NAME": name,
+                "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+                "POWERTOOLS_LOG_LEVEL": "INFO",
+                **(environment or {}),
+            },
+        )
+        acknowledge_wildcard(self.role, "*", "X-Ray has no resources to name: its Put actions only take `*`.")
+        acknowledge(
+            self.function,
+            "AwsSolutions-L1",
+            f"The dependencies are built for Python {PYTHON_VERSION}; the runtime moves with them.",
+        )
+
+    @property
+    def arn(self) -> str:
+        return self.function.function_arn

@@ -1,0 +1,73 @@
+"""How permissions are given, and how a security finding is acknowledged.
+
+Every statement names its actions. A resource that must end in a wildcard is given together with the reason,
+which acknowledges exactly that finding of cdk-nag and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from orchestrator.tenants import STACK_NAME_PREFIX
+
+
+def acknowledge(construct: Construct, finding: str, reason: str) -> None:
+    Validations.of(construct).acknowledge(Acknowledgment(id=finding, reason=reason))
+
+
+def statement(
+    actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, Mapping[str, Any]] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
+
+
+def allow(
+    role: iam.Role,
+    actions: Sequence[str],
+    resource: str,
+    *,
+    conditions: Mapping[str, Mapping[str, Any]] | None = None,
+    wildcard_because: str | None = None,
+) -> None:
+    role.add_to_policy(statement(actions, [resource], conditions))
+    if wildcard_because is not None:
+        acknowledge_wildcard(role, resource, wildcard_because)
+
+
+def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> None:
+    spelled = _as_nag_spells_it(Stack.of(construct).resolve(resource))
+    acknowledge(construct, f"AwsSolutions-IAM5[Resource::{spelled}]", reason)
+
+
+def tenant_stack_arns(scope: Construct) -> str:
+    return Stack.of(scope).format_arn(
+        service="cloudformation", resource="stack", resource_name=f"{STACK_NAME_PREFIX}*/*"
+    )
+
+
+def tenant_queue_arns(scope: Construct) -> str:
+    return Stack.of(scope).format_arn(service="sqs", resource=f"{STACK_NAME_PREFIX}*")
+
+
+TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."
+TENANT_QUEUES_ARE_MANY = (
+    "CloudFormation names a tenant's queues after its stack, so they are recognised by the stacks' prefix."
+)
+
+
+def _as_nag_spells_it(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [delimiter, parts]}:
+            return str(delimiter).join(_as_nag_spells_it(part) for part in parts)
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{resource}.{attribute}>"
+        case {"Ref": name}:
+            return f"<{name}>"
+    raise TypeError(f"cdk-nag's spelling of {value!r} is not known.")

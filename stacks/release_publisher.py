@@ -1,0 +1,79 @@
+"""Publishing this version's tenant template, as part of deploying the control plane."""
+
+from __future__ import annotations
+
+from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from stacks.functions import BerthFunction, FunctionKit
+from stacks.permissions import acknowledge, allow
+from stacks.releases import digest, release_file
+from stacks.table import RELEASE_ROWS
+
+PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are in this bucket."
+
+
+class ReleasePublisher(Construct):
+    """The bucket of published templates, and the custom resource that adds this version's to it."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
+        super().__init__(scope, construct_id)
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            versioned=True,
+            # Tenants' stacks are updated and rolled back from these templates.
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(
+            self.bucket,
+            "AwsSolutions-S1",
+            "The bucket holds templates without secrets, read only by the control plane; who published what "
+            "is in the table, and CloudTrail's data events show every access where that is wanted.",
+        )
+
+        template = release_file(kit.version)
+        source = s3_assets.Asset(self, "Template", path=str(template))
+        self.publish_release = BerthFunction(
+            self,
+            "PublishRelease",
+            kit=kit,
+            name="publish_release",
+            timeout_seconds=60,
+            environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name},
+        )
+        role = self.publish_release.role
+        kit.table.allow(role, "GetItem", "PutItem", rows=RELEASE_ROWS)
+        allow(role, ["s3:GetObject"], source.bucket.arn_for_objects(source.s3_object_key))
+        allow(
+            role,
+            ["s3:GetObject", "s3:PutObject"],
+            self.published_objects,
+            wildcard_because=PUBLISHED_FOR_EVER,
+        )
+
+        CustomResource(
+            self,
+            "Release",
+            resource_type="Custom::Release",
+            service_token=self.publish_release.arn,
+            service_timeout=Duration.seconds(120),
+            # What is published stays published, also when a later version takes this one's place.
+            removal_policy=RemovalPolicy.RETAIN,
+            properties={
+                "Version": kit.version,
+                "Digest": digest(template),
+                "SourceBucket": source.s3_bucket_name,
+                "SourceKey": source.s3_object_key,
+            },
+        )
+
+    @property
+    def published_objects(self) -> str:
+        return self.bucket.arn_for_objects("*")

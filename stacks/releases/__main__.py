@@ -1,0 +1,22 @@
+"""``python -m stacks.releases``: write the tenant template of the version in version.txt."""
+
+from __future__ import annotations
+
+import sys
+
+from stacks.project import ROOT, read_version
+from stacks.releases import ReleaseChanged, write_release
+from stacks.tenant_stack import tenant_template
+
+
+def main() -> None:
+    version = read_version()
+    try:
+        file = write_release(version, tenant_template(version))
+    except ReleaseChanged as changed:
+        sys.exit(str(changed))
+    sys.stdout.write(f"{file.relative_to(ROOT)} holds the tenant template of version {version}.\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What may differ between two deployments of the same version: read once, from the CDK's context."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+from constructs import Node
+
+from stacks.project import LAYER
+
+_TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
+# The only retentions CloudWatch Logs knows, up to ten years.
+_LOG_RETENTION_DAYS = frozenset(
+    (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+)
+
+
+class SettingInvalid(Exception):
+    """A setting in the CDK context cannot be used; the message says which, and what would do."""
+
+
+class Dependencies(Enum):
+    """Where the functions find the packages they import."""
+
+    LAYER = "layer"
+    """In a Lambda layer, built beforehand by ``python -m stacks.dependencies``."""
+    HOST = "host"
+    """In the interpreter that runs them: the local emulator's own environment."""
+
+
+class DeploymentMode(Enum):
+    """How CloudFormation brings about a tenant's stack."""
+
+    EXPRESS = "EXPRESS"
+    STANDARD = "STANDARD"
+
+
+@dataclass(frozen=True)
+class Settings:
+    await_stack_seconds: int = 60
+    """How long AwaitStack waits for CloudFormation's event before it looks itself."""
+    dependencies: Dependencies = Dependencies.LAYER
+    deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
+    alarm_topic_arn: str | None = None
+    """The SNS topic that alarms notify; without it they only change colour."""
+    log_retention_days: int = 90
+
+    @classmethod
+    def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
+        settings = cls(
+            await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
+            dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
+            deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
+            alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
+            log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
+        )
+        if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
+            raise SettingInvalid(
+                "The functions' dependencies are not built: run `python -m stacks.dependencies` first, or set "
+                "berth:dependencies=host where the functions run in an interpreter that has them."
+            )
+        return settings
+
+
+def _integer(context: Node, key: str, default: int) -> int:
+    # On the command line every value is a string; in cdk.json it may be a number.
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    try:
+        return int(str(value))
+    except ValueError:
+        raise SettingInvalid(f"{key} is {value!r}; it must be a whole number.") from None
+
+
+def _seconds(context: Node, key: str, default: int) -> int:
+    seconds = _integer(context, key, default)
+    if not 1 <= seconds <= 3600:
+        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 3600 seconds.")
+    return seconds
+
+
+def _retention(context: Node, key: str, default: int) -> int:
+    days = _integer(context, key, default)
+    if days not in _LOG_RETENTION_DAYS:
+        allowed = ", ".join(map(str, sorted(_LOG_RETENTION_DAYS)))
+        raise SettingInvalid(f"{key} is {days}; CloudWatch Logs keeps logs for one of {allowed} days.")
+    return days
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def _choice(context: Node, key: str, default: Choice) -> Choice:
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    try:
+        return type(default)(value)
+    except ValueError:
+        allowed = " or ".join(choice.value for choice in type(default))
+        raise SettingInvalid(f"{key} is {value!r}; it must be {allowed}.") from None
+
+
+def _topic_arn(context: Node, key: str) -> str | None:
+    value = context.try_get_context(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _TOPIC_ARN.fullmatch(value):
+        raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of an SNS topic.")
+    return value

@@ -1,0 +1,124 @@
+"""What every tenant gets: an inbound queue with a dead-letter queue, and a row that says where it is.
+
+The stack is never deployed by the CDK. It is synthesised to a template that is committed under
+``stacks/releases/``, published as a release, and deployed per tenant by the control plane.
+"""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from aws_cdk import (
+    App,
+    CfnOutput,
+    CfnParameter,
+    CfnResource,
+    CustomResource,
+    DefaultStackSynthesizer,
+    Duration,
+    Stack,
+    Tags,
+)
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+
+FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
+
+_LONGEST_RETENTION_DAYS = 14
+
+# What the CDK's command line would switch on through the environment: none of it may leak into a release.
+_NOTHING_FROM_THE_COMMAND_LINE = {
+    "aws:cdk:enable-path-metadata": False,
+    "aws:cdk:enable-asset-metadata": False,
+    "aws:cdk:version-reporting": False,
+}
+
+
+class TenantStack(Stack):
+    """One tenant's resources. Names are left to CloudFormation, so a queue can be recreated at once."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, version: str) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            description=f"A tenant's inbound queue, provisioned by Berth {version}.",
+            # The template has no assets, so it does not ask for a bootstrapped account.
+            synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+            analytics_reporting=False,
+        )
+        tenant_id = CfnParameter(
+            self,
+            "TenantId",
+            description="Whose queue this is.",
+            allowed_pattern=TENANT_ID_PATTERN,
+            max_length=TENANT_ID_MAX_LENGTH,
+            constraint_description=(
+                f"must be 1 to {TENANT_ID_MAX_LENGTH} letters, digits and dashes, "
+                "beginning and ending with a letter or digit"
+            ),
+        )
+        metadata_service_token = CfnParameter(
+            self,
+            "MetadataServiceToken",
+            description="The function that keeps the tenant's metadata true to this stack.",
+            allowed_pattern=FUNCTION_ARN_PATTERN,
+            constraint_description="must be the ARN of a Lambda function",
+        )
+
+        dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_LONGEST_RETENTION_DAYS))
+        # No RedriveAllowPolicy names the inbound queue: the two queues would then need each other to exist.
+        inbound_queue = self._queue(
+            "InboundQueue",
+            retention_period=Duration.days(_LONGEST_RETENTION_DAYS),
+            visibility_timeout=Duration.seconds(30),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=5),
+        )
+        for queue in (inbound_queue, dead_letter_queue):
+            Tags.of(queue).add("berth:tenant-id", tenant_id.value_as_string)
+            Tags.of(queue).add("berth:version", version)
+
+        CustomResource(
+            self,
+            "TenantMetadata",
+            resource_type="Custom::TenantMetadata",
+            service_token=metadata_service_token.value_as_string,
+            # A handler that never answers would otherwise hold the stack for an hour.
+            service_timeout=Duration.seconds(60),
+            properties={
+                "TenantId": tenant_id.value_as_string,
+                "InboundQueueArn": inbound_queue.queue_arn,
+                "InboundQueueUrl": inbound_queue.queue_url,
+                "Version": version,
+            },
+        )
+
+        CfnOutput(self, "InboundQueueArn", value=inbound_queue.queue_arn)
+        CfnOutput(self, "InboundQueueUrl", value=inbound_queue.queue_url)
+        CfnOutput(self, "DeadLetterQueueArn", value=dead_letter_queue.queue_arn)
+        CfnOutput(self, "DeadLetterQueueUrl", value=dead_letter_queue.queue_url)
+        CfnOutput(self, "Version", value=version)
+
+    def _queue(self, name: str, **settings: Any) -> sqs.Queue:
+        queue = sqs.Queue(self, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, **settings)
+        # A changed logical id would replace a live queue, so none is left to the CDK's hashing.
+        _override_logical_id(queue, name)
+        _override_logical_id(queue.node.find_child("Policy"), f"{name}Policy")
+        return queue
+
+
+def tenant_template(version: str) -> dict[str, Any]:
+    """The tenant stack as one self-contained template: the same one for the same version, wherever it is run."""
+    with TemporaryDirectory() as assembly:
+        app = App(outdir=assembly, analytics_reporting=False, post_cli_context=_NOTHING_FROM_THE_COMMAND_LINE)
+        stack = TenantStack(app, "Tenant", version=version)
+        template: dict[str, Any] = app.synth().get_stack_artifact(stack.artifact_id).template
+        return template
+
+
+def _override_logical_id(construct: Construct, logical_id: str) -> None:
+    resource = construct.node.default_child
+    assert isinstance(resource, CfnResource)  # noqa: S101 - an L2's default child always is one
+    resource.override_logical_id(logical_id)
