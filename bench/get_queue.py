@@ -1,0 +1,109 @@
+"""getQueue against the least that could do its job: one bare read, one bare import."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from bench.measure import Result, interleaved
+from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.records import Attempt, Operation, Queue, Run, parse_timestamp
+from orchestrator.tenants import TenantId
+
+_TABLE = "bench"
+_FUNCTION_ENVIRONMENT = {
+    "BERTH_TABLE": _TABLE,
+    "BERTH_VERSION": "0.1.0",
+    "BERTH_CREATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench",
+    "POWERTOOLS_SERVICE_NAME": "get_queue",
+    "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+_BARE_IMPORT = "import boto3; boto3.client('dynamodb')"
+_OUR_IMPORT = "import lambdas.get_queue"
+
+
+def cold_import(rounds: int = 15) -> list[Result]:
+    """What a cold start pays for the module, against boto3 with one DynamoDB client."""
+    environment = {**os.environ, **_FUNCTION_ENVIRONMENT}
+
+    def fresh(statement: str) -> None:
+        subprocess.run([sys.executable, "-c", statement], env=environment, check=True)
+
+    fresh(_OUR_IMPORT)  # Compiles what is not compiled yet.
+    ours, bare = interleaved(lambda: fresh(_OUR_IMPORT), lambda: fresh(_BARE_IMPORT), rounds)
+    return [
+        Result("getQueue cold import / boto3 with one DynamoDB client", round(ours / bare, 3), "x", "<= 1.15"),
+        Result("getQueue cold import, p50", round(ours, 1), "ms", ""),
+    ]
+
+
+def ready_path(rounds: int = 500) -> list[Result]:
+    """The whole handler for a tenant that has its queue, against a bare GetItem on the same row."""
+    tenant = TenantId.parse("acme")
+    with _table() as client:
+        _publish(DynamoTable(client, _TABLE), tenant)
+        handler = importlib.import_module("lambdas.get_queue").handler
+        event = {"version": "2.0", "pathParameters": {"tenantId": tenant.value}}
+        key = keys.metadata_key(tenant)
+
+        def ours() -> None:
+            # What the function logs costs what it costs, but a terminal in the way would be measured too.
+            with contextlib.redirect_stdout(io.StringIO()):
+                if handler(event, None)["statusCode"] != 200:
+                    raise RuntimeError("The ready path was not taken.")
+
+        def bare() -> None:
+            client.get_item(TableName=_TABLE, Key=key, ConsistentRead=True)
+
+        interleaved(ours, bare, 50)
+        handled, read = interleaved(ours, bare, rounds)
+    return [
+        Result("getQueue ready path / bare GetItem, p50", round(handled / read, 3), "x", "<= 1.10"),
+        Result("getQueue ready path, p50", round(handled, 2), "ms", ""),
+    ]
+
+
+@contextlib.contextmanager
+def _table() -> Iterator[Any]:
+    with tempfile.TemporaryDirectory() as home:
+        emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
+        emulator.start()
+        try:
+            os.environ.update({**emulator.client_environment(), **_FUNCTION_ENVIRONMENT})
+            client = boto3.client("dynamodb")
+            client.create_table(
+                TableName=_TABLE,
+                BillingMode="PAY_PER_REQUEST",
+                KeySchema=[
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "sk", "KeyType": "RANGE"},
+                ],
+                AttributeDefinitions=[
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": "sk", "AttributeType": "S"},
+                ],
+            )
+            yield client
+        finally:
+            emulator.stop()
+
+
+def _publish(table: DynamoTable, tenant: TenantId) -> None:
+    moment = parse_timestamp("2026-01-01T00:00:00Z")
+    run = Run(Attempt(tenant, Operation.CREATE, "0.1.0", 1), "arn:aws:states:::execution:bench:1", moment)
+    queue = Queue("arn:aws:sqs:us-east-1:000000000000:acme", "https://sqs.us-east-1.amazonaws.com/000000000000/acme")
+    table.begin(run)
+    table.publish(run, stack_id="arn:aws:cloudformation:::stack/acme/1", queue=queue, version="0.1.0", at=moment)

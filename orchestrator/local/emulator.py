@@ -1,0 +1,263 @@
+"""Starts, finds and stops the emulator: ministack, from this virtual environment."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
+
+from orchestrator.local.errors import LocalError
+from orchestrator.local.home import CHECKOUT, Home, Record, polls
+
+DEFAULT_HOME = CHECKOUT / ".berth"
+DEFAULT_PORT = 4566
+ACCOUNT = "000000000000"
+REGION = "us-east-1"
+
+START_SECONDS = 30
+SETTLE_SECONDS = 20
+SAVE_SECONDS = 30
+KILL_SECONDS = 5
+
+CHANGING = (
+    "CREATE_IN_PROGRESS",
+    "UPDATE_IN_PROGRESS",
+    "DELETE_IN_PROGRESS",
+    "ROLLBACK_IN_PROGRESS",
+    "UPDATE_ROLLBACK_IN_PROGRESS",
+)
+
+# Whatever proxy this machine uses, the emulator is not behind it.
+_opener = build_opener(ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """How it ended."""
+
+    state_kept: bool
+    interrupted: tuple[str, ...] = ()
+    """Stacks that were being changed. The emulator never finishes those."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """The emulator of one home directory. Several can run side by side, each in its own home."""
+
+    port: int = DEFAULT_PORT
+    home: Path = DEFAULT_HOME
+    keep_state: bool = True
+
+    @classmethod
+    def running(cls, home: Path = DEFAULT_HOME) -> "Emulator | None":
+        """The one that runs in this home, if one does."""
+        files = Home(home)
+        record = files.record()
+        if record is None or not files.is_locked():
+            return None
+        return cls(record.port, home, record.keep_state)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self._files.log
+
+    def is_up(self) -> bool:
+        """It runs in this home, on this port, and answers."""
+        return Emulator.running(self.home) == self and self._answers()
+
+    def has_crashed(self) -> bool:
+        """It ended without saying goodbye; what happened since its last orderly stop is lost."""
+        return self._files.record() is not None and not self._files.is_locked()
+
+    def client_environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """``base`` without its AWS settings, plus those with which a client talks to this emulator."""
+        kept = {name: value for name, value in (base or {}).items() if not name.startswith("AWS_")}
+        return kept | {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+        }
+
+    def start(self) -> None:
+        """Start it and wait until it answers. When it is up, or being started, wait for that one."""
+        for _ in polls(START_SECONDS):
+            lock = self._files.take_lock()
+            if lock is not None:
+                return self._start_with(lock)
+            if self._found():
+                return None
+        raise LocalError(f"The emulator in {self.home} does not answer. Its log: {self.log}")
+
+    def stop(self) -> Stopped | None:
+        """Stop it, keeping its state. None when there is nothing to stop."""
+        record = self._files.record()
+        if record is None or not self._files.is_locked():
+            return None
+        interrupted = self._let_stacks_settle() if record.keep_state else ()
+        os.kill(record.pid, signal.SIGTERM)
+        for _ in polls(SAVE_SECONDS):
+            if self._files.record() is None or not self._files.is_locked():
+                break
+        state_kept = self._files.record() is None
+        self._kill(record)
+        return Stopped(state_kept, interrupted)
+
+    def forget_state(self) -> None:
+        """Delete what was kept. The emulator must be down."""
+        lock = self._files.take_lock()
+        if lock is None:
+            raise LocalError("The emulator is still running.")
+        try:
+            self._files.forget_state()
+        finally:
+            os.close(lock)
+
+    def cloudformation(self, action: str, **parameters: str) -> str:
+        """CloudFormation's answer, as XML; empty when it refused.
+
+        Asked without the SDK, so that no profile of this machine can get in the way.
+        """
+        query = urlencode({"Action": action, "Version": "2010-05-15", **parameters})
+        try:
+            with _opener.open(f"{self.endpoint}/?{query}", timeout=10) as answer:
+                return str(answer.read(), "utf-8")
+        except (URLError, TimeoutError):
+            return ""
+
+    @property
+    def _files(self) -> Home:
+        return Home(self.home.absolute())
+
+    def _found(self) -> bool:
+        record = self._files.record()
+        if record is None:
+            return False
+        if record.port != self.port:
+            raise LocalError(
+                f"The emulator already runs on port {record.port}. Use that one, or stop it first: make down"
+            )
+        return self._answers()
+
+    def _answers(self) -> bool:
+        try:
+            with _opener.open(f"{self.endpoint}/_ministack/health", timeout=2):
+                return True
+        except OSError:
+            return False
+
+    def _start_with(self, lock: int) -> None:
+        try:
+            if self._files.record() is None:
+                self.log.unlink(missing_ok=True)
+            self._files.remove_record()
+            self._refuse_taken_port()
+            shutil.rmtree(self._files.tmp, ignore_errors=True)
+            self._files.tmp.mkdir()
+            said_before = self.log.stat().st_size if self.log.exists() else 0
+            self._spawn(lock)
+        finally:
+            os.close(lock)
+        for _ in polls(START_SECONDS):
+            if not self._files.is_locked():
+                raise LocalError(f"The emulator did not start. {self._last_words(said_before)}")
+            if self._answers():
+                return
+        record = self._files.record()
+        if record is not None:
+            self._kill(record)
+        raise LocalError(f"The emulator did not answer within {START_SECONDS} s. {self._last_words(said_before)}")
+
+    def _refuse_taken_port(self) -> None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                raise LocalError(
+                    f"Port {self.port} is in use by another program. "
+                    f"Choose another one: BERTH_LOCAL_PORT={self.port + 1} make up"
+                )
+
+    def _spawn(self, lock: int) -> None:
+        arguments = [str(self._files.root), str(self.port), "keep" if self.keep_state else "forget"]
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own module)
+                [sys.executable, "-m", "orchestrator.local.server", *arguments],
+                cwd=CHECKOUT,
+                env=self._server_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock,),
+                # Out of reach of Ctrl-C, and the leader of a group that its Lambda workers join.
+                start_new_session=True,
+            )
+        # It is meant to outlive us: from here on it is known by its lock, so let go of the handle.
+        process.returncode = 0
+
+    def _server_environment(self) -> dict[str, str]:
+        """All that it sees. Its Lambda workers inherit this, so nothing of the user's may be in it."""
+        files = self._files
+        kept = "1" if self.keep_state else "0"
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": str(files.tmp),
+            "TMPDIR": str(files.tmp),
+            "GATEWAY_PORT": str(self.port),
+            "LOG_LEVEL": "WARNING",
+            "PERSIST_STATE": kept,
+            "STATE_DIR": str(files.running / "state"),
+            "S3_PERSIST": kept,
+            "S3_DATA_DIR": str(files.running / "s3"),
+            # A worker is a process of 30 MB. More calls than this at once are throttled, as on AWS;
+            # a function's second and further workers go after half a minute without work.
+            "LAMBDA_ACCOUNT_CONCURRENCY": "40",
+            "LAMBDA_WARM_TTL_SECONDS": "30",
+            # It would also listen for IoT devices, on one fixed port and on every interface.
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+        }
+
+    def _last_words(self, since: int) -> str:
+        with self.log.open("rb") as log:
+            log.seek(since)
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+        quoted = "".join(f"\n  | {line}" for line in lines[-8:])
+        return f"The end of its log, {self.log}:{quoted}"
+
+    def _let_stacks_settle(self) -> tuple[str, ...]:
+        """Wait for stacks that are being changed: a change does not continue after a restart."""
+        filters = {f"StackStatusFilter.member.{n}": status for n, status in enumerate(CHANGING, start=1)}
+        changing: list[str] = []
+        for _ in polls(SETTLE_SECONDS):
+            changing = re.findall(r"<StackName>(.*?)</StackName>", self.cloudformation("ListStacks", **filters))
+            if not changing:
+                break
+        return tuple(changing)
+
+    def _kill(self, record: Record) -> None:
+        """End what is left: the emulator waits for Lambda calls, and a busy worker outlives it."""
+        with suppress(ProcessLookupError):
+            os.killpg(record.pid, signal.SIGKILL)
+        for _ in polls(KILL_SECONDS):
+            if not self._files.is_locked():
+                break
+        shutil.rmtree(self._files.tmp, ignore_errors=True)

@@ -1,0 +1,7 @@
+"""What can go wrong on this machine, as opposed to on AWS."""
+
+from orchestrator.errors import BerthError
+
+
+class LocalError(BerthError):
+    """The local control plane cannot do what was asked. The message says what to do about it."""

@@ -1,0 +1,65 @@
+"""The emulator's own process: says who it is, serves, and keeps its state when told to stop.
+
+Started by :mod:`orchestrator.local.emulator`, which hands it the home's lock as an open file: this
+process holds it, without ever touching it, until it ends.
+"""
+
+import asyncio
+import os
+import resource
+import sys
+from pathlib import Path
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
+
+from orchestrator.local.home import Home, Record
+
+# Each Lambda worker costs three pipes, each client a connection; some systems allow 256 files.
+OPEN_FILES = 8192
+
+
+def keeping_state(emulator: ASGIFramework, home: Home, keep: bool) -> ASGIFramework:
+    """The emulator, which on shutdown makes its state the saved one and takes its name off the door.
+
+    It may live on for a while after that, until the last Lambda call ends; nobody has to wait.
+    """
+
+    async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        async def watch(event: ASGISendEvent) -> None:
+            if event["type"] == "lifespan.shutdown.complete":
+                if keep:
+                    home.save_state()
+                home.remove_record()
+            await send(event)
+
+        await emulator(scope, receive, watch)
+
+    return app
+
+
+def allow_open_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(most, OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def main(root: str, port: str, keep_state: str) -> None:
+    home, keep = Home(Path(root)), keep_state == "keep"
+    home.write_record(Record(os.getpid(), int(port), keep))
+    if keep:
+        home.lay_out_state()
+    allow_open_files()
+
+    # Only now: it reads its settings, and the objects it kept, when it is imported.
+    from ministack.app import app as emulator  # type: ignore[import-untyped]
+
+    config = Config()
+    config.bind = [f"127.0.0.1:{port}"]
+    config.loglevel = "WARNING"
+    asyncio.run(serve(keeping_state(emulator, home, keep), config))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
