@@ -21,7 +21,7 @@ from aws_cdk import (
     Tags,
 )
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 
@@ -118,7 +118,7 @@ def tenant_template(version: str) -> dict[str, Any]:
         return template
 
 
-def _override_logical_id(construct: Construct, logical_id: str) -> None:
+def _override_logical_id(construct: IConstruct, logical_id: str) -> None:
     resource = construct.node.default_child
     assert isinstance(resource, CfnResource)  # noqa: S101 - an L2's default child always is one
     resource.override_logical_id(logical_id)

@@ -1,0 +1,75 @@
+"""Settings are read once, and a wrong one stops the deployment before it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+
+from stacks.settings import Dependencies, DeploymentMode, SettingInvalid, Settings
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
+
+
+def settings(context: dict[str, Any], layer: Path) -> Settings:
+    return Settings.from_context(App(context=context).node, layer)
+
+
+def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
+    assert settings({}, tmp_path) == Settings(
+        await_stack_seconds=60,
+        dependencies=Dependencies.LAYER,
+        deployment_mode=DeploymentMode.EXPRESS,
+        alarm_topic_arn=None,
+        log_retention_days=90,
+    )
+
+
+def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) -> None:
+    rest = {
+        "berth:dependencies": "host",
+        "berth:deploymentMode": "STANDARD",
+        "berth:alarmTopicArn": TOPIC,
+    }
+    expected = Settings(
+        await_stack_seconds=2,
+        dependencies=Dependencies.HOST,
+        deployment_mode=DeploymentMode.STANDARD,
+        alarm_topic_arn=TOPIC,
+        log_retention_days=7,
+    )
+    assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
+    assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("berth:awaitStackSeconds", "soon", "must be a whole number"),
+        ("berth:awaitStackSeconds", "2.5", "must be a whole number"),
+        ("berth:awaitStackSeconds", "0", "must be 1 to 3600 seconds"),
+        ("berth:awaitStackSeconds", "86400", "must be 1 to 3600 seconds"),
+        ("berth:dependencies", "docker", "must be layer or host"),
+        ("berth:deploymentMode", "express", "must be EXPRESS or STANDARD"),
+        ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
+        ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
+        ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),
+    ],
+)
+def test_a_wrong_setting_is_named_together_with_what_would_do(
+    tmp_path: Path, key: str, value: str, message: str
+) -> None:
+    with pytest.raises(SettingInvalid, match=f"{key} is .*{message}"):
+        settings({key: value}, tmp_path)
+
+
+def test_a_layer_that_is_not_built_is_missed_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match=r"run `python -m stacks\.dependencies` first"):
+        settings({}, tmp_path / "not-built")
+
+
+def test_without_a_layer_none_has_to_be_built(tmp_path: Path) -> None:
+    found = settings({"berth:dependencies": "host"}, tmp_path / "not-built")
+    assert found.dependencies is Dependencies.HOST

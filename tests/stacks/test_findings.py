@@ -1,0 +1,108 @@
+"""Security findings and template errors: none that is not acknowledged with a reason."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import Acknowledgment, App
+from cfnlint.api import ManualArgs, lint
+from constructs import Construct
+
+from stacks.app import build
+
+Json = dict[str, Any]
+
+LINT_ACKNOWLEDGED = ["W3005"]
+"""The CDK has a function depend on its role and the role's policy, although it refers to the role anyway."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    rule: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """Stands for the CDK's Validations: remembers the acknowledgements and keeps them to itself."""
+
+    heard: dict[Finding, str]
+    path: str = ""
+
+    def of(self, construct: Construct) -> Deaf:
+        return Deaf(self.heard, construct.node.path)
+
+    def acknowledge(self, rule: Acknowledgment) -> None:
+        self.heard[Finding(rule.id, self.path)] = rule.reason
+
+
+@pytest.fixture(scope="module")
+def acknowledged() -> dict[Finding, str]:
+    """Every acknowledgement in the app, with its reason. Filled by the synthesis that does not hear them."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def findings(acknowledged: dict[Finding, str], tmp_path_factory: pytest.TempPathFactory) -> set[Finding]:
+    """What cdk-nag finds when nothing is acknowledged."""
+    directory = tmp_path_factory.mktemp("assembly")
+    app = App(outdir=str(directory), analytics_reporting=False, context={"berth:dependencies": "host"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("stacks.permissions.Validations", Deaf(acknowledged))
+        build(app)
+    with pytest.raises(RuntimeError, match="ValidationFailed"):
+        app.synth()
+    return set(_reported(directory))
+
+
+def _reported(assembly: Path) -> list[Finding]:
+    report = json.loads((assembly / "validation-report.json").read_text(encoding="utf-8"))
+    return [
+        Finding(violation["ruleName"], construct["constructPath"])
+        for plugin in report["pluginReports"]
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    ]
+
+
+def test_nothing_is_found_that_is_not_acknowledged(assembly: Path) -> None:
+    assert _reported(assembly) == []
+
+
+def test_synthesis_fails_on_a_finding_that_is_not_acknowledged(findings: set[Finding]) -> None:
+    assert {finding.rule.split("[")[0] for finding in findings} == {
+        "AwsSolutions-IAM5",
+        "AwsSolutions-L1",
+        "AwsSolutions-S1",
+        "AwsSolutions-SQS3",
+    }
+
+
+def test_every_acknowledgement_is_of_a_finding_that_exists(
+    findings: set[Finding], acknowledged: dict[Finding, str]
+) -> None:
+    outdated = {
+        ack
+        for ack in acknowledged
+        if not any(found.rule == ack.rule and found.path.startswith(f"{ack.path}/") for found in findings)
+    }
+    assert not outdated
+
+
+@pytest.mark.usefixtures("findings")
+def test_every_acknowledgement_has_a_written_reason(acknowledged: dict[Finding, str]) -> None:
+    assert acknowledged
+    for finding, reason in acknowledged.items():
+        assert len(reason.split()) >= 8, finding
+        assert reason.endswith("."), finding
+
+
+@pytest.mark.parametrize("fixture", ["control_plane", "tenant"])
+def test_cfn_lint_finds_nothing(request: pytest.FixtureRequest, fixture: str) -> None:
+    template: Json = request.getfixturevalue(fixture)
+    arguments = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=LINT_ACKNOWLEDGED)
+    assert [f"{match.rule.id} {match.message}" for match in lint(json.dumps(template), config=arguments)] == []
