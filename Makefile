@@ -53,4 +53,14 @@ types: install ## Check types (mypy --strict)
 pytest: install
 	@$(BIN)/pytest
 
-.PHONY: help install demo up down status reset test format format-check lint types pytest
+bench: install ## Measure speed, as ratios in one run; writes bench/results.json
+	@$(BIN)/python -m bench
+
+release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)
+	@$(BIN)/python -m stacks.releases
+
+deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
+	@$(BIN)/python -m stacks.dependencies
+	@cdk deploy Berth $(CDK_ARGS)
+
+.PHONY: help install demo up down status reset test format format-check lint types pytest bench release deploy

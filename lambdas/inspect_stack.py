@@ -12,6 +12,11 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     return step(
         asked.run,
         lambda: inspect_stack(
-            asked.run, stack_id=asked.stack_id, clearing=asked.clearing, stacks=wiring.stacks, clock=wiring.clock
+            asked.run,
+            stack_id=asked.stack_id,
+            clearing=asked.clearing,
+            why_not=asked.why_not,
+            stacks=wiring.stacks,
+            clock=wiring.clock,
         ),
     )

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import Metrics, MetricUnit, single_metric
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.errors import Throttled
 from orchestrator.records import Run
 
 logger = Logger()
-metrics = Metrics()
 wiring = Wiring()
 
 
@@ -50,7 +49,7 @@ def tell(outcome: Outcome) -> dict[str, Any]:
 
 def count(metric: str) -> None:
     """Count something that happened, by way of the log."""
-    with single_metric(name=metric, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as single:
+    with single_metric(name=metric, unit=MetricUnit.Count, value=1) as single:
         single.add_dimension(name="service", value=logger.service)
 
 

@@ -42,7 +42,9 @@ _EXECUTION = _object(
         ),
     }
 )
-_STARTED = _object({"outcome": {"enum": ["started", "clearing", "again"]}}, {"stackId": _TEXT})
+_STARTED = _object(
+    {"outcome": {"enum": ["started", "clearing", "again"]}}, {"stackId": _TEXT, "reason": {"type": "string"}}
+)
 _DONE = _object({"stackId": _TEXT, "queue": _object({"arn": _TEXT, "url": _TEXT}), "version": _VERSION})
 _FAILURE = {
     "anyOf": [
@@ -100,6 +102,7 @@ class StackStep:
     run: Run
     stack_id: str | None
     clearing: bool
+    why_not: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def parse_run(event: object) -> Run:
 def parse_stack_step(event: object) -> StackStep:
     valid = _valid(_STACK_STEP, event)
     stack = valid["stack"]
-    return StackStep(_run(valid), stack.get("stackId"), stack["outcome"] == "clearing")
+    return StackStep(_run(valid), stack.get("stackId"), stack["outcome"] == "clearing", stack.get("reason", ""))
 
 
 def parse_await_step(event: object) -> AwaitStep:

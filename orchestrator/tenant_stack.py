@@ -36,8 +36,9 @@ class Clearing:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Nothing came of it this time: CloudFormation is throttling, or the remains are gone now."""
+    """Nothing came of it this time, for this reason. The stack is started again."""
 
+    reason: str
     outcome = "again"
 
 
@@ -61,7 +62,7 @@ def start_stack(run: Run, *, releases: Releases, stacks: Stacks) -> Started | Cl
         stack = stacks.find(tenant.stack_name)
         if stack is None or condition(stack.status) is StackCondition.GONE:
             created = stacks.create(tenant, template_url=release.template_url, client_token=f"{token}-create")
-            return Started(created) if created else Again()
+            return Started(created) if created else Again("a stack of that name has just appeared")
         if stack.tenant_id != tenant.value:
             raise StackNotOurs(
                 f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
@@ -73,8 +74,8 @@ def start_stack(run: Run, *, releases: Releases, stacks: Stacks) -> Started | Cl
             stacks.delete(stack.stack_id, client_token=f"{token}-delete")
             return Clearing(stack.stack_id)
         return Started(stack.stack_id)
-    except Throttled:
-        return Again()
+    except Throttled as throttled:
+        return Again(str(throttled))
 
 
 def await_stack(
@@ -117,31 +118,32 @@ class Done:
 
 
 def inspect_stack(
-    run: Run, *, stack_id: str | None, clearing: bool, stacks: Stacks, clock: Clock
+    run: Run, *, stack_id: str | None, clearing: bool, why_not: str, stacks: Stacks, clock: Clock
 ) -> Done | Working | Again | GaveUp:
-    """Say where the stack is. ``clearing`` when it is being deleted to make room."""
+    """Say where the stack is.
+
+    ``clearing`` when it is being deleted to make room; ``why_not`` says why there is none to look at.
+    """
     try:
         stack = stacks.find(stack_id) if stack_id else None
     except Throttled:
         return Working()
-    outcome = _sort(stack, clearing=clearing)
+    outcome = _sort(stack, clearing=clearing) if stack else Again(why_not or "the stack is not there")
     if isinstance(outcome, Working | Again) and overdue(run, clock):
-        status = stack.status if stack else "not there"
         minutes = int(DEADLINE.total_seconds() // 60)
-        return GaveUp(f"The stack is {status} after {minutes} minutes: {run.tenant.stack_name}")
+        status = f"is {stack.status}" if stack else f"could not be started ({why_not})"
+        return GaveUp(f"The stack {status} after {minutes} minutes.")
     return outcome
 
 
-def _sort(stack: Stack | None, *, clearing: bool) -> Done | Working | Again | GaveUp:
-    if stack is None:
-        return Again()
+def _sort(stack: Stack, *, clearing: bool) -> Done | Working | Again | GaveUp:
     match condition(stack.status):
         case StackCondition.WORKING:
             return Working()
         case StackCondition.GONE:
-            return Again()
+            return Again("the stack is gone")
         case StackCondition.NEVER_LIVED if clearing:
-            return Again()
+            return Again("the remains of a failed creation are still there")
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
             if stack.queue and stack.version:
                 return Done(stack.stack_id, stack.queue, stack.version)

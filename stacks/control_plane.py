@@ -37,7 +37,7 @@ class ControlPlaneStack(Stack):
             releases=releases.bucket,
         )
         stack_events = StackEvents(self, "StackEvents", kit=kit, machines=machines)
-        api = QueueApi(self, "QueueApi", kit=kit, machines=machines)
+        api = QueueApi(self, "QueueApi", kit=kit, machines=machines, settings=settings)
         Alarms(
             self,
             "Alarms",

@@ -11,7 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.log_groups import log_group
-from stacks.permissions import acknowledge, acknowledge_wildcard, allow
+from stacks.permissions import acknowledge_wildcard, allow
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 from stacks.table import TenantTable
@@ -77,6 +77,7 @@ class BerthFunction(Construct):
         timeout_seconds: int = 15,
         environment: Mapping[str, str] | None = None,
         function_name: str | None = None,
+        reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = name
@@ -95,6 +96,7 @@ class BerthFunction(Construct):
             layers=list(kit.layers),
             memory_size=256,
             timeout=Duration.seconds(timeout_seconds),
+            reserved_concurrent_executions=reserved_concurrency,
             role=self.role,
             log_group=logs,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -109,11 +111,6 @@ class BerthFunction(Construct):
             },
         )
         acknowledge_wildcard(self.role, "*", "X-Ray has no resources to name: its Put actions only take `*`.")
-        acknowledge(
-            self.function,
-            "AwsSolutions-L1",
-            f"The dependencies are built for Python {PYTHON_VERSION}; the runtime moves with them.",
-        )
 
     @property
     def arn(self) -> str:

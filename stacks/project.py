@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYER = ROOT / "build" / "layer"
 """The functions' dependencies, once ``python -m stacks.dependencies`` has built them."""
 
-PYTHON_VERSION = "3.13"
+PYTHON_VERSION = "3.14"
 """What the functions run on; their dependencies are built for it."""
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")

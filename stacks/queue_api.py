@@ -12,6 +12,7 @@ from constructs import Construct
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.log_groups import log_group
 from stacks.permissions import allow
+from stacks.settings import Settings
 from stacks.table import TENANT_ROWS
 from stacks.tenant_machines import EXECUTIONS_ARE_MANY, TenantMachines
 
@@ -35,7 +36,9 @@ _ACCESS_LOG = {
 
 
 class QueueApi(Construct):
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines, settings: Settings
+    ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = BerthFunction(
             self,
@@ -43,6 +46,7 @@ class QueueApi(Construct):
             kit=kit,
             name="get_queue",
             timeout_seconds=10,
+            reserved_concurrency=settings.get_queue_concurrency,
             environment={"BERTH_CREATE_MACHINE": machines.create.state_machine_arn},
         )
         kit.table.allow(self.get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)

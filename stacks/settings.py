@@ -48,6 +48,8 @@ class Settings:
     alarm_topic_arn: str | None = None
     """The SNS topic that alarms notify; without it they only change colour."""
     log_retention_days: int = 90
+    get_queue_concurrency: int | None = None
+    """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
 
     @classmethod
     def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
@@ -57,6 +59,7 @@ class Settings:
             deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
+            get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
             raise SettingInvalid(
@@ -82,6 +85,14 @@ def _seconds(context: Node, key: str, default: int) -> int:
     if not 1 <= seconds <= 3600:
         raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 3600 seconds.")
     return seconds
+
+
+def _concurrency(context: Node, key: str) -> int | None:
+    # Zero means "not set", and would mean "never run" to Lambda.
+    concurrency = _integer(context, key, 0)
+    if concurrency < 0:
+        raise SettingInvalid(f"{key} is {concurrency}; it must be a whole number above zero.")
+    return concurrency or None
 
 
 def _retention(context: Node, key: str, default: int) -> int:

@@ -28,7 +28,7 @@ class TenantStackRole(Construct):
             function_name=TENANT_METADATA_FUNCTION_NAME,
             timeout_seconds=30,
         )
-        kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
+        kit.table.allow(self.tenant_metadata.role, "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
 
         # The conditions keep CloudFormation from using the role for a stack that is no tenant's.
         cloudformation = iam.ServicePrincipal(

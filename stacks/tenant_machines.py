@@ -66,12 +66,12 @@ class TenantMachines(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         begin = BerthFunction(self, "Begin", kit=kit, name="begin")
-        kit.table.allow(begin.role, "GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        kit.table.allow(begin.role, "GetItem", "PutItem", rows=TENANT_ROWS)
 
         start_stack = self._start_stack(kit, settings, stack_role, releases)
 
         await_stack = BerthFunction(self, "AwaitStack", kit=kit, name="await_stack")
-        kit.table.allow(await_stack.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
+        kit.table.allow(await_stack.role, "UpdateItem", rows=TENANT_ROWS)
         self._allow_on_tenant_stacks(await_stack, "DescribeStacks")
 
         inspect_stack = BerthFunction(self, "InspectStack", kit=kit, name="inspect_stack")
@@ -87,7 +87,7 @@ class TenantMachines(Construct):
         )
 
         record_failure = BerthFunction(self, "RecordFailure", kit=kit, name="record_failure")
-        kit.table.allow(record_failure.role, "GetItem", "PutItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
+        kit.table.allow(record_failure.role, "GetItem", "PutItem", "DeleteItem", rows=TENANT_ROWS)
         self._allow_on_tenant_stacks(record_failure, "DescribeStackEvents")
 
         self.functions = (begin, start_stack, await_stack, inspect_stack, finish, record_failure)

@@ -27,7 +27,10 @@ from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 
 FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
 
-_LONGEST_RETENTION_DAYS = 14
+# A message keeps its age when it moves to the dead-letter queue. So that it does not expire there soon after,
+# the dead-letter queue keeps messages for as long as SQS can, and the inbound queue for less.
+_INBOUND_RETENTION_DAYS = 4
+_DEAD_LETTER_RETENTION_DAYS = 14
 
 # What the CDK's command line would switch on through the environment: none of it may leak into a release.
 _NOTHING_FROM_THE_COMMAND_LINE = {
@@ -68,11 +71,11 @@ class TenantStack(Stack):
             constraint_description="must be the ARN of a Lambda function",
         )
 
-        dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_LONGEST_RETENTION_DAYS))
+        dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_DEAD_LETTER_RETENTION_DAYS))
         # No RedriveAllowPolicy names the inbound queue: the two queues would then need each other to exist.
         inbound_queue = self._queue(
             "InboundQueue",
-            retention_period=Duration.days(_LONGEST_RETENTION_DAYS),
+            retention_period=Duration.days(_INBOUND_RETENTION_DAYS),
             visibility_timeout=Duration.seconds(30),
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=5),
         )

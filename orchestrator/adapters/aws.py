@@ -22,7 +22,6 @@ CLIENT_CONFIG = Config(
 
 _THROTTLING = frozenset(
     {
-        "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",

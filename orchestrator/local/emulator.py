@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, Home, Record, polls
 
-DEFAULT_HOME = CHECKOUT / ".berth"
+# Set to try out several control planes from one checkout, as the demonstration and the tests do.
+DEFAULT_HOME = Path(os.environ.get("BERTH_LOCAL_HOME") or CHECKOUT / ".berth")
 DEFAULT_PORT = 4566
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -56,6 +57,10 @@ class Emulator:
     port: int = DEFAULT_PORT
     home: Path = DEFAULT_HOME
     keep_state: bool = True
+
+    def __post_init__(self) -> None:
+        # Its processes run in other folders than the one that a relative path starts from.
+        object.__setattr__(self, "home", self.home.absolute())
 
     @classmethod
     def running(cls, home: Path = DEFAULT_HOME) -> "Emulator | None":
@@ -97,6 +102,20 @@ class Emulator:
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
         }
+
+    def session_settings(self) -> dict[str, str]:
+        """What a boto3 session of this emulator is made with."""
+        environment = self.client_environment()
+        return {
+            "aws_access_key_id": environment["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": environment["AWS_SECRET_ACCESS_KEY"],
+            "region_name": environment["AWS_REGION"],
+        }
+
+    def api_url(self, deployed: str) -> str:
+        """Where an HTTP API is found here: the emulator knows it by its id, at a host of its own."""
+        api_id = urlsplit(deployed).netloc.split(".")[0]
+        return f"http://{api_id}.execute-api.localhost:{self.port}"
 
     def start(self) -> None:
         """Start it and wait until it answers. When it is up, or being started, wait for that one."""
@@ -146,7 +165,7 @@ class Emulator:
 
     @property
     def _files(self) -> Home:
-        return Home(self.home.absolute())
+        return Home(self.home)
 
     def _found(self) -> bool:
         record = self._files.record()
@@ -261,3 +280,11 @@ class Emulator:
             if not self._files.is_locked():
                 break
         shutil.rmtree(self._files.tmp, ignore_errors=True)
+
+
+def free_port() -> int:
+    """A port that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -5,6 +5,7 @@ process holds it, without ever touching it, until it ends.
 """
 
 import asyncio
+import logging
 import os
 import resource
 import sys
@@ -20,15 +21,29 @@ from orchestrator.local.home import Home, Record
 OPEN_FILES = 8192
 
 
+class SaveFailures(logging.Handler):
+    """Hears what the emulator only logs: that it could not save a service. The rest is of no use then."""
+
+    seen = False
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        logging.getLogger("persistence").addHandler(self)
+
+    def emit(self, _record: logging.LogRecord) -> None:
+        self.seen = True
+
+
 def keeping_state(emulator: ASGIFramework, home: Home, keep: bool) -> ASGIFramework:
     """The emulator, which on shutdown makes its state the saved one and takes its name off the door.
 
     It may live on for a while after that, until the last Lambda call ends; nobody has to wait.
     """
+    failures = SaveFailures()
 
     async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         async def watch(event: ASGISendEvent) -> None:
-            if event["type"] == "lifespan.shutdown.complete":
+            if event["type"] == "lifespan.shutdown.complete" and not failures.seen:
                 if keep:
                     home.save_state()
                 home.remove_record()

@@ -24,6 +24,7 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
         deployment_mode=DeploymentMode.EXPRESS,
         alarm_topic_arn=None,
         log_retention_days=90,
+        get_queue_concurrency=None,
     )
 
 
@@ -32,6 +33,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:dependencies": "host",
         "berth:deploymentMode": "STANDARD",
         "berth:alarmTopicArn": TOPIC,
+        "berth:getQueueConcurrency": "16",
     }
     expected = Settings(
         await_stack_seconds=2,
@@ -39,6 +41,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         log_retention_days=7,
+        get_queue_concurrency=16,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -56,6 +59,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
         ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),
+        ("berth:getQueueConcurrency", "-1", "must be a whole number above zero"),
     ],
 )
 def test_a_wrong_setting_is_named_together_with_what_would_do(

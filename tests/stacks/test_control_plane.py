@@ -98,7 +98,7 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
     control_plane_template.resource_properties_count_is(
         "AWS::Lambda::Function",
         {
-            "Runtime": "python3.13",
+            "Runtime": "python3.14",
             "Architectures": ["arm64"],
             "MemorySize": 256,
             "TracingConfig": {"Mode": "Active"},

@@ -80,7 +80,7 @@ def test_wheels_are_for_lambda_and_pinned(pip: FakePip, tmp_path: Path) -> None:
     dependencies.build_layer(tmp_path / "layer")
     options = " ".join(pip.command)
     assert "--platform manylinux2014_aarch64" in options
-    assert "--python-version 3.13" in options
+    assert "--python-version 3.14" in options
     assert "--only-binary=:all:" in options
     assert f"--constraint {ROOT / 'constraints.txt'}" in options
 

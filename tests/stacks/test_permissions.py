@@ -31,12 +31,7 @@ FUNCTIONS: dict[str, Grants] = {
         "the machine's executions": {"states:DescribeExecution"},
     },
     "begin": {
-        TENANT_TABLE_ROWS: {
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
-            "dynamodb:ConditionCheckItem",
-        },
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         "the machine's executions": {"states:DescribeExecution"},
     },
     "start_stack": {
@@ -47,7 +42,7 @@ FUNCTIONS: dict[str, Grants] = {
         "published templates": {"s3:GetObject"},
     },
     "await_stack": {
-        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        TENANT_TABLE_ROWS: {"dynamodb:UpdateItem"},
         "tenant stacks": {"cloudformation:DescribeStacks"},
         "the machine": {"states:SendTaskSuccess"},
     },
@@ -59,7 +54,7 @@ FUNCTIONS: dict[str, Grants] = {
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "record_failure": {
-        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         "tenant stacks": {"cloudformation:DescribeStackEvents"},
     },
     "stack_event": {
@@ -67,7 +62,7 @@ FUNCTIONS: dict[str, Grants] = {
         "the machine": {"states:SendTaskSuccess"},
     },
     "tenant_metadata": {
-        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
+        TENANT_TABLE_ROWS: {"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
     },
     "publish_release": {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},

@@ -86,11 +86,15 @@ def test_only_a_function_can_be_told_about_the_queue(tenant: Json, token: str, a
     assert bool(re.fullmatch(pattern, token)) is allowed
 
 
+def test_a_message_does_not_expire_soon_after_it_became_a_dead_letter(tenant: Json) -> None:
+    kept = {queue: tenant["Resources"][queue]["Properties"]["MessageRetentionPeriod"] for queue in QUEUES}
+    assert kept == {"InboundQueue": 4 * 24 * 3600, "DeadLetterQueue": 14 * 24 * 3600}
+
+
 @pytest.mark.parametrize("queue", QUEUES)
 def test_queues_are_encrypted_tagged_and_named_by_cloudformation(tenant: Json, queue: str) -> None:
     properties = tenant["Resources"][queue]["Properties"]
     assert properties["SqsManagedSseEnabled"] is True
-    assert properties["MessageRetentionPeriod"] == 14 * 24 * 3600
     assert "QueueName" not in properties
     assert properties["Tags"] == [
         {"Key": "berth:tenant-id", "Value": {"Ref": "TenantId"}},

@@ -1,0 +1,1 @@
+"""`berth`, the operators' command line. :mod:`orchestrator.cli.main` has the commands and their options."""

@@ -1,0 +1,98 @@
+"""Which control plane a command talks to: the local one, or one on AWS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from orchestrator.cli.errors import ControlPlaneNotFound
+from orchestrator.cli.render import note
+from orchestrator.ports import FleetReader, TenantReader
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.adapters.queue_api import ApiAnswer
+
+DEFAULT_STACK = "Berth"
+
+
+class TableReader(TenantReader, FleetReader, Protocol):
+    """One tenant, and all of them."""
+
+
+class QueueAnswers(Protocol):
+    def get_queue(self, tenant: TenantId) -> ApiAnswer: ...
+
+
+class ControlPlane(Protocol):
+    """What commands ask. Nothing is looked for before it is asked."""
+
+    @property
+    def table(self) -> TableReader: ...
+
+    @property
+    def queue_api(self) -> QueueAnswers: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the global options say about where the control plane is."""
+
+    local: bool = False
+    stack: str = DEFAULT_STACK
+    region: str | None = None
+    profile: str | None = None
+
+
+class LocalControlPlane(Protocol):
+    """Where the local control plane is, and how it is talked to."""
+
+    @property
+    def endpoint(self) -> str: ...
+
+    def session_settings(self) -> dict[str, str]: ...
+
+    def api_url(self, deployed: str) -> str: ...
+
+
+FindLocal = Callable[[], LocalControlPlane | None]
+
+
+def find_local() -> LocalControlPlane | None:
+    """The local control plane, if it is up."""
+    from orchestrator.local.emulator import Emulator
+
+    emulator = Emulator.running()
+    return emulator if emulator and emulator.is_up() else None
+
+
+def choose(options: Options, environment: Mapping[str, str], find_local: FindLocal) -> LocalControlPlane | None:
+    """The local one if it is asked for, or is up and nothing speaks for AWS. ``None`` means AWS."""
+    if not options.local and (options.region or options.profile or environment.get("AWS_PROFILE")):
+        return None
+    local = find_local()
+    if options.local:
+        if local is None:
+            raise ControlPlaneNotFound("The local control plane is not up: start it with make up.")
+        return local
+    # A shell that was set up for the local control plane has credentials too: its own.
+    set_up_for_local = local is not None and environment.get("AWS_ENDPOINT_URL") == local.endpoint
+    return local if set_up_for_local or not environment.get("AWS_ACCESS_KEY_ID") else None
+
+
+def connect(
+    options: Options,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    find_local: FindLocal = find_local,
+) -> ControlPlane:
+    local = choose(options, environment, find_local)
+    if local and not options.local:
+        note(f"Using the local control plane at {local.endpoint} (for AWS: --region or --profile).")
+
+    # Not at the top: loading the SDK takes longer than all the rest, and --help does not need it.
+    from orchestrator.cli.deployed import DeployedControlPlane
+
+    return DeployedControlPlane(options, local)

@@ -1,0 +1,82 @@
+"""A control plane that CDK has deployed, on AWS or locally: its parts, found by the outputs of its stack."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import botocore.session
+from boto3.session import Session
+from botocore.config import Config
+from botocore.exceptions import ClientError, NoCredentialsError
+
+from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.queue_api import QueueApi
+from orchestrator.cli.control_plane import LocalControlPlane, Options
+from orchestrator.cli.errors import ControlPlaneNotFound
+
+
+class DeployedControlPlane:
+    """Implements :class:`orchestrator.cli.control_plane.ControlPlane`."""
+
+    def __init__(self, options: Options, local: LocalControlPlane | None) -> None:
+        self._stack = options.stack
+        self._local = local
+        if local is None:
+            self._session = Session(region_name=options.region, profile_name=options.profile)
+            self._endpoint_url, self._config = None, CLIENT_CONFIG
+            self._where = f"in {self._session.region_name}"
+            self._how_to_get_one = "deploy it with make deploy, or use --stack/--region"
+        else:
+            self._session = _session_without_profile(local)
+            # Whatever proxy this machine uses, the local control plane is not behind it.
+            self._endpoint_url, self._config = local.endpoint, CLIENT_CONFIG.merge(Config(proxies={}))
+            self._where = f"at {local.endpoint}"
+            self._how_to_get_one = "deploy it with make up, or use --stack"
+
+    @cached_property
+    def table(self) -> DynamoTable:
+        name = self._output("TableName")
+        return DynamoTable(self._session.client("dynamodb", endpoint_url=self._endpoint_url, config=self._config), name)
+
+    @cached_property
+    def queue_api(self) -> QueueApi:
+        url = self._output("ApiUrl")
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        if self._local:
+            url = self._local.api_url(url)
+        return QueueApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
+
+    def _output(self, name: str) -> str:
+        status, outputs = self._described
+        if name not in outputs:
+            raise ControlPlaneNotFound(
+                f"The stack {self._stack} {self._where} has no output {name} (it is {status}): "
+                "wait until it is deployed, or name another one with --stack."
+            )
+        return outputs[name]
+
+    @cached_property
+    def _described(self) -> tuple[str, dict[str, str]]:
+        """The stack's status and outputs."""
+        client = self._session.client("cloudformation", endpoint_url=self._endpoint_url, config=self._config)
+        try:
+            with throttling():
+                stack = client.describe_stacks(StackName=self._stack)["Stacks"][0]
+        except ClientError as error:
+            # The only thing to validate here is the name: there is no such stack, or there can be none.
+            if error_code(error) != "ValidationError":
+                raise
+            raise ControlPlaneNotFound(
+                f"No control plane named {self._stack} {self._where}: {self._how_to_get_one}."
+            ) from error
+        outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
+        return stack["StackStatus"], outputs
+
+
+def _session_without_profile(local: LocalControlPlane) -> Session:
+    """AWS_PROFILE is about AWS. The SDK would insist that it exists here, too."""
+    core = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
+    return Session(botocore_session=core, **local.session_settings())

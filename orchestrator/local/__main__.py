@@ -1,0 +1,120 @@
+"""The local control plane: ``python -m orchestrator.local up|down|status|reset|demo``."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from orchestrator.errors import BerthError
+from orchestrator.local.console import Steps
+from orchestrator.local.deployment import deploy, forget, is_deployed
+from orchestrator.local.emulator import DEFAULT_PORT, Emulator
+from orchestrator.local.errors import LocalError
+
+INTERRUPTED = 130
+
+
+def up(console: Console) -> None:
+    """start the control plane, or bring the running one up to date"""
+    emulator = _chosen()
+    if emulator.has_crashed():
+        console.print(
+            "[yellow]The emulator had crashed, or this machine had: what happened since it was last "
+            f"stopped is lost.[/] Its log: {_shown(emulator.log)}"
+        )
+    with Steps.on(console) as steps:
+        steps("Starting the emulator")
+        emulator.start()
+        deploy(emulator, steps)
+    console.print(
+        f"\nBerth is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
+        "  .venv/bin/berth get-queue acme --wait   ask for a tenant's queue\n"
+        "  make down                               stop it, keeping its state\n",
+        highlight=False,
+    )
+
+
+def down(console: Console) -> None:
+    """stop the control plane, keeping its state"""
+    emulator = Emulator.running()
+    if emulator is None:
+        console.print("Nothing is running.")
+        return
+    with Steps.on(console) as steps:
+        steps("Stopping the emulator")
+        stopped = emulator.stop()
+    if stopped is None:
+        return
+    for stack in stopped.interrupted:
+        console.print(f"[yellow]Stack {stack} was being changed, and will never finish.[/]")
+    if not stopped.state_kept:
+        raise LocalError(f"It could not keep what happened since it was started. Its log: {_shown(emulator.log)}")
+    console.print("Its state is kept: `make up` continues, `make reset` forgets.")
+
+
+def status(console: Console) -> None:
+    """say whether the control plane is up, and where"""
+    emulator = Emulator.running()
+    if emulator is None:
+        crashed = "It had crashed. " if _chosen().has_crashed() else ""
+        console.print(f"{crashed}Nothing is running: `make up` starts it.")
+    elif not emulator.is_up():
+        console.print(f"The emulator runs but does not answer at {emulator.endpoint}.", highlight=False)
+    else:
+        deployed = "up" if is_deployed(emulator) else "up, but not deployed (`make up` does)"
+        console.print(f"Berth is {deployed}, at {emulator.endpoint}.", highlight=False)
+
+
+def reset(console: Console) -> None:
+    """stop the control plane and forget its state"""
+    emulator = Emulator.running() or _chosen()
+    with Steps.on(console) as steps:
+        steps("Forgetting everything")
+        emulator.stop()
+        emulator.forget_state()
+        forget(emulator)
+
+
+def demo(console: Console) -> None:
+    """deploy, provision a tenant, use its queue, stop"""
+    from orchestrator.local.demo import main as run_demo
+
+    run_demo(console)
+
+
+COMMANDS = {command.__name__: command for command in (up, down, status, reset, demo)}
+
+
+def _chosen() -> Emulator:
+    port = os.environ.get("BERTH_LOCAL_PORT") or str(DEFAULT_PORT)
+    if not (port.isdecimal() and 0 < int(port) < 65536):
+        raise LocalError(f"BERTH_LOCAL_PORT must be a port number, not {port!r}.")
+    return Emulator(port=int(port))
+
+
+def _shown(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.local", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, command in COMMANDS.items():
+        commands.add_parser(name, help=command.__doc__)
+    chosen = COMMANDS[parser.parse_args().command]
+    try:
+        chosen(Console())
+    except BerthError as error:
+        Console(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted. What was started goes on: `make status` tells, `make down` stops it.")
+        return INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

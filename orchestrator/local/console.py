@@ -1,0 +1,59 @@
+"""What the user sees while something takes time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+
+class Steps:
+    """One line a step: a spinner with the seconds while it runs, a tick when it is done.
+
+    Call it when a step begins; that ends the one before. Plain lines when nobody is watching.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._step: str | None = None
+        self._began = 0.0
+        self._spinner: Progress | None = None
+
+    @classmethod
+    @contextmanager
+    def on(cls, console: Console) -> Iterator["Steps"]:
+        """The last step counts as done only when nothing was raised."""
+        steps = cls(console)
+        try:
+            yield steps
+            steps.done()
+        finally:
+            steps._stop_spinner()
+
+    def __call__(self, step: str) -> None:
+        self.done()
+        self._step, self._began = step, monotonic()
+        if self._console.is_terminal:
+            self._start_spinner(step)
+        else:
+            self._console.print(f"{step} ...")
+
+    def done(self) -> None:
+        if self._step is None:
+            return
+        self._stop_spinner()
+        took = f"{monotonic() - self._began:.1f} s"
+        self._console.print(f"[green]✓[/] {self._step} [dim]({took})[/]", highlight=False)
+        self._step = None
+
+    def _start_spinner(self, step: str) -> None:
+        seconds = TextColumn("{task.description} [dim]{task.elapsed:.0f} s[/]")
+        self._spinner = Progress(SpinnerColumn(), seconds, console=self._console, transient=True)
+        self._spinner.add_task(step, total=None)
+        self._spinner.start()
+
+    def _stop_spinner(self) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+            self._spinner = None

@@ -1,0 +1,302 @@
+"""The local emulator keeps what it is told, says what went wrong, and leaves everything else alone."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.local.errors import LocalError
+from orchestrator.local.home import Home, Record, polls
+from orchestrator.local.server import keeping_state
+
+ROLE = "arn:aws:iam::000000000000:role/any"
+PASS = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}})
+SLOW = """
+import pathlib, threading
+def handler(event, context):
+    pathlib.Path({begun!r}).touch()
+    threading.Event().wait(50)
+"""
+TEMPLATE = json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}})
+
+NewEmulator = Callable[..., Emulator]
+
+
+@pytest.fixture
+def new_emulator(tmp_path: Path) -> Iterator[NewEmulator]:
+    """Makes emulators that are stopped when the test ends, however it ends."""
+    made: list[Emulator] = []
+
+    def make(name: str = "home", *, port: int | None = None) -> Emulator:
+        made.append(Emulator(port=port or free_port(), home=tmp_path / name))
+        return made[-1]
+
+    yield make
+    for emulator in made:
+        emulator.stop()
+
+
+@pytest.fixture
+def emulator(new_emulator: NewEmulator) -> Emulator:
+    return new_emulator()
+
+
+def client(emulator: Emulator, service: str) -> Any:
+    session = boto3.Session(**emulator.session_settings())
+    return session.client(service, endpoint_url=emulator.endpoint)
+
+
+def pid_of(emulator: Emulator) -> int:
+    record = Home(emulator.home).record()
+    assert record is not None
+    return record.pid
+
+
+def kill(emulator: Emulator) -> None:
+    """As by a crash: it has no time to say anything."""
+    pid = pid_of(emulator)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def add_function(emulator: Emulator, name: str, code: str) -> Any:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as package:
+        package.writestr("index.py", code)
+    functions = client(emulator, "lambda")
+    functions.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler="index.handler",
+        Role=ROLE,
+        Timeout=60,
+        Code={"ZipFile": archive.getvalue()},
+    )
+    return functions
+
+
+def call(functions: Any, name: str) -> Any:
+    return json.load(functions.invoke(FunctionName=name)["Payload"])
+
+
+def run_command(command: str, home: Path, port: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "orchestrator.local", command],
+        env=os.environ | {"BERTH_LOCAL_HOME": str(home), "BERTH_LOCAL_PORT": str(port)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_state_survives_a_restart(emulator: Emulator) -> None:
+    emulator.start()
+    client(emulator, "dynamodb").create_table(
+        TableName="tenants",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+    )
+    row = {"pk": {"S": "acme"}, "seen": {"N": "1"}}
+    client(emulator, "dynamodb").put_item(TableName="tenants", Item=row)
+    queue = client(emulator, "sqs").create_queue(QueueName="inbound")["QueueUrl"]
+    client(emulator, "sqs").send_message(QueueUrl=queue, MessageBody="hello")
+    client(emulator, "s3").create_bucket(Bucket="releases")
+    client(emulator, "s3").put_object(Bucket="releases", Key="0.1.0/template", Body=b"{}")
+    add_function(emulator, "answer", "def handler(event, context):\n    return 42\n")
+    machine = client(emulator, "stepfunctions").create_state_machine(name="create", definition=PASS, roleArn=ROLE)[
+        "stateMachineArn"
+    ]
+    api = client(emulator, "apigatewayv2").create_api(Name="queues", ProtocolType="HTTP")["ApiId"]
+    stacks = client(emulator, "cloudformation")
+    stacks.create_stack(StackName="acme", TemplateBody=TEMPLATE)
+    stacks.get_waiter("stack_create_complete").wait(StackName="acme", WaiterConfig={"Delay": 1})
+
+    stopped = emulator.stop()
+    assert stopped is not None
+    assert stopped.state_kept
+    assert not emulator.is_up()
+    emulator.start()
+
+    assert client(emulator, "dynamodb").scan(TableName="tenants")["Items"] == [row]
+    received = client(emulator, "sqs").receive_message(QueueUrl=queue)["Messages"]
+    assert [message["Body"] for message in received] == ["hello"]
+    assert client(emulator, "s3").get_object(Bucket="releases", Key="0.1.0/template")["Body"].read() == b"{}"
+    assert call(client(emulator, "lambda"), "answer") == 42
+    assert client(emulator, "stepfunctions").describe_state_machine(stateMachineArn=machine)["name"] == "create"
+    assert client(emulator, "apigatewayv2").get_api(ApiId=api)["Name"] == "queues"
+    [stack] = client(emulator, "cloudformation").describe_stacks(StackName="acme")["Stacks"]
+    assert stack["StackStatus"] == "CREATE_COMPLETE"
+
+
+def test_after_a_crash_everything_is_as_it_was_at_the_last_stop(emulator: Emulator) -> None:
+    emulator.start()
+    client(emulator, "s3").create_bucket(Bucket="kept")
+    emulator.stop()
+    emulator.start()
+    client(emulator, "s3").create_bucket(Bucket="lost")
+    assert not emulator.has_crashed()
+
+    kill(emulator)
+    assert emulator.has_crashed()
+    assert Emulator.running(emulator.home) is None
+    emulator.start()
+
+    assert emulator.is_up()
+    assert not emulator.has_crashed()
+    assert [bucket["Name"] for bucket in client(emulator, "s3").list_buckets()["Buckets"]] == ["kept"]
+
+
+def test_state_that_could_not_be_saved_whole_is_not_kept(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.write_record(Record(pid=1, port=1, keep_state=True))
+    home.lay_out_state()
+
+    async def fails_to_save(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001 (the ASGI interface)
+        logging.getLogger("persistence").error("failed to save dynamodb")
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def ignore(event: Any) -> None: ...
+
+    lifespan: Any = {"type": "lifespan"}
+    nothing: Any = None
+    asyncio.run(keeping_state(fails_to_save, home, keep=True)(lifespan, nothing, ignore))
+
+    assert home.record() is not None, "as after a crash"
+    assert not (tmp_path / "saved").exists()
+
+
+def test_stopping_waits_neither_for_lambda_calls_nor_leaves_their_processes(emulator: Emulator, tmp_path: Path) -> None:
+    emulator.start()
+    begun = tmp_path / "begun"
+    code = SLOW.format(begun=str(begun))
+    add_function(emulator, "slow", code).invoke(FunctionName="slow", InvocationType="Event")
+    assert any(begun.exists() for _ in polls(20))
+    pid = pid_of(emulator)
+
+    stopped = emulator.stop()
+
+    assert stopped is not None
+    assert stopped.state_kept
+    os.waitpid(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(pid, 0)
+
+
+def test_a_port_in_use_is_named_with_the_way_out(new_emulator: NewEmulator) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(LocalError, match=rf"Port {port} is in use .* BERTH_LOCAL_PORT={port + 1} make up"):
+            new_emulator(port=port).start()
+
+
+def test_a_failed_start_shows_the_log(new_emulator: NewEmulator) -> None:
+    with socket.socket() as silent:  # Bound but deaf: in use, which is only seen when it is bound again.
+        silent.bind(("127.0.0.1", 0))
+        emulator = new_emulator(port=silent.getsockname()[1])
+        with pytest.raises(LocalError, match=r"(?s)did not start.*emulator\.log:.*[Aa]ddress already in use"):
+            emulator.start()
+    assert Emulator.running(emulator.home) is None
+
+
+def test_a_pid_that_now_belongs_to_another_program_is_left_alone(emulator: Emulator) -> None:
+    stranger = os.getpid()
+    emulator.home.mkdir()
+    Home(emulator.home).write_record(Record(stranger, emulator.port, keep_state=True))
+
+    assert emulator.has_crashed()
+    assert Emulator.running(emulator.home) is None
+    assert emulator.stop() is None
+    emulator.start()
+
+    assert pid_of(emulator) != stranger
+
+
+def test_several_run_side_by_side(new_emulator: NewEmulator) -> None:
+    one, other = new_emulator("one"), new_emulator("other")
+    one.start()
+    other.start()
+    client(one, "s3").create_bucket(Bucket="only-here")
+
+    assert client(other, "s3").list_buckets()["Buckets"] == []
+    one.stop()
+    assert not one.is_up()
+    assert other.is_up()
+
+
+def test_starting_it_again_finds_it(emulator: Emulator, new_emulator: NewEmulator) -> None:
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda _: emulator.start(), range(3)))
+    pid = pid_of(emulator)
+
+    emulator.start()
+
+    assert pid_of(emulator) == pid
+    assert Emulator.running(emulator.home) == emulator
+    with pytest.raises(LocalError, match=f"already runs on port {emulator.port}"):
+        new_emulator().start()
+
+
+def test_nothing_of_the_user_reaches_lambda_code(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real")
+    monkeypatch.setenv("DATABASE_PASSWORD", "real")
+    emulator.start()
+    functions = add_function(emulator, "seen", "import os\ndef handler(event, context):\n    return dict(os.environ)\n")
+
+    seen = call(functions, "seen")
+
+    assert "real" not in seen.values()
+    assert seen["HOME"].startswith(str(emulator.home))
+
+
+def test_clients_are_told_all_they_need_and_nothing_of_the_users_aws_settings() -> None:
+    environment = Emulator(port=1234).client_environment(
+        {"PATH": "/bin", "AWS_PROFILE": "prod", "AWS_SESSION_TOKEN": "t"}
+    )
+
+    assert environment["PATH"] == "/bin"
+    assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1234"
+    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN"} & set(environment)
+
+
+def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
+    for command in ("down", "status", "reset"):
+        done = run_command(command, tmp_path, free_port())
+        assert (done.returncode, done.stderr) == (0, ""), command
+
+
+def test_down_keeps_the_state_and_reset_forgets_it(emulator: Emulator) -> None:
+    emulator.start()
+    assert emulator.endpoint in run_command("status", emulator.home, emulator.port).stdout
+
+    assert "state is kept" in run_command("down", emulator.home, emulator.port).stdout
+    assert (emulator.home / "saved").exists()
+
+    assert run_command("reset", emulator.home, emulator.port).returncode == 0
+    assert not (emulator.home / "saved").exists()
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        failed = run_command("up", tmp_path, other.getsockname()[1])
+
+    assert failed.returncode == 1
+    [line] = failed.stderr.splitlines()
+    assert line.startswith("error: Port ")

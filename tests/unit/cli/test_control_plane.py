@@ -1,0 +1,217 @@
+"""Which control plane is used, and how its parts are found. A server on this machine stands in for AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from urllib.parse import parse_qs
+
+import pytest
+from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
+from typer.testing import Result
+
+from orchestrator.cli.control_plane import Options, choose, connect
+from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.cli.main import World
+from tests.fakes import ACME
+from tests.unit.cli.conftest import Scene
+
+OUTPUTS = {"ApiUrl": "https://a1b2c3.execute-api.us-east-1.amazonaws.com/", "TableName": "the-table"}
+
+
+@dataclass
+class FakeAws:
+    """One endpoint for CloudFormation, DynamoDB and the API, as the emulator is; also the local control plane."""
+
+    endpoint: str = "http://127.0.0.1:1"
+    outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
+    refusal: tuple[str, str] | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def session_settings(self) -> dict[str, str]:
+        return {"aws_access_key_id": "local", "aws_secret_access_key": "local", "region_name": "us-east-1"}
+
+    def api_url(self, deployed: str) -> str:
+        return deployed.replace(".amazonaws.com", ".localhost")
+
+    def answer(self, target: str | None, form: dict[str, list[str]]) -> tuple[int, str]:
+        if target:
+            self.asked.append(target.partition(".")[2])
+            return 200, json.dumps({"Items": [], "Count": 0})
+        self.asked.append(f"{form['Action'][0]} {form['StackName'][0]}")
+        if self.refusal:
+            code, message = self.refusal
+            error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+            return 400, f"<ErrorResponse>{error}</ErrorResponse>"
+        outputs = "".join(
+            f"<member><OutputKey>{name}</OutputKey><OutputValue>{value}</OutputValue></member>"
+            for name, value in self.outputs.items()
+        )
+        stack = (
+            "<StackName>Berth</StackName><CreationTime>2026-11-16T12:00:00Z</CreationTime>"
+            f"<StackStatus>CREATE_IN_PROGRESS</StackStatus><Outputs>{outputs}</Outputs>"
+        )
+        result = f"<DescribeStacksResult><Stacks><member>{stack}</member></Stacks></DescribeStacksResult>"
+        return 200, f"<DescribeStacksResponse>{result}</DescribeStacksResponse>"
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    fake = FakeAws()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._reply(*fake.answer(self.headers.get("X-Amz-Target"), parse_qs(sent)))
+
+        def do_GET(self) -> None:
+            fake.asked.append(f"GET {self.headers['Host']}{self.path}")
+            self._reply(200, json.dumps({"tenantId": "acme", "status": "READY"}))
+
+        def _reply(self, status: int, body: str) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        fake.endpoint = f"http://127.0.0.1:{http.server_port}"
+        thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield fake
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _no_aws_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that this machine is set up for, and no looking for credentials on the network."""
+    for name in os.environ:
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def on_aws(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """The server, reached as AWS is: by the SDK's own settings."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    return aws
+
+
+def nothing() -> None:
+    """No local control plane is up."""
+
+
+class TestWhich:
+    @pytest.mark.parametrize(
+        ("options", "environment", "is_local"),
+        [
+            (Options(), {}, True),
+            (Options(), {"AWS_DEFAULT_REGION": "eu-west-1"}, True),
+            (Options(local=True), {"AWS_PROFILE": "prod", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, True),
+            (Options(), {"AWS_ACCESS_KEY_ID": "test", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, True),
+            (Options(), {"AWS_ACCESS_KEY_ID": "test", "AWS_ENDPOINT_URL": "http://127.0.0.1:2"}, False),
+            (Options(), {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}, False),
+            (Options(), {"AWS_PROFILE": "prod"}, False),
+            (Options(profile="prod"), {}, False),
+            (Options(region="eu-west-1"), {}, False),
+        ],
+    )
+    def test_when_the_local_one_is_up(self, options: Options, environment: dict[str, str], is_local: bool) -> None:
+        local = FakeAws()
+        assert choose(options, environment, lambda: local) is (local if is_local else None)
+
+    def test_aws_when_the_local_one_is_not_up(self) -> None:
+        assert choose(Options(), {}, nothing) is None
+
+    def test_the_local_one_is_asked_for_but_not_up(self) -> None:
+        with pytest.raises(ControlPlaneNotFound, match="The local control plane is not up: start it with make up"):
+            choose(Options(local=True), {}, nothing)
+
+
+class TestLocal:
+    def berth(self, scene: Scene, aws: FakeAws, *arguments: str) -> Result:
+        world = World(connect=partial(connect, environment={}, find_local=lambda: aws))
+        return scene.berth_in(world, arguments)
+
+    def test_its_use_is_told_when_it_was_found_by_itself(self, scene: Scene, aws: FakeAws) -> None:
+        result = self.berth(scene, aws, "tenants", "--json")
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr == (f"Using the local control plane at {aws.endpoint} (for AWS: --region or --profile).\n")
+        assert json.loads(result.stdout) == {"tenants": []}
+        assert aws.asked == ["DescribeStacks Berth", "Query", "Query", "Query"]
+
+    def test_its_use_is_not_told_when_it_was_asked_for(self, scene: Scene, aws: FakeAws) -> None:
+        assert self.berth(scene, aws, "tenants", "--local").stderr == ""
+
+    def test_its_api_is_asked_by_the_host_that_it_has_there(self, scene: Scene, aws: FakeAws) -> None:
+        result = self.berth(scene, aws, "get-queue", "acme", "--local")
+        assert result.exit_code == ExitCode.OK
+        assert aws.asked[1:] == ["GET a1b2c3.execute-api.us-east-1.localhost/tenants/acme/queue"]
+
+    def test_neither_profiles_nor_proxies_get_in_the_way(self, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_PROFILE", "missing")
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1")
+        found = connect(Options(local=True), find_local=lambda: aws)
+        assert found.table.audits(ACME) == []
+        assert found.queue_api.get_queue(ACME).status == 200
+
+    def test_it_is_not_deployed(self, scene: Scene, aws: FakeAws) -> None:
+        aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
+        result = self.berth(scene, aws, "tenants", "--local")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert result.stderr == (
+            f"Error: No control plane named Berth at {aws.endpoint}: deploy it with make up, or use --stack.\n"
+        )
+
+
+class TestAws:
+    def test_its_parts_are_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
+        found = connect(Options(region="eu-west-1", stack="Other"), find_local=nothing)
+        on_aws.outputs["ApiUrl"] = on_aws.endpoint
+        assert found.queue_api.get_queue(ACME).status == 200
+        assert found.table.audits(ACME) == []
+        host = on_aws.endpoint.removeprefix("http://")
+        assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", "Query"]
+
+    def test_no_such_stack(self, on_aws: FakeAws) -> None:
+        on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
+        expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region."
+        found = connect(Options(region="eu-west-1"), find_local=nothing)
+        with pytest.raises(ControlPlaneNotFound, match=expected):
+            _ = found.table
+
+    def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
+        on_aws.outputs.clear()
+        expected = r"The stack Berth in eu-west-1 has no output TableName \(it is CREATE_IN_PROGRESS\)"
+        found = connect(Options(region="eu-west-1"), find_local=nothing)
+        with pytest.raises(ControlPlaneNotFound, match=expected):
+            _ = found.table
+
+    def test_no_region(self, on_aws: FakeAws) -> None:
+        found = connect(Options(), find_local=nothing)
+        with pytest.raises(NoRegionError):
+            _ = found.table
+        assert on_aws.asked == []
+
+    def test_no_credentials(self) -> None:
+        found = connect(Options(region="eu-west-1"), find_local=nothing)
+        with pytest.raises(NoCredentialsError):
+            _ = found.queue_api
+
+    def test_no_such_profile(self) -> None:
+        with pytest.raises(ProfileNotFound):
+            connect(Options(profile="missing"), find_local=nothing)

@@ -1,0 +1,202 @@
+"""`berth get-queue`: every answer of the API as an operator sees it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.adapters.queue_api import ApiAnswer
+from orchestrator.answers import come_back_later, refuse
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.errors import InvalidRequest
+from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.records import Operation, Status
+from tests.fakes import ACME, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
+from tests.unit.cli.conftest import TERMINAL, Scene
+
+READY = Ready(QUEUE, VERSION)
+EXECUTION = execution_arn("create-acme-0.1.0-1-with-a-name-that-is-longer-than-a-terminal-is-wide-today")
+PROVISIONING = Provisioning(EXECUTION)
+FAILED = Failed(an_audit(Status.FAILURE, root_cause=QUEUE_TABOO))
+BEING_DELETED = BeingDeleted(an_audit(Status.STARTED, Operation.DELETE))
+DELETED = Deleted(an_audit(Status.SUCCESS, Operation.DELETE))
+
+
+def test_ready(scene: Scene) -> None:
+    scene.api_answers(READY)
+    result = scene.berth("get-queue", "acme")
+    assert result.exit_code == ExitCode.OK
+    assert result.stdout.splitlines() == [
+        "tenant:     acme",
+        "status:     READY",
+        f"queue url:  {QUEUE.url}",
+        f"queue arn:  {QUEUE.arn}",
+        "version:    0.1.0",
+    ]
+    assert result.stderr == ""
+    assert scene.queue_api.asked == [ACME]
+
+
+def test_ready_as_json_is_the_answer_itself(scene: Scene) -> None:
+    scene.api_answers(READY)
+    result = scene.berth("get-queue", "acme", "--json")
+    assert result.exit_code == ExitCode.OK
+    assert json.loads(result.stdout) == {
+        "tenantId": "acme",
+        "status": "READY",
+        "queueUrl": QUEUE.url,
+        "queueArn": QUEUE.arn,
+        "version": VERSION,
+    }
+
+
+def test_provisioning_is_told_with_its_execution_and_not_waited_for(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING)
+    result = scene.berth("get-queue", "acme")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert "status:     PROVISIONING" in result.stdout
+    assert f"execution:  {EXECUTION}\n" in result.stdout
+    assert result.stderr == "Not ready yet. Wait for it: berth get-queue acme --wait\n"
+    assert (len(scene.queue_api.asked), scene.pauses) == (1, [])
+
+
+def test_provisioning_as_json(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING)
+    result = scene.berth("get-queue", "acme", "--json")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert json.loads(result.stdout)["status"] == "PROVISIONING"
+
+
+def test_waiting_asks_when_told_to_and_says_once_what_it_waits_for(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING, PROVISIONING, READY)
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert QUEUE.url in result.stdout
+    assert scene.pauses == [2, 2]
+    assert result.stderr == f"Tenant acme is being provisioned by {EXECUTION}\n"
+
+
+def test_waiting_with_json_prints_one_document(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING, READY)
+    result = scene.berth("get-queue", "acme", "--wait", "--json")
+    assert json.loads(result.stdout)["status"] == "READY"
+
+
+def test_waiting_for_a_queue_that_is_ready_says_nothing(scene: Scene) -> None:
+    scene.api_answers(READY)
+    assert scene.berth("get-queue", "acme", "--wait").stderr == ""
+
+
+def test_a_log_is_reminded_now_and_then(scene: Scene) -> None:
+    scene.api_answers(*[PROVISIONING] * 40, READY)
+    lines = scene.berth("get-queue", "acme", "--wait").stderr.splitlines()
+    assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{REMIND_SECONDS} s)", f"{2 * REMIND_SECONDS} s)"]
+
+
+def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
+    scene.environment |= TERMINAL
+    scene.api_answers(*[PROVISIONING] * 40, READY)
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert result.stderr.count("is being provisioned by") == 1
+    assert "waiting, 0 s" in result.stderr
+
+
+def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Scene) -> None:
+    busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
+    silent = ApiAnswer(503, {})
+    at_once = ApiAnswer(503, {}, retry_after=0.5)
+    scene.api_answers(PROVISIONING, busy, come_back_later("Rate exceeded"), silent, at_once, READY)
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert scene.pauses == [2, 7, 2, 2, 1]
+    assert "The API asks to come back later (429): Too Many Requests" in result.stderr
+    assert "The API asks to come back later (503): Rate exceeded" in result.stderr
+
+
+def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING)
+    result = scene.berth("get-queue", "acme", "--wait", "--timeout", "5")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert scene.pauses == [2, 2]
+    assert EXECUTION in result.stdout
+    assert "Still not ready after 4 s." in result.stderr
+
+
+def test_waiting_ends_when_provisioning_fails(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING, FAILED)
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.FAILED
+    assert scene.pauses == [2]
+
+
+def test_an_interrupted_wait_says_that_provisioning_goes_on(scene: Scene) -> None:
+    scene.api_answers(PROVISIONING)
+    scene.trouble_asleep = KeyboardInterrupt()
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert result.stderr.endswith("No longer waiting. What was started for tenant acme goes on.\n")
+
+
+def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
+    scene.api_answers(FAILED)
+    result = scene.berth("get-queue", "acme")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stdout == ""
+    assert result.stderr == (
+        "Error: Tenant acme has no queue, because its create failed: "
+        "InboundQueue (AWS::SQS::Queue): Access to the resource is denied.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "told"),
+    [
+        (BEING_DELETED, ExitCode.GONE, "is being deleted"),
+        (DELETED, ExitCode.GONE, "was deleted"),
+        (FAILED, ExitCode.FAILED, QUEUE_TABOO.reason),
+    ],
+)
+def test_problems_as_json_are_the_answer_itself(scene: Scene, given: Answer, code: ExitCode, told: str) -> None:
+    scene.api_answers(given)
+    result = scene.berth("get-queue", "acme", "--json")
+    assert result.exit_code == code
+    problem = json.loads(result.stdout)
+    assert problem["type"].startswith("urn:berth:problem:")
+    assert result.stderr == f"Error: {problem['detail']}\n"
+    assert told in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "told"),
+    [
+        (ApiAnswer(403, {"message": "Forbidden"}), ExitCode.NO_CONTROL_PLANE, "403: Forbidden. These credentials"),
+        (ApiAnswer(404, {"message": "Not Found"}), ExitCode.NO_CONTROL_PLANE, "404: Not Found. It is not Berth's"),
+        (ApiAnswer(429, {"message": "Too Many Requests"}), ExitCode.NOT_READY, "429: Too Many Requests."),
+        (ApiAnswer(503, {}), ExitCode.NOT_READY, "503: no reason was given."),
+        (ApiAnswer(500, {"message": "Internal Server Error"}), ExitCode.UNEXPECTED, "500: Internal Server Error."),
+    ],
+)
+def test_answers_that_are_not_berths_own(scene: Scene, given: ApiAnswer, code: ExitCode, told: str) -> None:
+    scene.api_answers(given)
+    result = scene.berth("get-queue", "acme", "--json")
+    assert result.exit_code == code
+    assert result.stderr.startswith(f"Error: The API answered {told}")
+    assert json.loads(result.stdout) == {
+        "title": code.meaning,
+        "detail": result.stderr.removeprefix("Error: ").rstrip(),
+        "exitCode": code,
+    }
+
+
+def test_a_request_that_the_api_refuses_is_bad_usage(scene: Scene) -> None:
+    scene.api_answers(refuse(InvalidRequest("Name a tenant.")))
+    assert scene.berth("get-queue", "acme").exit_code == ExitCode.BAD_USAGE
+
+
+@pytest.mark.parametrize("timeout", ["0", "soon"])
+def test_a_timeout_is_a_number_of_seconds(scene: Scene, timeout: str) -> None:
+    assert scene.berth("get-queue", "acme", "--wait", "--timeout", timeout).exit_code == ExitCode.BAD_USAGE

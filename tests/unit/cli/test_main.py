@@ -1,0 +1,144 @@
+"""What all commands share: global options, help, and errors that are one line and an exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError, ProfileNotFound
+from rich.text import Text
+
+from orchestrator.cli.control_plane import Options
+from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.errors import Conflict, Throttled
+from tests.unit.cli.conftest import Scene
+
+
+def refused(code: str, message: str = "Not today.") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "Query")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code", "line"),
+    [
+        (ControlPlaneNotFound("Nothing there."), ExitCode.NO_CONTROL_PLANE, "Nothing there."),
+        (NoCredentialsError(), ExitCode.NO_CONTROL_PLANE, "No AWS credentials found: log in, use --profile"),
+        (NoRegionError(), ExitCode.NO_CONTROL_PLANE, "No AWS region given: use --region"),
+        (ProfileNotFound(profile="x"), ExitCode.NO_CONTROL_PLANE, "The config profile (x) could not be found"),
+        (EndpointConnectionError(endpoint_url="http://x"), ExitCode.NO_CONTROL_PLANE, "Could not connect to"),
+        (refused("AccessDeniedException"), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: Not today."),
+        (refused("ExpiredToken", ""), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: ExpiredToken"),
+        (refused("ResourceNotFoundException"), ExitCode.NO_CONTROL_PLANE, "Part of the control plane is gone"),
+        (refused("InternalFailure"), ExitCode.UNEXPECTED, "AWS refused Query: Not today."),
+        (Throttled("Query: Rate exceeded"), ExitCode.NOT_READY, "AWS asks to slow down, try again later: Query"),
+        (Conflict("Two\nlines."), ExitCode.UNEXPECTED, "Two lines."),
+        (ZeroDivisionError("division by zero"), ExitCode.UNEXPECTED, "ZeroDivisionError: division by zero (--debug"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+@pytest.mark.parametrize("command", [["get-queue", "acme"], ["tenant", "acme"], ["tenants"]], ids=" ".join)
+def test_errors(scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str) -> None:
+    scene.trouble = trouble
+    result = scene.berth(*command)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"Error: {line}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_debug_shows_the_traceback(scene: Scene) -> None:
+    scene.trouble = ZeroDivisionError("division by zero")
+    result = scene.berth("--debug", "tenants")
+    assert result.exit_code == ExitCode.UNEXPECTED
+    assert "Traceback (most recent call last)" in result.stderr
+
+
+def test_an_interrupt(scene: Scene) -> None:
+    scene.trouble = KeyboardInterrupt()
+    assert scene.berth("tenants").exit_code == ExitCode.INTERRUPTED
+
+
+def test_nobody_reads_any_more(scene: Scene) -> None:
+    scene.trouble = BrokenPipeError(32, "Broken pipe")
+    result = scene.berth("tenants")
+    assert (result.exit_code, result.output) == (1, "")
+
+
+@pytest.mark.parametrize("tenant", ["", "a/b", "-", "x" * 41, "acme\n", "a b", "ä"])
+@pytest.mark.parametrize("command", ["get-queue", "tenant"])
+def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, command: str, tenant: str) -> None:
+    result = scene.berth(command, "--", tenant)
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert result.stderr.startswith("Error: The tenant id ")
+    assert result.stderr.count("\n") == 1
+    assert scene.connected_to == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["tenant"], ["tenants", "--state", "HAPPY"], ["tenants", "acme"], ["no-such-command"], ["--no-such-option"]],
+    ids=" ".join,
+)
+def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
+    assert scene.berth(*arguments).exit_code == ExitCode.BAD_USAGE
+    assert scene.connected_to == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["tenants"], Options()),
+        (["--local", "tenants"], Options(local=True)),
+        (["tenants", "--local"], Options(local=True)),
+        (["tenants", "--stack", "Other", "--region=eu-west-1"], Options(stack="Other", region="eu-west-1")),
+        (["--profile", "prod", "tenant", "--region", "eu-west-1", "acme"], Options(region="eu-west-1", profile="prod")),
+        (["tenants", "--version", "0.1.0", "--stack", "tenants"], Options(stack="tenants")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_global_options_stand_before_or_after_the_command(scene: Scene, arguments: list[str], options: Options) -> None:
+    scene.berth(*arguments)
+    assert scene.connected_to == [options]
+
+
+def test_after_two_dashes_nothing_is_an_option(scene: Scene) -> None:
+    result = scene.berth("tenant", "--", "--local")
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert "The tenant id '--local' is not valid" in result.stderr
+
+
+@pytest.mark.parametrize("other", [["--region", "eu-west-1"], ["--profile", "prod"]], ids=" ".join)
+def test_local_excludes_what_is_about_aws(scene: Scene, other: list[str]) -> None:
+    result = scene.berth("--local", *other, "tenants")
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert scene.connected_to == []
+
+
+def test_version(scene: Scene) -> None:
+    result = scene.berth("--version")
+    assert (result.exit_code, result.stdout) == (ExitCode.OK, f"berth {metadata.version('berth')}\n")
+
+
+def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:
+    result = scene.berth("--help")
+    assert result.exit_code == ExitCode.OK
+    # Typer shows colours also where it finds that a build server runs it.
+    lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
+    for command in ("get-queue", "tenant", "tenants"):
+        assert any(line.startswith(f"│ {command} ") for line in lines)
+        assert any(line.startswith(f"berth {command} ") for line in lines)
+    for code in ExitCode:
+        assert f"{code.value}  {code.meaning}" in lines
+
+
+def test_help_does_not_wait_for_the_sdk() -> None:
+    ask_for_help = (
+        "import sys\n"
+        "from orchestrator.cli.main import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "sys.exit(len({'boto3', 'botocore'} & sys.modules.keys()))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", ask_for_help], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,133 @@
+"""getQueue's answers as HTTP sees them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from orchestrator.answers import RETRY_AFTER_SECONDS, Response, answer, come_back_later, refuse
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.errors import InvalidRequest
+from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.records import Operation, Status
+from tests.fakes import ACME, QUEUE, QUEUE_TABOO, VERSION, an_audit
+
+FAILURE = an_audit(Status.FAILURE, attempt=3, root_cause=QUEUE_TABOO)
+DELETE = an_audit(Status.STARTED, Operation.DELETE, version=None)
+
+ANSWERS: dict[type, tuple[Answer, int]] = {
+    Ready: (Ready(QUEUE, VERSION), 200),
+    Provisioning: (Provisioning("an execution"), 202),
+    Failed: (Failed(FAILURE), 424),
+    BeingDeleted: (BeingDeleted(DELETE), 409),
+    Deleted: (Deleted(replace(DELETE, status=Status.SUCCESS)), 410),
+}
+PROBLEMS = [
+    pytest.param(answer(ACME, given), status, id=str(status))
+    for given, status in ANSWERS.values()
+    if status not in (200, 202)
+] + [
+    pytest.param(refuse(InvalidRequest("No.")), 400, id="400"),
+    pytest.param(come_back_later("Later."), 503, id="503"),
+]
+
+
+def test_there_is_a_response_to_every_answer() -> None:
+    assert set(ANSWERS) == set(get_args(Answer))
+
+
+@pytest.mark.parametrize(("given", "status"), list(ANSWERS.values()), ids=[kind.__name__ for kind in ANSWERS])
+def test_every_answer_has_its_status_and_names_the_tenant(given: Answer, status: int) -> None:
+    response = answer(ACME, given)
+    assert response.status == status
+    assert response.body["tenantId"] == "acme"
+
+
+def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
+    response = answer(ACME, Ready(QUEUE, VERSION))
+    assert response.headers == {"Content-Type": "application/json"}
+    assert response.body == {
+        "tenantId": "acme",
+        "status": "READY",
+        "queueUrl": QUEUE.url,
+        "queueArn": QUEUE.arn,
+        "version": VERSION,
+    }
+
+
+def test_who_has_to_wait_is_told_for_how_long_in_header_and_body() -> None:
+    response = answer(ACME, Provisioning("an execution"))
+    assert response.headers == {"Content-Type": "application/json", "Retry-After": str(RETRY_AFTER_SECONDS)}
+    assert response.body == {
+        "tenantId": "acme",
+        "status": "PROVISIONING",
+        "execution": "an execution",
+        "retryAfterSeconds": RETRY_AFTER_SECONDS,
+    }
+
+
+@pytest.mark.parametrize(("response", "status"), PROBLEMS)
+def test_a_problem_is_problem_details(response: Response, status: int) -> None:
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.body["status"] == response.status == status
+    assert str(response.body["type"]).startswith("urn:berth:problem:")
+    assert response.body["title"]
+    assert response.body["detail"]
+
+
+def test_every_kind_of_problem_has_a_type_of_its_own() -> None:
+    types = [parameters.values[0].body["type"] for parameters in PROBLEMS]  # type: ignore[union-attr]
+    assert len(set(types)) == len(types)
+
+
+@pytest.mark.parametrize(("response", "status"), PROBLEMS)
+def test_only_what_is_worth_repeating_says_when(response: Response, status: int) -> None:
+    assert ("Retry-After" in response.headers) == (status == 503)
+
+
+def test_a_failure_tells_the_resource_that_failed_and_cloudformations_reason() -> None:
+    body = answer(ACME, Failed(FAILURE)).body
+    assert body["rootCause"] == {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": QUEUE_TABOO.reason}
+    assert QUEUE_TABOO.reason in str(body["detail"])
+    assert "create failed" in str(body["detail"])
+    assert body["tenantStatus"] == "FAILED"
+    assert (body["operation"], body["version"], body["attempt"]) == ("CREATE", VERSION, 3)
+    assert body["execution"] == FAILURE.execution
+
+
+def test_a_failure_without_a_recorded_cause_says_so() -> None:
+    body = answer(ACME, Failed(replace(FAILURE, root_cause=None))).body
+    assert body["rootCause"] is None
+    assert "No root cause was recorded" in str(body["detail"])
+
+
+def test_a_failed_delete_is_told_as_a_delete() -> None:
+    body = answer(ACME, Failed(replace(DELETE, status=Status.FAILURE, root_cause=QUEUE_TABOO))).body
+    assert body["operation"] == "DELETE"
+    assert "delete failed" in str(body["detail"])
+
+
+@pytest.mark.parametrize(("kind", "status"), [(BeingDeleted, "DELETING"), (Deleted, "DELETED")])
+def test_a_deleted_tenants_state_and_execution_are_told(kind: type, status: str) -> None:
+    body = answer(ACME, ANSWERS[kind][0]).body
+    assert body["tenantStatus"] == status
+    assert body["execution"] == DELETE.execution
+
+
+def test_a_refusal_repeats_the_reason() -> None:
+    assert refuse(InvalidRequest("The tenant id is empty.")).body["detail"] == "The tenant id is empty."
+
+
+@pytest.mark.parametrize("given", [given for given, _ in ANSWERS.values()], ids=[kind.__name__ for kind in ANSWERS])
+def test_the_proxy_result_is_what_api_gateway_takes(given: Answer) -> None:
+    response = answer(ACME, given)
+    result = response.as_proxy_result()
+    assert set(result) == {"statusCode", "headers", "body"}
+    assert result["statusCode"] == response.status
+    assert isinstance(result["headers"], dict)
+    assert all(isinstance(value, str) for value in result["headers"].values())
+    assert isinstance(result["body"], str)
+    assert json.loads(result["body"]) == response.body

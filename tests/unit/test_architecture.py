@@ -1,0 +1,176 @@
+"""Dependencies point inward, and getQueue's function starts light."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCAL_ONLY = ("orchestrator/local", "orchestrator/cli/control_plane.py")
+
+
+def modules(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def imports(module: Path) -> list[str]:
+    return list(imported_by(module.read_text(encoding="utf-8"), module.relative_to(ROOT).parent.parts))
+
+
+def imported_by(source: str, package: tuple[str, ...]) -> Iterator[str]:
+    """Every module that the source imports, also inside functions and for types only."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*above, *filter(None, [node.module])))
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def is_in(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def is_standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in paths]
+
+
+DOMAIN = sorted((ROOT / "orchestrator").glob("*.py"))
+ADAPTERS = modules("orchestrator/adapters")
+FUNCTIONS = modules("lambdas")
+PRODUCT = modules("orchestrator", "lambdas", "stacks")
+
+
+def test_there_is_something_to_check() -> None:
+    assert {"tenants.py", "decisions.py", "schemas.py"} <= {path.name for path in DOMAIN}
+    assert {"dynamodb.py", "wiring.py"} <= {path.name for path in ADAPTERS}
+    assert {"get_queue.py", "runtime.py"} <= {path.name for path in FUNCTIONS}
+
+
+@pytest.mark.parametrize("module", DOMAIN, ids=names(DOMAIN))
+def test_the_domain_imports_the_standard_library_and_itself_and_json_schemas_in_one_place(module: Path) -> None:
+    outside = ("orchestrator.adapters", "orchestrator.cli", "orchestrator.local")
+    allowed = ["orchestrator", *(["jsonschema"] if module.name == "schemas.py" else [])]
+    strange = [
+        name for name in imports(module) if is_in(name, *outside) or not (is_standard(name) or is_in(name, *allowed))
+    ]
+    assert not strange
+
+
+@pytest.mark.parametrize("module", ADAPTERS, ids=names(ADAPTERS))
+def test_adapters_import_no_entry_point(module: Path) -> None:
+    outside = ("lambdas", "stacks", "orchestrator.cli", "orchestrator.local", "tests")
+    assert not [name for name in imports(module) if is_in(name, *outside)]
+
+
+@pytest.mark.parametrize("module", FUNCTIONS, ids=names(FUNCTIONS))
+def test_functions_import_the_domain_the_adapters_and_powertools(module: Path) -> None:
+    outside = ("orchestrator.cli", "orchestrator.local")
+    allowed = ("orchestrator", "lambdas", "aws_lambda_powertools")
+    strange = [
+        name for name in imports(module) if is_in(name, *outside) or not (is_standard(name) or is_in(name, *allowed))
+    ]
+    assert not strange
+
+
+@pytest.mark.parametrize("module", FUNCTIONS, ids=names(FUNCTIONS))
+def test_a_function_uses_no_other_function(module: Path) -> None:
+    others = {f"lambdas.{path.stem}" for path in FUNCTIONS} - {"lambdas.runtime", "lambdas.__init__"}
+    assert not [name for name in imports(module) if is_in(name, *others)]
+
+
+@pytest.mark.parametrize("module", DOMAIN, ids=names(DOMAIN))
+def test_the_domain_reads_neither_clock_nor_environment(module: Path) -> None:
+    assert not [name for name in imports(module) if is_in(name, "os", "time", "logging", "random", "uuid", "socket")]
+    assert not re.search(r"datetime\.(now|utcnow|today)\(", module.read_text(encoding="utf-8"))
+
+
+ELSEWHERE = [path for path in PRODUCT if not path.relative_to(ROOT).as_posix().startswith(LOCAL_ONLY)]
+
+
+@pytest.mark.parametrize("module", ELSEWHERE, ids=names(ELSEWHERE))
+def test_nothing_that_is_deployed_knows_of_the_emulator(module: Path) -> None:
+    assert "ministack" not in module.read_text(encoding="utf-8").lower()
+    assert not [name for name in imports(module) if is_in(name, "orchestrator.local")]
+
+
+@pytest.mark.parametrize("module", PRODUCT, ids=names(PRODUCT))
+def test_the_product_never_imports_its_tests(module: Path) -> None:
+    assert not [name for name in imports(module) if is_in(name, "tests")]
+
+
+def test_the_walk_sees_imports_wherever_they_stand() -> None:
+    source = """
+import boto3
+def later():
+    from orchestrator.local import emulator
+if TYPE_CHECKING:
+    import a.b as c
+from . import keys
+from ..records import Audit
+"""
+    assert set(imported_by(source, ("orchestrator", "adapters"))) == {
+        "boto3",
+        "orchestrator.local",
+        "orchestrator.local.emulator",
+        "a.b",
+        "orchestrator.adapters",
+        "orchestrator.adapters.keys",
+        "orchestrator.records",
+        "orchestrator.records.Audit",
+    }
+
+
+LOADED_BY_GET_QUEUE = """
+import json, sys
+
+opened = []
+sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
+
+import lambdas.get_queue
+from lambdas.runtime import wiring
+
+models = sorted({path.split("/botocore/data/")[1].split("/")[0] for path in opened if "/botocore/data/" in path})
+print(json.dumps({"modules": sorted(sys.modules), "made": sorted(vars(wiring)), "models": models}))
+"""
+
+
+def test_get_queues_function_starts_light() -> None:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "BERTH_"))},
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "BERTH_TABLE": "berth",
+        "BERTH_VERSION": "0.1.0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED_BY_GET_QUEUE],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    loaded = {module.partition(".")[0] for module in told["modules"]}
+    assert not loaded & {"jsonschema", "pydantic", "typer", "rich", "aws_cdk"}
+    assert "orchestrator.schemas" not in told["modules"]
+    assert not {f"orchestrator.adapters.{name}" for name in ("cloudformation", "s3", "sqs")} & set(told["modules"])
+    assert "table" in told["made"]
+    assert not {"stacks", "writable_stacks", "queues", "templates"} & set(told["made"])
+    assert "dynamodb" in told["models"]
+    assert not {"stepfunctions", "cloudformation", "sqs", "s3"} & set(told["models"])

@@ -1,0 +1,187 @@
+"""getQueue's decision: one test for every row of its table, and for what the rows leave open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready, StartCreate, Wait, decide, ready
+from orchestrator.records import Audit, Metadata, Operation, Status
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
+
+PUBLISHED = Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON)
+UNPUBLISHED = replace(PUBLISHED, version=None)
+NOT_SERVED = [
+    pytest.param(None, id="none"),
+    pytest.param(UNPUBLISHED, id="unpublished"),
+    pytest.param(replace(PUBLISHED, queue=None), id="without a queue"),
+]
+
+DELETING = an_audit(Status.STARTED, Operation.DELETE, version=None)
+DELETED = an_audit(Status.SUCCESS, Operation.DELETE, version=None)
+DELETE_FAILED = an_audit(Status.FAILURE, Operation.DELETE, version=None, root_cause=QUEUE_TABOO)
+CREATING = an_audit(Status.STARTED)
+CREATED = an_audit(Status.SUCCESS)
+CREATE_FAILED = an_audit(Status.FAILURE, root_cause=QUEUE_TABOO)
+
+
+def later(audit: Audit) -> Audit:
+    return replace(audit, updated_at=audit.updated_at + timedelta(hours=1))
+
+
+# The rows of the table, in its order.
+
+
+@pytest.mark.parametrize("metadata", [*NOT_SERVED, pytest.param(PUBLISHED, id="published")])
+def test_a_tenant_whose_delete_has_started_is_being_deleted_whatever_its_metadata_says(
+    metadata: Metadata | None,
+) -> None:
+    assert decide(metadata, [CREATED, DELETING], VERSION) == BeingDeleted(DELETING)
+
+
+@pytest.mark.parametrize(
+    "audits",
+    [
+        pytest.param([], id="no operation"),
+        pytest.param([CREATING], id="create started"),
+        pytest.param([CREATED], id="create succeeded"),
+        pytest.param([CREATE_FAILED], id="create failed"),
+        pytest.param([an_audit(Status.STARTED, Operation.UPDATE)], id="update started"),
+        pytest.param([an_audit(Status.FAILURE, Operation.UPDATE)], id="update failed"),
+        pytest.param([DELETE_FAILED], id="delete failed"),
+        pytest.param([DELETED, later(CREATED)], id="created after a delete"),
+    ],
+)
+def test_a_published_tenant_is_served_whatever_its_operations_say(audits: list[Audit]) -> None:
+    assert decide(PUBLISHED, audits, VERSION) == Ready(QUEUE, VERSION)
+
+
+def test_a_published_tenant_is_served_even_while_outdated() -> None:
+    assert decide(PUBLISHED, [CREATED], "9.0.0") == Ready(QUEUE, VERSION)
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_an_unknown_tenant_is_created_by_the_first_attempt(metadata: Metadata | None) -> None:
+    assert decide(metadata, [], VERSION) == StartCreate(1)
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_tenant_whose_create_has_started_is_waited_for(metadata: Metadata | None) -> None:
+    assert decide(metadata, [CREATING], VERSION) == Wait(CREATING.execution)
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_failed_create_is_told_with_its_root_cause(metadata: Metadata | None) -> None:
+    decision = decide(metadata, [CREATE_FAILED], VERSION)
+    assert decision == Failed(CREATE_FAILED)
+    assert isinstance(decision, Failed)
+    assert decision.audit.root_cause == QUEUE_TABOO
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_queue_that_vanished_after_its_create_is_created_again(metadata: Metadata | None) -> None:
+    assert decide(metadata, [replace(CREATED, attempt=4)], VERSION) == StartCreate(5)
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_deleted_tenant_stays_deleted(metadata: Metadata | None) -> None:
+    assert decide(metadata, [CREATED, later(DELETED)], VERSION) == Deleted(later(DELETED))
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_failed_delete_is_told_with_its_root_cause(metadata: Metadata | None) -> None:
+    assert decide(metadata, [CREATED, later(DELETE_FAILED)], VERSION) == Failed(later(DELETE_FAILED))
+
+
+# Versions
+
+
+@pytest.mark.parametrize("old", ["0.0.9", "0.2.0", None], ids=["older", "newer", "before versions"])
+def test_a_create_that_failed_at_another_version_does_not_hinder_this_one(old: str | None) -> None:
+    assert decide(None, [an_audit(Status.FAILURE, version=old, attempt=7)], VERSION) == StartCreate(1)
+
+
+@pytest.mark.parametrize("old", ["0.0.9", "0.2.0", None], ids=["older", "newer", "before versions"])
+def test_a_create_that_has_started_at_another_version_is_waited_for(old: str | None) -> None:
+    started = an_audit(Status.STARTED, version=old)
+    assert decide(None, [started], VERSION) == Wait(started.execution)
+
+
+@pytest.mark.parametrize("old", ["0.0.9", None], ids=["older", "before versions"])
+def test_a_running_create_of_another_version_is_waited_for_even_if_this_version_failed(old: str | None) -> None:
+    started = an_audit(Status.STARTED, version=old)
+    assert decide(None, [CREATE_FAILED, started], VERSION) == Wait(started.execution)
+
+
+def test_a_vanished_queue_from_before_versions_is_created_by_the_first_attempt() -> None:
+    assert decide(None, [an_audit(Status.SUCCESS, version=None)], VERSION) == StartCreate(1)
+
+
+def test_attempts_are_counted_for_each_version_alone() -> None:
+    audits = [an_audit(Status.FAILURE, version="0.0.9", attempt=7), an_audit(Status.SUCCESS, attempt=2)]
+    assert decide(None, audits, VERSION) == StartCreate(3)
+
+
+def test_an_update_neither_hinders_a_create_nor_counts_as_its_attempt() -> None:
+    assert decide(None, [an_audit(Status.STARTED, Operation.UPDATE, attempt=3)], VERSION) == StartCreate(1)
+
+
+# Create after delete
+
+
+def test_an_explicit_create_after_a_delete_is_waited_for() -> None:
+    assert decide(None, [DELETED, later(CREATING)], VERSION) == Wait(CREATING.execution)
+
+
+def test_a_create_that_failed_after_a_delete_is_told_as_failed() -> None:
+    assert decide(None, [DELETED, later(CREATE_FAILED)], VERSION) == Failed(later(CREATE_FAILED))
+
+
+@pytest.mark.parametrize("create", [CREATING, CREATED, CREATE_FAILED], ids=["started", "succeeded", "failed"])
+def test_what_was_before_a_delete_no_longer_counts(create: Audit) -> None:
+    assert decide(None, [create, later(DELETED)], VERSION) == Deleted(later(DELETED))
+
+
+def test_a_queue_that_vanished_after_delete_and_create_is_created_by_the_next_attempt() -> None:
+    assert decide(None, [DELETED, later(replace(CREATED, attempt=2))], VERSION) == StartCreate(3)
+
+
+# Started, but no longer running
+
+
+def test_an_abandoned_create_is_followed_by_the_next_attempt() -> None:
+    started = an_audit(Status.STARTED, attempt=3)
+    assert decide(None, [started], VERSION, abandoned={started.execution}) == StartCreate(4)
+
+
+def test_an_abandoned_create_of_another_version_is_followed_by_the_first_attempt_of_this_one() -> None:
+    started = an_audit(Status.STARTED, version="0.0.9", attempt=3)
+    assert decide(None, [started], VERSION, abandoned={started.execution}) == StartCreate(1)
+
+
+def test_only_the_abandoned_execution_counts_as_abandoned() -> None:
+    assert decide(None, [CREATING], VERSION, abandoned={"another execution"}) == Wait(CREATING.execution)
+
+
+def test_an_abandoned_delete_counts_as_failed_and_does_not_bring_the_tenant_back() -> None:
+    assert decide(None, [CREATED, later(DELETING)], VERSION, abandoned={DELETING.execution}) == Failed(later(DELETING))
+
+
+# The short cut
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_the_short_cut_serves_nothing_that_is_not_published(metadata: Metadata | None) -> None:
+    assert ready(metadata) is None
+
+
+def test_the_short_cut_serves_what_is_published() -> None:
+    assert ready(PUBLISHED) == Ready(QUEUE, VERSION)
+
+
+def test_metadata_is_published_exactly_when_it_is_served() -> None:
+    assert PUBLISHED.published
+    assert not UNPUBLISHED.published
+    assert not replace(PUBLISHED, queue=None).published

@@ -1,0 +1,230 @@
+"""The use case around the decision: what it reads, what it starts, and when it asks about executions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.errors import Unsettled
+from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
+from orchestrator.operations import begin
+from orchestrator.records import Audit, Metadata, Operation, Status
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    NOON,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    InMemoryTable,
+    a_run,
+    an_attempt,
+    an_audit,
+    execution_arn,
+)
+
+FIRST = execution_arn(an_attempt(1).name)
+SECOND = execution_arn(an_attempt(2).name)
+THIRD = execution_arn(an_attempt(3).name)
+
+A_MOMENT = timedelta(milliseconds=1)
+
+
+class World:
+    def __init__(self) -> None:
+        self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
+        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION)
+
+    def publish(self) -> None:
+        self.table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class CountingReader(InMemoryTable):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+
+    def metadata(self, tenant: TenantId) -> Metadata | None:
+        self.reads.append("metadata")
+        return super().metadata(tenant)
+
+    def audits(self, tenant: TenantId) -> Sequence[Audit]:
+        self.reads.append("audits")
+        return super().audits(tenant)
+
+
+def test_a_ready_tenant_costs_one_read_of_its_metadata_and_nothing_else() -> None:
+    table, executions = CountingReader(), FakeExecutions()
+    table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+
+    answer = GetQueue(table, executions, FakeClock(), VERSION)(ACME)
+
+    assert answer == Ready(QUEUE, VERSION)
+    assert table.reads == ["metadata"]
+    assert not executions.inputs
+    assert not executions.asked_about
+
+
+def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_is_never_taken_for_vanished() -> None:
+    class FinishesInBetween(InMemoryTable):
+        def audits(self, tenant: TenantId) -> Sequence[Audit]:
+            seen = list(super().audits(tenant))
+            self.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
+            return seen
+
+    table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
+    table.begin(run)
+
+    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION)(ACME), Ready)
+    assert not executions.inputs
+
+
+def test_an_unknown_tenant_is_started_with_an_input_that_names_nothing_but_the_attempt(world: World) -> None:
+    assert world.get_queue(ACME) == Provisioning(FIRST)
+    assert world.executions.inputs == {
+        FIRST: {"tenantId": "acme", "operation": "CREATE", "version": VERSION, "attempt": 1}
+    }
+
+
+def test_starting_writes_nothing(world: World) -> None:
+    world.get_queue(ACME)
+    assert not world.table.audits(ACME)
+    assert not world.table.history(ACME)
+    assert world.table.lock(ACME) is None
+
+
+def test_any_number_of_callers_start_one_execution(world: World) -> None:
+    answers = {world.get_queue(ACME) for _ in range(20)}
+    assert answers == {Provisioning(FIRST)}
+    assert len(world.executions.inputs) == 1
+
+
+def test_callers_before_and_after_the_first_record_are_told_the_same_execution(world: World) -> None:
+    before = world.get_queue(ACME)
+    begin(a_run(), ledger=world.table, executions=world.executions, clock=world.clock)
+    assert world.get_queue(ACME) == before == Provisioning(FIRST)
+
+
+def test_two_tenants_have_two_executions(world: World) -> None:
+    assert world.get_queue(ACME) != world.get_queue(TenantId.parse("Acme"))
+
+
+def test_an_execution_that_was_aborted_before_it_recorded_anything_does_not_block_the_tenant(world: World) -> None:
+    world.get_queue(ACME)
+    world.executions.end(FIRST)
+    assert world.get_queue(ACME) == Provisioning(SECOND)
+    world.executions.end(SECOND)
+    assert world.get_queue(ACME) == Provisioning(THIRD)
+    assert world.executions.inputs[THIRD]["attempt"] == 3
+
+
+class EndsWhileStarting(FakeExecutions):
+    """The execution that is asked for ends before it can be started again, having recorded its outcome."""
+
+    def __init__(self, table: InMemoryTable, *, published: bool) -> None:
+        super().__init__()
+        self._table, self._published = table, published
+
+    def start(self, machine_input: dict[str, object], name: str) -> str | None:
+        run = a_run()
+        if self._table.lock(ACME):
+            raise AssertionError("started twice")
+        self._table.begin(run)
+        if self._published:
+            self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
+        else:
+            self._table.fail(run, QUEUE_TABOO, NOON)
+        super().start(machine_input, name)
+        self.end(execution_arn(name))
+        return super().start(machine_input, name)
+
+
+def test_a_create_that_finished_in_between_is_ready() -> None:
+    table = InMemoryTable()
+    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION)(ACME)
+    assert answer == Ready(QUEUE, VERSION)
+
+
+def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again() -> None:
+    table = InMemoryTable()
+    executions = EndsWhileStarting(table, published=False)
+    answer = GetQueue(table, executions, FakeClock(), VERSION)(ACME)
+    assert isinstance(answer, Failed)
+    assert answer.audit.root_cause == QUEUE_TABOO
+    assert len(executions.inputs) == 1
+
+
+def test_a_fresh_started_is_believed_without_asking(world: World) -> None:
+    world.table.begin(a_run(started_at=NOON))
+    world.clock.advance(SUSPECT_AFTER)
+    assert world.get_queue(ACME) == Provisioning(FIRST)
+    assert not world.executions.asked_about
+
+
+def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(world: World) -> None:
+    world.get_queue(ACME)
+    world.table.begin(a_run(started_at=NOON))
+    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    assert world.get_queue(ACME) == Provisioning(FIRST)
+    assert world.executions.asked_about == [FIRST]
+
+
+def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt(world: World) -> None:
+    world.get_queue(ACME)
+    world.table.begin(a_run(started_at=NOON))
+    world.executions.end(FIRST)
+    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    assert world.get_queue(ACME) == Provisioning(SECOND)
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE])
+def test_only_started_is_ever_checked(world: World, status: Status) -> None:
+    world.table.plant_audit(an_audit(status))
+    world.clock.advance(timedelta(days=365))
+    world.get_queue(ACME)
+    assert not world.executions.asked_about
+
+
+def test_a_failed_create_starts_nothing(world: World) -> None:
+    world.table.plant_audit(an_audit(Status.FAILURE, root_cause=QUEUE_TABOO))
+    assert isinstance(world.get_queue(ACME), Failed)
+    assert not world.executions.inputs
+
+
+@pytest.mark.parametrize(("status", "answer"), [(Status.STARTED, BeingDeleted), (Status.SUCCESS, Deleted)])
+def test_a_deleted_tenant_is_never_started(world: World, status: Status, answer: type) -> None:
+    world.table.plant_audit(an_audit(status, Operation.DELETE, version=None))
+    assert isinstance(world.get_queue(ACME), answer)
+    assert not world.executions.inputs
+
+
+class NothingCanBeStarted(FakeExecutions):
+    """Every name has been used."""
+
+    def start(self, machine_input: dict[str, object], name: str) -> str | None:
+        super().start(machine_input, name)
+        self.running.clear()
+        return super().start(machine_input, name)
+
+
+def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:
+    executions = NothingCanBeStarted()
+    with pytest.raises(Unsettled, match=r"acme.*create-acme-.*-0\.1\.0-25"):
+        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION)(ACME)
+    assert len(executions.inputs) == 25
+
+
+def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_running(world: World) -> None:
+    world.table.begin(a_run())
+    world.publish()
+    assert world.get_queue(ACME) == Ready(QUEUE, VERSION)

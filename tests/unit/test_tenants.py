@@ -1,0 +1,233 @@
+"""Who a tenant is: the allow-list, and that no derived name is too long, ambiguous or another tenant's."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.adapters import keys
+from orchestrator.errors import InvalidTenantId, StackNotOurs
+from orchestrator.records import Attempt, Operation, Status
+from orchestrator.tenants import STACK_NAME_PREFIX, TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId, tenant_of_stack
+from tests.fakes import NOON
+
+LONGEST_ID = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
+LONGEST_ATTEMPTS = [Attempt(LONGEST_ID, operation, "9999.9999.9999", 99_999) for operation in Operation]
+
+tenant_ids = st.one_of(
+    st.from_regex(TENANT_ID_PATTERN, fullmatch=True).filter(lambda text: not text.endswith("\n")),
+    # So short and so alike that pairs of them are often equal, or nearly so.
+    st.from_regex(r"[aA1](?:[aA1-]{0,2}[aA1])?", fullmatch=True),
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "7",
+        "acme",
+        "ACME",
+        "a-b",
+        "a--b",
+        "032400-000000-0000-0002",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "x" * TENANT_ID_MAX_LENGTH,
+    ],
+)
+def test_letters_digits_and_inner_dashes_are_accepted(text: str) -> None:
+    assert TenantId.parse(text).value == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#",
+        "acme#METADATA",
+        "/",
+        "a/b",
+        "..",
+        "a.b",
+        "a b",
+        " acme",
+        "acme ",
+        "a_b",
+        "a%2Fb",
+        "*",
+        "a:b",
+        "-acme",
+        "acme-",
+        "-",
+        "acme\n",
+        "\nacme",
+        "ac\nme",
+        "acme\r",
+        "acme\x00",
+        "\u0661\u0662\u0663",  # digits, but Arabic ones
+        "acm\u00e9",
+        "\u0430\u0441me",  # looks like acme, but is Cyrillic
+        "\uff41\uff43\uff4d\uff45",  # acme in full width
+        "acme\u200b",  # ends in a space of no width
+        "\u017f",  # an ASCII letter once case is ignored
+        "\ud800",
+        "x" * (TENANT_ID_MAX_LENGTH + 1),
+        "x" * 10_000,
+    ],
+)
+def test_everything_else_is_refused(text: str) -> None:
+    with pytest.raises(InvalidTenantId):
+        TenantId.parse(text)
+
+
+def test_an_empty_id_is_refused_and_called_empty() -> None:
+    with pytest.raises(InvalidTenantId, match="empty"):
+        TenantId.parse("")
+
+
+@pytest.mark.parametrize(
+    ("value", "called"),
+    [(None, "null"), (True, "a boolean"), (7, "a number"), (0.5, "a number"), (["acme"], "a list"), ({}, "an object")],
+)
+def test_what_is_not_a_string_is_refused_in_the_words_of_json(value: object, called: str) -> None:
+    with pytest.raises(InvalidTenantId, match=f"not {called}"):
+        TenantId.parse(value)
+
+
+def test_a_refusal_of_a_long_id_does_not_repeat_it() -> None:
+    with pytest.raises(InvalidTenantId) as refused:
+        TenantId.parse("x" * 10_000)
+    assert len(str(refused.value)) < 200
+
+
+@given(st.text())
+def test_a_refusal_is_plain_ascii_whatever_was_asked_for(text: str) -> None:
+    with pytest.raises(InvalidTenantId) as refused:
+        TenantId.parse(f"#{text}")
+    assert str(refused.value).isascii()
+
+
+@given(tenant_ids)
+def test_the_pattern_that_is_given_to_others_means_the_same(text: str) -> None:
+    assert TenantId.parse(text).value == text
+
+
+def test_the_longest_stack_name_fits_cloudformation() -> None:
+    assert len(LONGEST_ID.stack_name) <= 128
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", LONGEST_ID.stack_name)
+
+
+@given(tenant_ids)
+def test_every_stack_name_is_in_cloudformations_alphabet(text: str) -> None:
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,127}", TenantId.parse(text).stack_name)
+
+
+@pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
+def test_the_longest_execution_name_fits_step_functions(attempt: Attempt) -> None:
+    assert len(attempt.name) <= 80
+    assert re.fullmatch(r"[A-Za-z0-9.-]+", attempt.name)
+
+
+@pytest.mark.parametrize("suffix", ["", "-create", "-delete"])
+@pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
+def test_the_longest_client_token_fits_cloudformation(attempt: Attempt, suffix: str) -> None:
+    token = attempt.client_token + suffix
+    assert len(token) <= 128
+    assert re.fullmatch(r"[a-zA-Z0-9][-a-zA-Z0-9]*", token)
+
+
+@pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
+def test_the_longest_keys_fit_dynamodb(attempt: Attempt) -> None:
+    for key in (keys.audit_key(attempt), keys.history_key(attempt, NOON, Status.SUCCESS)):
+        assert len(key["pk"]["S"].encode()) <= 2_048
+        assert len(key["sk"]["S"].encode()) <= 1_024
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations(["acme", "Acme", "ACME", "aCME"], 2)])
+def test_ids_that_differ_only_by_case_have_names_that_differ_without_regard_to_case(one: str, other: str) -> None:
+    first, second = TenantId.parse(one), TenantId.parse(other)
+    assert first.stack_name.lower() != second.stack_name.lower()
+    assert Attempt(first, Operation.CREATE, "0.1.0", 1).name.lower() != (
+        Attempt(second, Operation.CREATE, "0.1.0", 1).name.lower()
+    )
+
+
+@given(tenant_ids, tenant_ids)
+def test_no_two_ids_share_a_name_that_is_derived_from_them(one: str, other: str) -> None:
+    first, second = TenantId.parse(one), TenantId.parse(other)
+    same = one == other
+    assert (first.stack_name == second.stack_name) == same
+    assert (keys.tenant_pk(first) == keys.tenant_pk(second)) == same
+    assert (keys.listed_tenant(first, "0.1.0") == keys.listed_tenant(second, "0.1.0")) == same
+
+
+numbers = st.sampled_from([1, 11, 111]) | st.integers(0, 9_999)
+versions = st.tuples(numbers, numbers, numbers).map(lambda parts: ".".join(map(str, parts)))
+attempts = st.builds(
+    Attempt,
+    tenant=tenant_ids.map(TenantId.parse),
+    operation=st.sampled_from(Operation),
+    version=versions,
+    number=st.sampled_from([1, 11, 111]) | st.integers(1, 99_999),
+)
+
+
+@given(attempts, attempts)
+def test_no_two_attempts_share_an_execution_name_or_a_client_token(one: Attempt, other: Attempt) -> None:
+    assert (one.name == other.name) == (one == other)
+    assert (one.client_token == other.client_token) == (one == other)
+
+
+@given(tenant_ids)
+def test_an_id_that_continues_another_id_or_its_digest_is_still_another_tenant(text: str) -> None:
+    tenant = TenantId.parse(text)
+    for longer in (f"{text}-1", f"{text}-METADATA", tenant.slug):
+        if len(longer) > TENANT_ID_MAX_LENGTH:
+            continue
+        other = TenantId.parse(longer)
+        assert other.stack_name != tenant.stack_name
+        assert not other.stack_name.startswith(tenant.stack_name + "/")
+        assert keys.tenant_pk(other) != keys.tenant_pk(tenant)
+
+
+@given(tenant_ids)
+def test_a_tenant_is_found_again_by_its_partition_key(text: str) -> None:
+    tenant = TenantId.parse(text)
+    assert keys.tenant_of(keys.tenant_pk(tenant)) == tenant
+
+
+@given(tenant_ids)
+def test_a_tenant_is_found_again_by_its_stacks_name_and_id(text: str) -> None:
+    tenant = TenantId.parse(text)
+    assert tenant_of_stack(tenant.stack_name) == tenant
+    assert tenant_of_stack(f"arn:aws:cloudformation:eu-west-1:1:stack/{tenant.stack_name}/8ee5d510") == tenant
+
+
+ACME = TenantId.parse("acme")
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "",
+        "arn:aws:cloudformation:eu-west-1:1:stack",
+        STACK_NAME_PREFIX,
+        "some-other-stack",
+        f"{STACK_NAME_PREFIX}acme",
+        f"{STACK_NAME_PREFIX}acme-00000000",
+        ACME.slug,
+        ACME.stack_name.upper(),
+        f"{ACME.stack_name}-nested",
+        ACME.stack_name.replace("acme", "Acme"),
+        f"x{ACME.stack_name}",
+        f"arn:aws:cloudformation:eu-west-1:1:stack/other/{ACME.stack_name}",
+        f"{STACK_NAME_PREFIX}-acme-{ACME.slug[-8:]}",
+        f"{STACK_NAME_PREFIX}ac\nme-{ACME.slug[-8:]}",
+    ],
+)
+def test_a_stack_that_merely_has_a_similar_name_is_no_tenants(stack: str) -> None:
+    with pytest.raises(StackNotOurs):
+        tenant_of_stack(stack)
