@@ -60,12 +60,12 @@ class GaveUp:
 
 def begin(run: Run, *, ledger: OperationLedger, executions: Executions, clock: Clock) -> Begun | Busy | GaveUp:
     """Take the tenant's lock and write Started, in one transaction."""
-    holder = ledger.begin(run)
+    holder = ledger.begin(run, at=clock.now())
     if holder is None:
         return Begun()
     held_for = clock.now() - holder.run.started_at
     if held_for > CHECK_HOLDER_AFTER and not executions.is_running(holder.run.execution):
-        holder = ledger.begin(run, instead_of=holder)
+        holder = ledger.begin(run, at=clock.now(), instead_of=holder)
         if holder is None:
             return Begun()
     if overdue(run, clock):

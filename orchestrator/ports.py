@@ -43,7 +43,7 @@ class TenantReader(Protocol):
 class OperationLedger(Protocol):
     """Writes of one operation. Each is one transaction, checks the fencing token, and may be repeated."""
 
-    def begin(self, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
         """Take the tenant's lock and record Started. ``None`` when taken, else the lock that is in the way.
 
         ``instead_of`` names a lock whose execution is dead: it is taken over, and its operation closed.

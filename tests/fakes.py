@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, Throttled
-from orchestrator.ports import ResourceEvent, Stack
+from orchestrator.ports import OperationLedger, ResourceEvent, Stack
 from orchestrator.records import (
     Attempt,
     Audit,
@@ -76,6 +76,11 @@ def a_release(version: str = VERSION, *, digest: str = "d" * 64) -> Release:
 
 def execution_arn(name: str) -> str:
     return f"arn:aws:states:eu-west-1:000000000000:execution:create-tenant:{name}"
+
+
+def take(ledger: OperationLedger, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
+    """Begin at the moment in which the execution started."""
+    return ledger.begin(run, at=run.started_at, instead_of=instead_of)
 
 
 class FakeClock:
@@ -172,19 +177,21 @@ class InMemoryTable:
 
     # Writing one operation
 
-    def begin(self, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
         rows = self._of(run.tenant)
+        if rows.lock and rows.lock.run.execution == run.execution:
+            return None
         dead = instead_of.run if instead_of else None
-        if rows.lock and rows.lock.run.execution not in (run.execution, dead.execution if dead else None):
+        if rows.lock and not (dead and rows.lock.run.execution == dead.execution):
             return rows.lock
         if not self._may_write(run):
-            if rows.lock is None or rows.lock.run.execution == run.execution:
+            if rows.lock is None:
                 raise LostOwnership(run.attempt.name)
             return rows.lock
         if dead and dead.attempt != run.attempt:
-            self._close_abandoned(dead, run.started_at)
+            self._close_abandoned(dead, at)
         rows.lock = Lock(_stored_run(run), None)
-        self._write(run, Status.STARTED, run.started_at)
+        self._write(run, Status.STARTED, at)
         return None
 
     def remember_token(self, run: Run, task_token: str) -> None:
@@ -243,7 +250,7 @@ class InMemoryTable:
         self._of(metadata.tenant).metadata = metadata
 
     def plant_audit(self, audit: Audit, *, numbered: bool = True) -> None:
-        key = (audit.operation, audit.version)
+        key = (audit.operation, None if audit.operation is Operation.DELETE else audit.version)
         self._of(audit.tenant).audits[key] = audit
         if not numbered:
             self._of(audit.tenant).unnumbered.add(key)

@@ -68,26 +68,27 @@ class DynamoTable:
 
     # Writing one operation
 
-    def begin(self, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
-        holder = instead_of.run if instead_of else run
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
+        dead = instead_of.run if instead_of else None
         writes = [
             self._put(
                 keys.lock_key(run.tenant) | rows.lock_fields(run),
-                condition="attribute_not_exists(pk) OR Execution = :me OR Execution = :holder",
-                values={":me": s(run.execution), ":holder": s(holder.execution)},
+                condition="attribute_not_exists(pk) OR Execution = :dead",
+                values={":dead": s(dead.execution if dead else "")},
             ),
-            self._audit(run, Status.STARTED, run.started_at),
-            self._history(run, Status.STARTED, run.started_at),
+            self._audit(run, Status.STARTED, at),
+            self._history(run, Status.STARTED, at),
         ]
-        if instead_of and holder.attempt != run.attempt:
-            writes += self._close_abandoned(instead_of.run, run.started_at)
+        if dead and dead.attempt != run.attempt:
+            writes += self._close_abandoned(dead, at)
         try:
             self._transact(run, writes)
         except LostOwnership:
             lock = self.lock(run.tenant)
-            if lock is None or lock.run.execution == run.execution:
+            if lock is None:
                 raise  # Nobody is in the way: a later attempt has written the audit row.
-            return lock
+            # Our own: an earlier try went through and its answer was lost.
+            return None if lock.run.execution == run.execution else lock
         return None
 
     def remember_token(self, run: Run, task_token: str) -> None:

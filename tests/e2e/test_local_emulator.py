@@ -22,15 +22,15 @@ import pytest
 
 from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.local.errors import LocalError
-from orchestrator.local.home import Home, Record, polls
+from orchestrator.local.home import Home, Record
 from orchestrator.local.server import keeping_state
 
 ROLE = "arn:aws:iam::000000000000:role/any"
 PASS = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}})
 SLOW = """
-import pathlib, threading
+import socket, threading
 def handler(event, context):
-    pathlib.Path({begun!r}).touch()
+    held_open = socket.create_connection(("127.0.0.1", {port}))
     threading.Event().wait(50)
 """
 TEMPLATE = json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}})
@@ -182,21 +182,21 @@ def test_state_that_could_not_be_saved_whole_is_not_kept(tmp_path: Path) -> None
     assert not (tmp_path / "saved").exists()
 
 
-def test_stopping_waits_neither_for_lambda_calls_nor_leaves_their_processes(emulator: Emulator, tmp_path: Path) -> None:
+def test_stopping_neither_waits_for_lambda_calls_nor_leaves_their_processes(emulator: Emulator) -> None:
     emulator.start()
-    begun = tmp_path / "begun"
-    code = SLOW.format(begun=str(begun))
-    add_function(emulator, "slow", code).invoke(FunctionName="slow", InvocationType="Event")
-    assert any(begun.exists() for _ in polls(20))
-    pid = pid_of(emulator)
+    with socket.create_server(("127.0.0.1", 0)) as calls:
+        calls.settimeout(20)
+        functions = add_function(emulator, "slow", SLOW.format(port=calls.getsockname()[1]))
+        functions.invoke(FunctionName="slow", InvocationType="Event")
+        worker, _ = calls.accept()
 
     stopped = emulator.stop()
 
     assert stopped is not None
     assert stopped.state_kept
-    os.waitpid(pid, 0)
-    with pytest.raises(ProcessLookupError):
-        os.killpg(pid, 0)
+    with worker:
+        worker.settimeout(5)
+        assert worker.recv(1) == b"", "its process has ended"
 
 
 def test_a_port_in_use_is_named_with_the_way_out(new_emulator: NewEmulator) -> None:

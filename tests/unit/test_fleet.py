@@ -10,7 +10,7 @@ import pytest
 from orchestrator.fleet import TenantState, list_tenants, summarise, tenant_detail
 from orchestrator.records import Audit, Metadata, Operation, Status
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit, take
 
 ONE_HOUR = timedelta(hours=1)
 PUBLISHED = Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON)
@@ -72,7 +72,7 @@ def test_a_tenant_of_which_nothing_is_known_has_no_time() -> None:
 
 def run_to(table: InMemoryTable, name: str, status: Status) -> None:
     run = a_run(tenant=TenantId.parse(name))
-    table.begin(run)
+    take(table, run)
     if status is Status.SUCCESS:
         table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON + ONE_HOUR)
     elif status is Status.FAILURE:
@@ -108,9 +108,9 @@ def test_an_empty_fleet_is_an_empty_list() -> None:
 def test_the_detail_has_lock_audits_and_history_in_the_order_of_time() -> None:
     table = InMemoryTable()
     old, new = a_run(version="0.9.0"), a_run(version="0.10.0", started_at=NOON + 2 * ONE_HOUR)
-    table.begin(old)
+    take(table, old)
     table.fail(old, QUEUE_TABOO, NOON + ONE_HOUR)
-    table.begin(new)
+    take(table, new)
 
     detail = tenant_detail(ACME, table)
 

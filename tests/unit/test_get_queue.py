@@ -26,6 +26,7 @@ from tests.fakes import (
     an_attempt,
     an_audit,
     execution_arn,
+    take,
 )
 
 FIRST = execution_arn(an_attempt(1).name)
@@ -83,7 +84,7 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
             return seen
 
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
-    table.begin(run)
+    take(table, run)
 
     assert isinstance(GetQueue(table, executions, FakeClock(), VERSION)(ACME), Ready)
     assert not executions.inputs
@@ -139,7 +140,7 @@ class EndsWhileStarting(FakeExecutions):
         run = a_run()
         if self._table.lock(ACME):
             raise AssertionError("started twice")
-        self._table.begin(run)
+        take(self._table, run)
         if self._published:
             self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
         else:
@@ -165,7 +166,7 @@ def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again()
 
 
 def test_a_fresh_started_is_believed_without_asking(world: World) -> None:
-    world.table.begin(a_run(started_at=NOON))
+    take(world.table, a_run(started_at=NOON))
     world.clock.advance(SUSPECT_AFTER)
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert not world.executions.asked_about
@@ -173,7 +174,7 @@ def test_a_fresh_started_is_believed_without_asking(world: World) -> None:
 
 def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(world: World) -> None:
     world.get_queue(ACME)
-    world.table.begin(a_run(started_at=NOON))
+    take(world.table, a_run(started_at=NOON))
     world.clock.advance(SUSPECT_AFTER + A_MOMENT)
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert world.executions.asked_about == [FIRST]
@@ -181,7 +182,7 @@ def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(worl
 
 def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt(world: World) -> None:
     world.get_queue(ACME)
-    world.table.begin(a_run(started_at=NOON))
+    take(world.table, a_run(started_at=NOON))
     world.executions.end(FIRST)
     world.clock.advance(SUSPECT_AFTER + A_MOMENT)
     assert world.get_queue(ACME) == Provisioning(SECOND)
@@ -225,6 +226,6 @@ def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look
 
 
 def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_running(world: World) -> None:
-    world.table.begin(a_run())
+    take(world.table, a_run())
     world.publish()
     assert world.get_queue(ACME) == Ready(QUEUE, VERSION)

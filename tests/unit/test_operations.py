@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -106,6 +106,12 @@ def test_beginning_twice_is_beginning_once(world: World) -> None:
     assert len(world.table.history(ACME)) == 1
 
 
+def test_a_run_that_had_to_wait_is_recorded_as_started_when_it_begins(world: World) -> None:
+    world.clock.advance(timedelta(minutes=3))
+    world.begin(a_run(started_at=NOON))
+    assert world.table.audits(ACME)[0].updated_at == NOON + timedelta(minutes=3)
+
+
 def test_a_busy_tenant_is_waited_for(world: World) -> None:
     holder, run = world.start(a_run()), world.start(a_run(operation=Operation.UPDATE))
     world.begin(holder)
@@ -150,10 +156,10 @@ def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: 
     dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version="0.2.0")
 
     class Raced(InMemoryTable):
-        def begin(self, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
+        def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
             if run == loser and instead_of:
-                super().begin(winner, instead_of=instead_of)
-            return super().begin(run, instead_of=instead_of)
+                super().begin(winner, at=at, instead_of=instead_of)
+            return super().begin(run, at=at, instead_of=instead_of)
 
     world.table = Raced()
     world.begin(dead)

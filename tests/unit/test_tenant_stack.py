@@ -32,6 +32,7 @@ from tests.fakes import (
     InMemoryTable,
     a_release,
     a_run,
+    take,
 )
 from tests.unit.test_stack_status import SORTED
 
@@ -48,7 +49,7 @@ class World:
             FakeClock(),
         )
         self.table.record_release(a_release())
-        self.table.begin(RUN)
+        take(self.table, RUN)
         self.executions.waiting.add(TOKEN)
 
     def plant(
@@ -271,7 +272,7 @@ def test_being_throttled_while_awaiting_leaves_it_to_the_event_or_the_timeout(wo
 
 def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: World) -> None:
     lock = world.table.lock(ACME)
-    world.table.begin(a_run(2), instead_of=lock)
+    take(world.table, a_run(2), instead_of=lock)
     with pytest.raises(LostOwnership):
         world.wait_for(world.plant("CREATE_IN_PROGRESS"))
     assert world.remembered_token() is None

@@ -1,0 +1,162 @@
+"""Executions on Step Functions: a name is used once, and only a waiting execution can be woken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.errors import Throttled
+from orchestrator.operations import machine_input
+from tests.adapters.conftest import client
+from tests.fakes import NOON, an_attempt
+
+MACHINE = "arn:aws:states:eu-west-1:000000000000:stateMachine:create-tenant"
+NAME = an_attempt().name
+EXECUTION = f"arn:aws:states:eu-west-1:000000000000:execution:create-tenant:{NAME}"
+INPUT = machine_input(an_attempt())
+
+
+@pytest.fixture
+def states() -> Iterator[Stubber]:
+    """Step Functions with scripted answers."""
+    with Stubber(client("stepfunctions")) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+@pytest.fixture
+def executions() -> StepFunctionsExecutions:
+    return StepFunctionsExecutions(lambda: client("stepfunctions"), lambda: MACHINE)
+
+
+def describe(states: Stubber, status: str) -> None:
+    answer = {"executionArn": EXECUTION, "stateMachineArn": MACHINE, "status": status, "startDate": NOON}
+    states.add_response("describe_execution", answer, {"executionArn": EXECUTION})
+
+
+def test_an_execution_is_started_by_name_with_its_input(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    sent = {"stateMachineArn": MACHINE, "name": NAME, "input": json.dumps(INPUT, sort_keys=True)}
+    states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON}, sent)
+    assert executions.start(INPUT, NAME) == EXECUTION
+
+
+def test_equal_inputs_are_spelled_equally(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    sent = {"stateMachineArn": MACHINE, "name": NAME, "input": json.dumps(INPUT, sort_keys=True)}
+    states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON}, sent)
+    assert executions.start(dict(reversed(INPUT.items())), NAME) == EXECUTION
+
+
+def test_a_name_that_is_running_is_that_execution(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
+    describe(states, "RUNNING")
+    assert executions.start(INPUT, NAME) == EXECUTION
+
+
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"])
+def test_a_name_that_has_ended_is_not_started_again(
+    executions: StepFunctionsExecutions, states: Stubber, status: str
+) -> None:
+    states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
+    describe(states, status)
+    assert executions.start(INPUT, NAME) is None
+
+
+def test_any_other_refusal_is_an_error(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    states.add_client_error("start_execution", "StateMachineDoesNotExist", "State Machine Does Not Exist")
+    with pytest.raises(ClientError, match="StateMachineDoesNotExist"):
+        executions.start(INPUT, NAME)
+
+
+@pytest.mark.parametrize(
+    ("status", "running"),
+    [("RUNNING", True), ("SUCCEEDED", False), ("FAILED", False), ("TIMED_OUT", False), ("ABORTED", False)],
+)
+def test_only_running_is_running(
+    executions: StepFunctionsExecutions, states: Stubber, status: str, running: bool
+) -> None:
+    describe(states, status)
+    assert executions.is_running(EXECUTION) is running
+
+
+def test_an_execution_that_does_not_exist_is_not_running(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    states.add_client_error("describe_execution", "ExecutionDoesNotExist", "Execution Does Not Exist")
+    assert executions.is_running(EXECUTION) is False
+
+
+def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(
+    executions: StepFunctionsExecutions, states: Stubber
+) -> None:
+    states.add_client_error("describe_execution", "AccessDeniedException", "not authorized")
+    with pytest.raises(ClientError):
+        executions.is_running(EXECUTION)
+
+
+def test_a_waiting_execution_is_woken(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    states.add_response("send_task_success", {}, {"taskToken": "token", "output": "{}"})
+    assert executions.wake("token") is True
+
+
+@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
+def test_an_execution_that_no_longer_waits_is_not_woken(
+    executions: StepFunctionsExecutions, states: Stubber, code: str
+) -> None:
+    states.add_client_error("send_task_success", code, "gone")
+    assert executions.wake("token") is False
+
+
+def test_any_other_refusal_to_wake_is_an_error(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    states.add_client_error("send_task_success", "AccessDeniedException", "not authorized")
+    with pytest.raises(ClientError):
+        executions.wake("token")
+
+
+def test_every_call_may_be_throttled(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    for method in ("start_execution", "describe_execution", "send_task_success"):
+        states.add_client_error(method, "ThrottlingException", "Rate exceeded")
+    for call in (
+        lambda: executions.start(INPUT, NAME),
+        lambda: executions.is_running(EXECUTION),
+        lambda: executions.wake("token"),
+    ):
+        with pytest.raises(Throttled, match="Rate exceeded"):
+            call()
+
+
+def test_the_client_is_made_when_it_is_first_needed_and_once() -> None:
+    made: list[object] = []
+
+    def make() -> object:
+        made.append(client("stepfunctions"))
+        return made[-1]
+
+    executions = StepFunctionsExecutions(make, lambda: MACHINE)  # type: ignore[arg-type]
+    assert not made
+    with Stubber(client("stepfunctions")) as states:
+        for _ in range(2):
+            states.add_response("send_task_success", {})
+            executions.wake("token")
+    assert len(made) == 1
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_real_machine_starts_a_name_once() -> None:
+    states = client("stepfunctions")
+    definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 9, "End": True}}}
+    machine = states.create_state_machine(
+        name="create-tenant", roleArn="arn:aws:iam::123456789012:role/r", definition=json.dumps(definition)
+    )["stateMachineArn"]
+    executions = StepFunctionsExecutions(lambda: states, lambda: machine)
+
+    first = executions.start(INPUT, NAME)
+
+    assert first is not None
+    assert executions.start(INPUT, NAME) == first
+    assert executions.is_running(first)
+    states.stop_execution(executionArn=first)
+    assert executions.start(INPUT, NAME) is None
+    assert not executions.is_running(first)

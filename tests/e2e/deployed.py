@@ -1,0 +1,167 @@
+"""The deployed control plane, as a platform, an operator and CloudFormation see it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import boto3
+
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.queue_api import ApiAnswer, QueueApi
+from orchestrator.local.emulator import Emulator
+from orchestrator.operations import machine_input
+from orchestrator.records import Attempt, Operation
+from orchestrator.tenants import TenantId
+
+Seen = TypeVar("Seen")
+
+WITHIN_SECONDS = 120.0
+ASK_AGAIN = frozenset({429, 500, 502, 503})
+"""What API Gateway says when the function is throttled; a platform's client tries again."""
+
+
+def eventually(look: Callable[[], Seen | None], *, what: str) -> Seen:
+    """Look until there is something to see. The condition is what is awaited; the time only bounds it."""
+    deadline = time.monotonic() + WITHIN_SECONDS
+    pause = 0.02
+    while time.monotonic() < deadline:
+        if (seen := look()) is not None:
+            return seen
+        # Ever less often, as a polite client does: what is looked at has work to do on the same two cores.
+        threading.Event().wait(pause)
+        pause = min(pause * 1.5, 1.0)
+    raise AssertionError(f"Not seen within {WITHIN_SECONDS:.0f} s: {what}")
+
+
+@dataclass(frozen=True)
+class Deployed:
+    emulator: Emulator
+    outputs: dict[str, str]
+
+    @cached_property
+    def _session(self) -> boto3.Session:
+        return boto3.Session(**self.emulator.session_settings())
+
+    def client(self, service: str) -> Any:
+        return self._session.client(service, endpoint_url=self.emulator.endpoint)
+
+    @cached_property
+    def table(self) -> DynamoTable:
+        return DynamoTable(self.client("dynamodb"), self.outputs["TableName"])
+
+    @cached_property
+    def machine(self) -> str:
+        return self.outputs["CreateTenantMachineArn"]
+
+    # As a platform
+
+    def api(self) -> QueueApi:
+        credentials = self._session.get_credentials()
+        assert credentials is not None
+        url = self.emulator.api_url(self.outputs["ApiUrl"])
+        return QueueApi(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
+
+    def ask(self, tenant: TenantId, api: QueueApi | None = None) -> ApiAnswer:
+        """One answer. Being throttled is none: the client asks again."""
+        api = api or self.api()
+
+        def answer() -> ApiAnswer | None:
+            given = api.get_queue(tenant)
+            return None if given.status in ASK_AGAIN else given
+
+        return eventually(answer, what=f"an answer about {tenant}")
+
+    def settled(self, tenant: TenantId) -> ApiAnswer:
+        """The first answer that is not "wait"."""
+
+        def answer() -> ApiAnswer | None:
+            given = self.ask(tenant)
+            return None if given.status == 202 else given
+
+        return eventually(answer, what=f"{tenant} settled")
+
+    def invoke(self, function: str, event: Any) -> Any:
+        response = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
+        assert "FunctionError" not in response, response["Payload"].read()
+        return json.loads(response["Payload"].read())
+
+    def functions(self) -> list[str]:
+        pages = self.client("lambda").get_paginator("list_functions").paginate()
+        return [function["FunctionName"] for page in pages for function in page["Functions"]]
+
+    # As an operator
+
+    def start_create(self, tenant: TenantId, attempt: int) -> str:
+        """What an explicit create will do: start the machine for that attempt."""
+        chosen = Attempt(tenant, Operation.CREATE, self.outputs["Version"], attempt)
+        response = self.client("stepfunctions").start_execution(
+            stateMachineArn=self.machine, name=chosen.name, input=json.dumps(machine_input(chosen), sort_keys=True)
+        )
+        return str(response["executionArn"])
+
+    def ended(self, execution: str) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            described = self.client("stepfunctions").describe_execution(executionArn=execution)
+            return described if described["status"] != "RUNNING" else None
+
+        return eventually(look, what=f"{execution} ended")
+
+    def executions(self, tenant: TenantId) -> list[str]:
+        pages = self.client("stepfunctions").get_paginator("list_executions").paginate(stateMachineArn=self.machine)
+        names = [execution["name"] for page in pages for execution in page["executions"]]
+        return [name for name in names if f"-{tenant.slug}-" in name]
+
+    def rows(self) -> list[dict[str, Any]]:
+        pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.outputs["TableName"])
+        items = [item for page in pages for item in page["Items"]]
+        return sorted(items, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+
+    def rows_of(self, tenant: TenantId) -> dict[str, dict[str, Any]]:
+        return {row["sk"]["S"]: row for row in self.rows() if row["pk"]["S"] == f"TENANT_ID#{tenant}"}
+
+    # As CloudFormation
+
+    def stack(self, tenant: TenantId) -> dict[str, Any]:
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=tenant.stack_name)["Stacks"]
+        return dict(stack)
+
+    def create_stack_by_hand(self, tenant: TenantId) -> str:
+        """The tenant's stack, as a run would have left it that died before it could publish."""
+        release = self.table.release(self.outputs["Version"])
+        assert release is not None
+        cloudformation = self.client("cloudformation")
+        stack_id = cloudformation.create_stack(
+            StackName=tenant.stack_name,
+            TemplateURL=release.template_url,
+            Parameters=[
+                {"ParameterKey": "TenantId", "ParameterValue": tenant.value},
+                {"ParameterKey": "MetadataServiceToken", "ParameterValue": self.metadata_function},
+            ],
+        )["StackId"]
+        eventually(
+            lambda: True if self.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" else None, what="the stack is there"
+        )
+        return str(stack_id)
+
+    def delete_stack_by_hand(self, tenant: TenantId, stack_id: str) -> None:
+        cloudformation = self.client("cloudformation")
+        cloudformation.delete_stack(StackName=stack_id)
+        eventually(
+            lambda: (
+                True
+                if cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"] == "DELETE_COMPLETE"
+                else None
+            ),
+            what=f"the stack of {tenant} is gone",
+        )
+
+    @property
+    def metadata_function(self) -> str:
+        described = self.client("lambda").get_function(FunctionName="berth-tenant-metadata")
+        return str(described["Configuration"]["FunctionArn"])

@@ -1,0 +1,59 @@
+"""The command line against a control plane that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed
+
+BERTH = Path(sys.executable).with_name("berth")
+
+
+def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
+    return subprocess.run([BERTH, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_get_queue_waits_until_there_is_one(berth: Deployed) -> None:
+    done = run(berth, "--local", "get-queue", "by-command", "--wait", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == berth.ask(TenantId("by-command")).body
+
+
+def test_the_local_control_plane_is_found_by_itself(berth: Deployed) -> None:
+    berth.settled(TenantId("found"))
+    done = run(berth, "get-queue", "found")
+    assert done.returncode == 0, done.stderr
+    assert "found" in done.stdout
+    assert berth.emulator.endpoint in done.stderr
+
+
+def test_a_tenant_is_shown_with_its_audit_and_history(berth: Deployed) -> None:
+    berth.settled(TenantId("shown"))
+    done = run(berth, "--local", "tenant", "shown", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["state"] == "READY"
+    assert [audit["status"] for audit in shown["audits"]] == ["Success"]
+    assert [entry["status"] for entry in shown["history"]] == ["Started", "Success"]
+
+
+def test_all_tenants_are_listed(berth: Deployed) -> None:
+    berth.settled(TenantId("listed"))
+    done = run(berth, "--local", "tenants", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "listed" in {tenant["tenantId"] for tenant in json.loads(done.stdout)["tenants"]}
+
+
+def test_an_invalid_tenant_id_is_one_clear_line(berth: Deployed) -> None:
+    done = run(berth, "--local", "get-queue", "a/b")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "'a/b' is not valid" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,169 @@
+"""What happens to a create when the world is not as it should be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from orchestrator.adapters import keys
+from orchestrator.local.deployment import deploy
+from orchestrator.records import Status
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed
+
+
+def claim_for_another_stack(berth: Deployed, tenant: TenantId) -> None:
+    """A published row that belongs to another stack: the tenant's own stack then fails to record its queue."""
+    berth.client("dynamodb").put_item(
+        TableName=berth.outputs["TableName"],
+        Item=keys.metadata_key(tenant)
+        | {
+            "StackId": {"S": "arn:aws:cloudformation:us-east-1:000000000000:stack/elsewhere/1"},
+            "Version": {"S": "0.0.1"},
+            "InboundQueueArn": {"S": "arn:elsewhere"},
+            "InboundQueueUrl": {"S": "https://elsewhere"},
+        },
+    )
+
+
+def release_claim(berth: Deployed, tenant: TenantId) -> None:
+    berth.client("dynamodb").delete_item(TableName=berth.outputs["TableName"], Key=keys.metadata_key(tenant))
+
+
+def test_a_failed_stack_is_reported_with_its_first_failed_resource_and_the_execution_fails(berth: Deployed) -> None:
+    tenant = TenantId("unlucky")
+    claim_for_another_stack(berth, tenant)
+
+    ended = berth.ended(berth.start_create(tenant, attempt=1))
+    release_claim(berth, tenant)
+
+    assert ended["status"] == "FAILED"
+    assert "TenantMetadata (Custom::TenantMetadata)" in ended["cause"]
+    answer = berth.ask(tenant)
+    assert answer.status == 424
+    assert answer.body["type"] == "urn:berth:problem:provisioning-failed"
+    cause: Any = answer.body["rootCause"]
+    assert cause["resource"] == "TenantMetadata"
+    assert cause["type"] == "Custom::TenantMetadata"
+    assert "belongs to another stack" in cause["reason"]
+    assert "LOCK" not in berth.rows_of(tenant)
+
+
+def test_a_stack_that_never_lived_is_cleared_away_and_created_anew_by_the_next_attempt(berth: Deployed) -> None:
+    tenant = TenantId("second-try")
+    claim_for_another_stack(berth, tenant)
+    berth.ended(berth.start_create(tenant, attempt=1))
+    release_claim(berth, tenant)
+    failed = berth.stack(tenant)
+    assert failed["StackStatus"] == "ROLLBACK_COMPLETE"
+
+    assert berth.ended(berth.start_create(tenant, attempt=2))["status"] == "SUCCEEDED"
+
+    assert berth.ask(tenant).status == 200
+    assert berth.stack(tenant)["StackId"] != failed["StackId"]
+    assert [(entry.attempt, entry.status) for entry in berth.table.history(tenant)] == [
+        (1, Status.STARTED),
+        (1, Status.FAILURE),
+        (2, Status.STARTED),
+        (2, Status.SUCCESS),
+    ]
+
+
+def test_a_stack_that_is_there_already_is_adopted(berth: Deployed) -> None:
+    tenant = TenantId("adopted")
+    stack_id = berth.create_stack_by_hand(tenant)
+
+    assert berth.settled(tenant).status == 200
+
+    assert berth.stack(tenant)["StackId"] == stack_id
+    assert berth.rows_of(tenant)["METADATA"]["StackId"]["S"] == stack_id
+
+
+def test_a_queue_that_a_stack_recorded_is_not_served_before_an_operation_has_published_it(berth: Deployed) -> None:
+    tenant = TenantId("unpublished")
+    berth.create_stack_by_hand(tenant)
+    assert "InboundQueueUrl" in berth.rows_of(tenant)["METADATA"]
+
+    assert berth.ask(tenant).status == 202
+
+
+def test_a_stack_deleted_behind_our_back_takes_its_metadata_along_and_is_created_anew_when_asked_for(
+    berth: Deployed,
+) -> None:
+    tenant = TenantId("vanished")
+    berth.settled(tenant)
+    first = berth.stack(tenant)["StackId"]
+    berth.delete_stack_by_hand(tenant, first)
+    assert "METADATA" not in berth.rows_of(tenant)
+
+    assert berth.ask(tenant).status == 202
+    assert berth.settled(tenant).status == 200
+    assert berth.stack(tenant)["StackId"] != first
+
+
+def test_a_stack_of_the_same_tenant_that_is_deleted_late_does_not_take_the_live_metadata_along(
+    berth: Deployed,
+) -> None:
+    tenant = TenantId("late-delete")
+    berth.settled(tenant)
+    before = berth.rows_of(tenant)["METADATA"]
+    event = {
+        "RequestType": "Delete",
+        "StackId": "arn:aws:cloudformation:us-east-1:000000000000:stack/an-older-one/1",
+        "RequestId": "1",
+        "LogicalResourceId": "TenantMetadata",
+        "PhysicalResourceId": "tenant-metadata",
+        "ResponseURL": f"{berth.emulator.endpoint}/_ministack/health",
+        "ResourceProperties": {"TenantId": tenant.value, "InboundQueueArn": "arn:x", "InboundQueueUrl": "https://x"},
+    }
+
+    berth.client("lambda").invoke(FunctionName="berth-tenant-metadata", Payload=json.dumps(event))
+
+    assert berth.rows_of(tenant)["METADATA"] == before
+
+
+def test_an_attempt_that_was_stopped_before_it_recorded_anything_does_not_block_the_tenant(berth: Deployed) -> None:
+    tenant = TenantId("stopped-early")
+    # Nothing but the name is taken: the run's input is refused by its very first step, and by RecordFailure.
+    name = f"create-{tenant.slug}-{berth.outputs['Version']}-1"
+    stepfunctions = berth.client("stepfunctions")
+    execution = stepfunctions.start_execution(stateMachineArn=berth.machine, name=name, input="{}")["executionArn"]
+    stepfunctions.stop_execution(executionArn=execution)
+    berth.ended(execution)
+
+    assert berth.settled(tenant).status == 200
+    assert sorted(berth.executions(tenant)) == [name, f"{name.removesuffix('1')}2"]
+
+
+def test_two_attempts_at_once_never_interleave(berth: Deployed) -> None:
+    tenant = TenantId("two-at-once")
+    first, second = berth.start_create(tenant, attempt=1), berth.start_create(tenant, attempt=2)
+
+    outcomes = {berth.ended(first)["status"], berth.ended(second)["status"]}
+
+    # Whichever began first ran to its end before the other began; the one overtaken by a later attempt fails.
+    assert "SUCCEEDED" in outcomes
+    assert berth.settled(tenant).status == 200
+    statuses = [(entry.attempt, entry.status) for entry in berth.table.history(tenant)]
+    assert statuses in (
+        [(1, Status.STARTED), (1, Status.SUCCESS), (2, Status.STARTED), (2, Status.SUCCESS)],
+        [(2, Status.STARTED), (2, Status.SUCCESS)],
+    )
+
+
+def test_the_event_of_a_settled_stack_is_taken_also_when_nobody_waits_for_it(berth: Deployed) -> None:
+    tenant = TenantId("nobody-waits")
+    berth.settled(tenant)
+    (function,) = (name for name in berth.functions() if "StackEvent" in name)
+    detail = {"stack-id": berth.stack(tenant)["StackId"], "status-details": {"status": "CREATE_COMPLETE"}}
+    before = berth.rows_of(tenant)
+
+    assert berth.invoke(function, {"source": "aws.cloudformation", "detail": detail}) is None
+
+    assert berth.rows_of(tenant) == before
+
+
+def test_deploying_again_changes_nothing_and_keeps_the_release(berth: Deployed) -> None:
+    before = berth.table.release(berth.outputs["Version"])
+    assert deploy(berth.emulator, lambda _step: None) == berth.outputs
+    assert berth.table.release(berth.outputs["Version"]) == before
