@@ -11,7 +11,7 @@ from rich.markup import escape
 from orchestrator.errors import BerthError
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy, forget, is_deployed
-from orchestrator.local.emulator import DEFAULT_PORT, Emulator
+from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 
 INTERRUPTED = 130
@@ -89,7 +89,10 @@ COMMANDS = {command.__name__: command for command in (up, down, status, reset, d
 
 
 def _chosen() -> Emulator:
-    port = os.environ.get("BERTH_LOCAL_PORT") or str(DEFAULT_PORT)
+    """On the port that was asked for; else the one that runs, or would run."""
+    port = os.environ.get("BERTH_LOCAL_PORT")
+    if not port:
+        return Emulator.running() or Emulator()
     if not (port.isdecimal() and 0 < int(port) < 65536):
         raise LocalError(f"BERTH_LOCAL_PORT must be a port number, not {port!r}.")
     return Emulator(port=int(port))
@@ -111,7 +114,7 @@ def main() -> int:
         Console(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted. What was started goes on: `make status` tells, `make down` stops it.")
+        Console(stderr=True).print("Interrupted. `make status` tells what is running.")
         return INTERRUPTED
     return 0
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator
@@ -128,9 +128,9 @@ def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str) -> None:
             raise LocalError(f"cdk {arguments[0]} did not end within {DEPLOY_SECONDS} s. Its log: {path}") from None
         finally:
             # It runs the app as a process of its own: interrupted, both have to go.
-            with suppress(ProcessLookupError):
+            if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                process.wait()
     if failed:
         raise LocalError(f"cdk {arguments[0]} failed. The end of its log, {path}:{_last_words(path)}")
 

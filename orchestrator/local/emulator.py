@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import ProxyHandler, build_opener
 
@@ -81,7 +81,8 @@ class Emulator:
 
     def is_up(self) -> bool:
         """It runs in this home, on this port, and answers."""
-        return Emulator.running(self.home) == self and self._answers()
+        running = Emulator.running(self.home)
+        return running is not None and running.port == self.port and self._answers()
 
     def has_crashed(self) -> bool:
         """It ended without saying goodbye; what happened since its last orderly stop is lost."""
@@ -133,7 +134,8 @@ class Emulator:
         if record is None or not self._files.is_locked():
             return None
         interrupted = self._let_stacks_settle() if record.keep_state else ()
-        os.kill(record.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(record.pid, signal.SIGTERM)
         for _ in polls(SAVE_SECONDS):
             if self._files.record() is None or not self._files.is_locked():
                 break
@@ -160,7 +162,7 @@ class Emulator:
         try:
             with _opener.open(f"{self.endpoint}/?{query}", timeout=10) as answer:
                 return str(answer.read(), "utf-8")
-        except (URLError, TimeoutError):
+        except (OSError, HTTPException):
             return ""
 
     @property
@@ -181,7 +183,7 @@ class Emulator:
         try:
             with _opener.open(f"{self.endpoint}/_ministack/health", timeout=2):
                 return True
-        except OSError:
+        except (OSError, HTTPException):
             return False
 
     def _start_with(self, lock: int) -> None:
@@ -274,7 +276,8 @@ class Emulator:
 
     def _kill(self, record: Record) -> None:
         """End what is left: the emulator waits for Lambda calls, and a busy worker outlives it."""
-        with suppress(ProcessLookupError):
+        # macOS refuses where Linux finds nobody.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(record.pid, signal.SIGKILL)
         for _ in polls(KILL_SECONDS):
             if not self._files.is_locked():

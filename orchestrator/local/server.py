@@ -73,7 +73,14 @@ def main(root: str, port: str, keep_state: str) -> None:
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"
-    asyncio.run(serve(keeping_state(emulator, home, keep), config))
+    # Longer than a client keeps an idle connection, or it may send on one that is just being closed.
+    config.keep_alive_timeout = 75
+    try:
+        asyncio.run(serve(keeping_state(emulator, home, keep), config))
+    except OSError:
+        # The port is not to be had. Nothing was served, so nothing is lost.
+        home.remove_record()
+        raise
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -60,3 +64,50 @@ def dynamodb(aws: None) -> DynamoDBClient:  # noqa: ARG001 - the account it is i
         ],
     )
     return dynamodb
+
+
+@dataclass
+class Endpoint:
+    """Where CloudFormation takes the answers of custom resources."""
+
+    url: str = ""
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    content_types: list[str | None] = field(default_factory=list)
+    status: int = 200
+
+    def event(self, **changes: Any) -> dict[str, Any]:
+        return {
+            "RequestType": "Create",
+            "ResponseURL": f"{self.url}/signed?Signature=a%2Fb",
+            "StackId": "arn:aws:cloudformation:eu-central-1:000000000000:stack/" + "x" * 62 + "/" + "0" * 36,
+            "RequestId": "5478764e-a29b-4f27-b4c3-4bcdf0ef9c6d",
+            "LogicalResourceId": "L" * 255,
+            **changes,
+        }
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    heard = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            heard.answers.append(json.loads(body))
+            heard.sizes.append(len(body))
+            heard.content_types.append(self.headers["Content-Type"])
+            self.send_response(heard.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: pytest's output is for failures."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        heard.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield heard
+        server.shutdown()
+        thread.join()

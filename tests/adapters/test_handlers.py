@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +20,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.errors import InvalidRequest, InvalidTenantId
+from orchestrator.errors import InvalidRequest, InvalidTenantId, UnknownRelease
 from orchestrator.records import Operation, Status
 from orchestrator.tenants import TenantId
-from tests.adapters.conftest import TABLE, client
+from tests.adapters.conftest import REGION, TABLE, Endpoint, client
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 STACK_ID = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{ACME.stack_name}/1"
+
+
+@cache
+def session() -> boto3.Session:
+    """One session for all tests: what it has read of the SDK's models serves them all."""
+    return boto3.Session(region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
 
 
 @dataclass
@@ -38,6 +46,7 @@ class Functions:
     dynamodb: DynamoDBClient
     machine: str
     requests: list[str] = field(default_factory=list)
+    hooks: list[tuple[str, Callable[..., None]]] = field(default_factory=list)
 
     def load(self, name: str) -> ModuleType:
         return importlib.import_module(f"lambdas.{name}")
@@ -48,6 +57,21 @@ class Functions:
     def get_queue(self, event: object) -> tuple[int, dict[str, str], dict[str, Any]]:
         result = self.call("get_queue", event)
         return result["statusCode"], result["headers"], json.loads(result["body"])
+
+    def throttle(self, operation: str) -> None:
+        """Let AWS refuse this operation from now on."""
+
+        def refuse(**_: object) -> None:
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, operation)
+
+        self.hook(f"before-call.*.{operation}", refuse)
+
+    def note(self, model: Any, **_: object) -> None:
+        self.requests.append(f"{model.service_model.service_name}.{model.name}")
+
+    def hook(self, event: str, call: Callable[..., None]) -> None:
+        session().events.register(event, call)
+        self.hooks.append((event, call))
 
     @property
     def rows(self) -> int:
@@ -66,7 +90,7 @@ def forget_functions() -> None:
 
 @pytest.fixture
 def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Functions]:
-    """The settings are read when a function is loaded, so each test loads the functions anew."""
+    """A function reads its settings and makes its clients when it is loaded, so each test loads it anew."""
     definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 9, "End": True}}}
     machine = client("stepfunctions").create_state_machine(
         name="create-tenant", roleArn="arn:aws:iam::123456789012:role/r", definition=json.dumps(definition)
@@ -75,22 +99,24 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_TABLE": TABLE,
         "BERTH_VERSION": VERSION,
         "BERTH_CREATE_MACHINE": machine,
+        "BERTH_STACK_ROLE": "arn:aws:iam::123456789012:role/tenant-stacks",
+        "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:123456789012:function:tenant-metadata",
+        "BERTH_DEPLOYMENT_MODE": "EXPRESS",
+        "BERTH_RELEASE_BUCKET": "berth-releases",
         "POWERTOOLS_SERVICE_NAME": "berth",
         "POWERTOOLS_METRICS_NAMESPACE": "Berth",
         "POWERTOOLS_LOG_LEVEL": "CRITICAL",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session())
     functions = Functions(DynamoTable(dynamodb, TABLE), dynamodb, machine)
-
-    def note(model: Any, **_: object) -> None:
-        functions.requests.append(f"{model.service_model.service_name}.{model.name}")
-
-    boto3.setup_default_session()
-    boto3.DEFAULT_SESSION.events.register("before-call", note)  # type: ignore[union-attr]
+    functions.hook("before-call", functions.note)
     forget_functions()
     yield functions
     forget_functions()
+    for event, call in functions.hooks:
+        session().events.unregister(event, call)
 
 
 def step_event(run: Any = None, **more: object) -> dict[str, object]:
@@ -154,10 +180,7 @@ class TestGetQueue:
         assert functions.executions == []
 
     def test_being_throttled_is_told_as_try_again(self, functions: Functions) -> None:
-        def throttle(**_: object) -> None:
-            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetItem")
-
-        boto3.DEFAULT_SESSION.events.register("before-call.dynamodb.GetItem", throttle)  # type: ignore[union-attr]
+        functions.throttle("GetItem")
         status, headers, body = functions.get_queue({"tenantId": "acme"})
         assert (status, headers["Retry-After"]) == (503, "2")
         assert "Rate exceeded" in body["detail"]
@@ -290,20 +313,14 @@ class TestSteps:
         assert functions.table.lock(ACME) is None
 
     def test_being_throttled_is_an_outcome_that_the_machine_waits_for(self, functions: Functions) -> None:
-        def throttle(**_: object) -> None:
-            response: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
-            raise ClientError(response, "TransactWriteItems")
-
-        boto3.DEFAULT_SESSION.events.register(  # type: ignore[union-attr]
-            "before-call.dynamodb.TransactWriteItems", throttle
-        )
+        functions.throttle("TransactWriteItems")
         assert functions.call("begin", step_event()) == {
             "outcome": "again",
             "reason": "TransactWriteItems: Rate exceeded",
         }
 
     def test_a_fault_stays_a_fault(self, functions: Functions) -> None:
-        with pytest.raises(Exception, match=r"9\.9\.9 was never published"):
+        with pytest.raises(UnknownRelease, match=r"9\.9\.9 was never published"):
             functions.call("start_stack", step_event(a_run(version="9.9.9")))
 
     @pytest.mark.parametrize(
@@ -319,3 +336,64 @@ class TestSteps:
     def test_the_event_of_a_stack_that_nobody_waits_for_is_no_error(self, functions: Functions) -> None:
         functions.call("stack_event", {"detail": {"stack-id": STACK_ID}})
         assert functions.requests == ["dynamodb.GetItem"]
+
+
+class TestCustomResources:
+    """Called by CloudFormation; what they have to say goes to an address of its own."""
+
+    PROPERTIES = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}  # noqa: RUF012
+
+    def test_a_stack_keeps_its_tenants_metadata_true(self, functions: Functions, endpoint: Endpoint) -> None:
+        request = endpoint.event(StackId=STACK_ID, ResourceProperties=self.PROPERTIES)
+        functions.call("tenant_metadata", request)
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.queue, metadata.stack_id, metadata.version) == (QUEUE, STACK_ID, None)
+        functions.call("tenant_metadata", {**request, "RequestType": "Delete"})
+        assert functions.table.metadata(ACME) is None
+        assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS", "SUCCESS"]
+
+    def test_a_stack_that_is_not_the_published_queues_is_told_so(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        take(functions.table, a_run())
+        functions.table.publish(a_run(), stack_id=STACK_ID, queue=QUEUE, version=VERSION, at=NOON)
+        functions.call("tenant_metadata", endpoint.event(ResourceProperties=self.PROPERTIES))
+        (answer,) = endpoint.answers
+        assert answer["Status"] == "FAILED"
+        assert "another stack" in answer["Reason"]
+
+    def test_a_release_is_published_and_its_address_told(self, functions: Functions, endpoint: Endpoint) -> None:
+        template = b'{"Resources": {}}'
+        for bucket in ("berth-releases", "assets"):
+            client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        client("s3").put_object(Bucket="assets", Key="template.json", Body=template)
+        properties = {
+            "Version": VERSION,
+            "Digest": hashlib.sha256(template).hexdigest(),
+            "SourceBucket": "assets",
+            "SourceKey": "template.json",
+        }
+        functions.call("publish_release", endpoint.event(ResourceProperties=properties))
+        release = functions.table.release(VERSION)
+        assert release is not None
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})
+
+    def test_removing_the_control_plane_keeps_what_was_released(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.table.record_release(a_release())
+        properties = {"Version": VERSION, "Digest": "d" * 64, "SourceBucket": "b", "SourceKey": "k"}
+        functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
+        assert functions.table.release(VERSION) is not None
+        assert endpoint.answers[0]["Status"] == "SUCCESS"
+
+    @pytest.mark.parametrize("name", ["tenant_metadata", "publish_release"])
+    @pytest.mark.parametrize("request_type", ["Create", "Update", "Delete"])
+    def test_a_request_that_cannot_be_understood_is_answered_too(
+        self, functions: Functions, endpoint: Endpoint, name: str, request_type: str
+    ) -> None:
+        functions.call(name, endpoint.event(RequestType=request_type, ResourceProperties={}))
+        (answer,) = endpoint.answers
+        assert answer["Status"] == "FAILED"
+        assert "required" in answer["Reason"]
+        assert functions.requests == []

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.records import Metadata, Operation, RootCause, Status
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_audit
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_audit, take
 from tests.unit.cli.conftest import Scene
 
 BOB = TenantId("bob")
@@ -21,13 +21,13 @@ CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Acces
 
 def provisioned(scene: Scene, tenant: TenantId = ACME, version: str = VERSION) -> None:
     run = a_run(tenant=tenant, version=version)
-    scene.table.begin(run)
+    take(scene.table, run)
     scene.table.publish(run, stack_id=STACK, queue=QUEUE, version=version, at=NOON + timedelta(seconds=10))
 
 
 def failed(scene: Scene, tenant: TenantId = BOB, cause: RootCause = QUEUE_TABOO) -> None:
     run = a_run(tenant=tenant)
-    scene.table.begin(run)
+    take(scene.table, run)
     scene.table.fail(run, cause, NOON + timedelta(seconds=20))
 
 
@@ -60,7 +60,7 @@ class TestTenant:
     def test_its_current_operation(self, scene: Scene) -> None:
         provisioned(scene)
         update = a_run(operation=Operation.UPDATE, version="0.2.0", started_at=NOON + timedelta(hours=1))
-        scene.table.begin(update)
+        take(scene.table, update)
         scene.table.remember_token(update, "the-token")
         told = scene.berth("tenant", "acme")
         assert "Going on now\noperation:  UPDATE 0.2.0, attempt 1\nsince:      2026-11-16 13:00:00 UTC" in told.stdout
