@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.session import Session
 
 from orchestrator.errors import Throttled
 
@@ -33,6 +35,19 @@ _THROTTLING = frozenset(
         "TransactionInProgressException",
     }
 )
+
+
+@cache
+def _session() -> Session:
+    return Session()
+
+
+def client(service: str) -> Any:
+    """A client by botocore, which is what boto3's clients are.
+
+    Importing boto3 itself also loads its machinery for S3 transfers: a fifth of getQueue's cold start.
+    """
+    return _session().create_client(service, config=CLIENT_CONFIG)
 
 
 class SystemClock:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import boto3
-
-from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock
+from orchestrator.adapters.aws import SystemClock, client
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
@@ -30,20 +28,18 @@ class Wiring:
 
     @cached_property
     def table(self) -> DynamoTable:
-        return DynamoTable(boto3.client("dynamodb", config=CLIENT_CONFIG), self.settings.table)
+        return DynamoTable(client("dynamodb"), self.settings.table)
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
-        return StepFunctionsExecutions(
-            lambda: boto3.client("stepfunctions", config=CLIENT_CONFIG), lambda: self.settings.create_machine
-        )
+        return StepFunctionsExecutions(lambda: client("stepfunctions"), lambda: self.settings.create_machine)
 
     @cached_property
     def stacks(self) -> CloudFormationStacks:
         """Tenants' stacks, to look at."""
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
-        return CloudFormationStacks(boto3.client("cloudformation", config=CLIENT_CONFIG))
+        return CloudFormationStacks(client("cloudformation"))
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:
@@ -51,7 +47,7 @@ class Wiring:
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
         return CloudFormationStacks(
-            boto3.client("cloudformation", config=CLIENT_CONFIG),
+            client("cloudformation"),
             service_role=self.settings.stack_role,
             service_token=self.settings.metadata_service_token,
             mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
@@ -61,13 +57,13 @@ class Wiring:
     def queues(self) -> SqsQueues:
         from orchestrator.adapters.sqs import SqsQueues
 
-        return SqsQueues(boto3.client("sqs", config=CLIENT_CONFIG))
+        return SqsQueues(client("sqs"))
 
     @cached_property
     def templates(self) -> S3Templates:
         from orchestrator.adapters.s3 import S3Templates
 
-        return S3Templates(boto3.client("s3", config=CLIENT_CONFIG), self.settings.release_bucket)
+        return S3Templates(client("s3"), self.settings.release_bucket)
 
     @cached_property
     def get_queue(self) -> GetQueue:

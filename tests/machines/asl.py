@@ -1,0 +1,248 @@
+"""Static checks of a state machine in Amazon States Language. Each returns what is wrong; nothing wrong, no words.
+
+The emulator fails open: it runs machines that AWS would refuse, and shows no path that is rarely taken. So these
+rules are read off the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from jsonata import Jsonata  # type: ignore[import-untyped]
+from jsonata.jexception import JException  # type: ignore[import-untyped]
+
+Machine = dict[str, Any]
+State = dict[str, Any]
+Check = Callable[[Machine], list[str]]
+
+PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+OUTCOME_READ = re.compile(r"\$states\.input\.outcome\s*=\s*'([^']*)'")
+THROTTLED = "Lambda.TooManyRequestsException"
+MANY_ATTEMPTS = 20
+
+
+def parse(text: str) -> Machine:
+    """The machine. A placeholder outside quotes is no JSON."""
+    machine: Machine = json.loads(text)
+    return machine
+
+
+def states(machine: Machine) -> dict[str, State]:
+    found: dict[str, State] = machine["States"]
+    return found
+
+
+def tasks(machine: Machine) -> Iterator[tuple[str, State]]:
+    return ((name, state) for name, state in states(machine).items() if state["Type"] == "Task")
+
+
+def catches(state: State) -> Iterator[tuple[list[str], str]]:
+    return ((catch["ErrorEquals"], catch["Next"]) for catch in state.get("Catch", []))
+
+
+def successors(state: State) -> set[str]:
+    """Where the machine may go from here, by success, choice or error."""
+    targets = {target for _, target in catches(state)} | {choice["Next"] for choice in state.get("Choices", [])}
+    return targets | {state[name] for name in ("Next", "Default") if name in state}
+
+
+def reachable(machine: Machine, start: str) -> set[str]:
+    seen: set[str] = set()
+    ahead = {start}
+    while ahead:
+        name = ahead.pop()
+        if name not in seen and name in states(machine):
+            seen.add(name)
+            ahead |= successors(states(machine)[name])
+    return seen
+
+
+def ends_green(state: State) -> bool:
+    return state["Type"] == "Succeed" or state.get("End") is True
+
+
+def waits_for_token(state: State) -> bool:
+    return str(state.get("Resource", "")).endswith(".waitForTaskToken")
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in the machine, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+
+
+def expressions(machine: Machine) -> Iterator[str]:
+    return (text[2:-2].strip() for text in texts(machine) if text.startswith("{%") and text.endswith("%}"))
+
+
+# The checks
+
+
+def speaks_jsonata(machine: Machine) -> list[str]:
+    if machine.get("QueryLanguage") != "JSONata":
+        return ["QueryLanguage is not JSONata"]
+    return [f"{name} changes the query language" for name, s in states(machine).items() if "QueryLanguage" in s]
+
+
+def leads_somewhere(machine: Machine) -> list[str]:
+    """Every target exists, every state is reached, and every state but the last says where it leads."""
+    wrong = []
+    names = set(states(machine))
+    if machine["StartAt"] not in names:
+        wrong.append(f"StartAt names {machine['StartAt']}, which does not exist")
+    for name, state in states(machine).items():
+        wrong += [f"{name} leads to {target}, which does not exist" for target in successors(state) - names]
+        ends = state["Type"] in ("Succeed", "Fail") or state.get("End") is True
+        if ends == bool(successors(state)):
+            wrong.append(f"{name} neither ends nor leads on, or does both")
+    return wrong + [f"{name} is never reached" for name in names - reachable(machine, machine["StartAt"])]
+
+
+def tasks_time_out(machine: Machine) -> list[str]:
+    wrong = []
+    for name, state in tasks(machine):
+        seconds = state.get("TimeoutSeconds")
+        if not (isinstance(seconds, int) and seconds > 0) and not PLACEHOLDER.fullmatch(str(seconds)):
+            wrong.append(f"{name} has no TimeoutSeconds")
+    return wrong
+
+
+def tasks_retry(machine: Machine) -> list[str]:
+    """Throttling patiently and spread out, other faults a few times; but a token's timeout means: go and look."""
+    wrong = []
+    for name, state in tasks(machine):
+        retries: list[dict[str, Any]] = state.get("Retry", [])
+        patient = [retry for retry in retries if THROTTLED in retry["ErrorEquals"]]
+        if not patient or patient[0].get("MaxAttempts", 3) < MANY_ATTEMPTS:
+            wrong.append(f"{name} does not retry throttled calls patiently")
+        wrong += [f"{name} retries in step with others" for r in retries if r.get("JitterStrategy") != "FULL"]
+        wrong += [f"{name} retries ever more slowly" for r in retries if "MaxDelaySeconds" not in r]
+        caught_all = {"States.TaskFailed"} if waits_for_token(state) else {"States.ALL", "States.TaskFailed"}
+        last = set(retries[-1]["ErrorEquals"]) if retries else set()
+        if not last & caught_all:
+            wrong.append(f"{name} does not retry other faults")
+        if waits_for_token(state) and any({"States.ALL", "States.Timeout"} & set(r["ErrorEquals"]) for r in retries):
+            wrong.append(f"{name} waits again when its token times out")
+    return wrong
+
+
+def faults_end_in_failure(machine: Machine) -> list[str]:
+    """Every task catches everything, and what it catches never ends green."""
+    wrong = []
+    for name, state in tasks(machine):
+        caught = list(catches(state))
+        if not caught or caught[-1][0] != ["States.ALL"]:
+            wrong.append(f"{name} does not catch every fault")
+        for errors, target in caught:
+            goes_and_looks = errors == ["States.Timeout"] and waits_for_token(state)
+            after = {target} if goes_and_looks else reachable(machine, target)
+            ends = [states(machine)[each] for each in after]
+            fails = goes_and_looks or any(end["Type"] == "Fail" for end in ends)
+            if any(map(ends_green, ends)) or not fails:
+                wrong.append(f"{name} may catch {errors} and end without failing")
+    return wrong
+
+
+def loops_wait(machine: Machine) -> list[str]:
+    """Without the states that wait, there is no way back to where one was."""
+    busy = {
+        name: successors(state)
+        for name, state in states(machine).items()
+        if state["Type"] != "Wait" and not waits_for_token(state)
+    }
+
+    def comes_back(start: str) -> bool:
+        seen: set[str] = set()
+        ahead = set(busy[start])
+        while ahead:
+            name = ahead.pop()
+            if name == start:
+                return True
+            if name in busy and name not in seen:
+                seen.add(name)
+                ahead |= busy[name]
+        return False
+
+    return [f"{name} can come round again without waiting" for name in busy if comes_back(name)]
+
+
+def choices_default(machine: Machine) -> list[str]:
+    return [
+        f"{name} has no Default" for name, s in states(machine).items() if s["Type"] == "Choice" and "Default" not in s
+    ]
+
+
+def expressions_parse(machine: Machine) -> list[str]:
+    wrong = [
+        f"{text!r} is half an expression" for text in texts(machine) if text.startswith("{%") != text.endswith("%}")
+    ]
+    for expression in expressions(machine):
+        try:
+            Jsonata(expression)
+        except JException as error:
+            wrong.append(f"{expression!r} does not parse: {error}")
+    return wrong
+
+
+def outlives(deadline: timedelta) -> Check:
+    def check(machine: Machine) -> list[str]:
+        seconds = machine.get("TimeoutSeconds", 0)
+        return [] if seconds > deadline.total_seconds() else [f"the machine times out after {seconds} s"]
+
+    return check
+
+
+def placeholders(machine: Machine) -> set[str]:
+    return {name for text in texts(machine) for name in PLACEHOLDER.findall(text)}
+
+
+def filled_by(substitutions: set[str]) -> Check:
+    def check(machine: Machine) -> list[str]:
+        found = placeholders(machine)
+        return [f"nothing is put in for ${{{name}}}" for name in found - substitutions] + [
+            f"there is no ${{{name}}} to fill" for name in substitutions - found
+        ]
+
+    return check
+
+
+def outcomes_are_read(told: Mapping[str, set[str]]) -> Check:
+    """What a Choice reads is something that the task before it may say; and "failed" is never left to chance."""
+
+    def check(machine: Machine) -> list[str]:
+        wrong = []
+        for name, choice in states(machine).items():
+            if choice["Type"] != "Choice":
+                continue
+            before = [task for task, state in tasks(machine) if state.get("Next") == name]
+            said = set().union(*(told[task] for task in before))
+            read = {word for text in texts(choice["Choices"]) for word in OUTCOME_READ.findall(text)}
+            wrong += [f"{name} reads {word!r}, which {before} never say" for word in read - said]
+            if "failed" in said - read:
+                wrong.append(f"{name} does not read 'failed'")
+        return wrong
+
+    return check
+
+
+CHECKS: tuple[Check, ...] = (
+    speaks_jsonata,
+    leads_somewhere,
+    tasks_time_out,
+    tasks_retry,
+    faults_end_in_failure,
+    loops_wait,
+    choices_default,
+    expressions_parse,
+)

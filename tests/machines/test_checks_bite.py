@@ -1,0 +1,184 @@
+"""Each check finds what it is there for: a small sound machine, and one thing broken in it at a time."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.machines import asl
+
+
+def task(resource: str = "arn:aws:states:::lambda:invoke", *, others: str = "States.ALL", **more: Any) -> asl.State:
+    patience = {"IntervalSeconds": 1, "BackoffRate": 2, "MaxDelaySeconds": 20, "JitterStrategy": "FULL"}
+    return {
+        "Type": "Task",
+        "Resource": resource,
+        "Arguments": {"FunctionName": "${WorkArn}", "Payload": {"execution": "{% $states.context.Execution %}"}},
+        "TimeoutSeconds": 60,
+        "Retry": [
+            {"ErrorEquals": ["Lambda.TooManyRequestsException"], "MaxAttempts": 100, **patience},
+            {"ErrorEquals": [others], "MaxAttempts": 3, **patience},
+        ],
+        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Record"}],
+        **more,
+    }
+
+
+SOUND: asl.Machine = {
+    "QueryLanguage": "JSONata",
+    "TimeoutSeconds": 3600,
+    "StartAt": "Work",
+    "States": {
+        "Work": task(Next="Await"),
+        "Await": task(
+            "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            others="States.TaskFailed",
+            Catch=[
+                {"ErrorEquals": ["States.Timeout"], "Next": "Look"},
+                {"ErrorEquals": ["States.ALL"], "Next": "Record"},
+            ],
+            Next="Look",
+        ),
+        "Look": task(Next="Sort"),
+        "Sort": {
+            "Type": "Choice",
+            "Choices": [
+                {"Condition": "{% $states.input.outcome = 'done' %}", "Next": "Done"},
+                {"Condition": "{% $states.input.outcome = 'working' %}", "Next": "Await"},
+                {"Condition": "{% $states.input.outcome = 'failed' %}", "Next": "Record"},
+            ],
+            "Default": "Pause",
+        },
+        "Pause": {"Type": "Wait", "Seconds": 1, "Next": "Work"},
+        "Done": {"Type": "Succeed"},
+        "Record": task(Catch=[{"ErrorEquals": ["States.ALL"], "Next": "Failed"}], Next="Failed"),
+        "Failed": {"Type": "Fail", "Error": "{% $states.input.Error %}"},
+    },
+}
+TOLD = {
+    "Work": set[str](),
+    "Await": set[str](),
+    "Look": {"done", "working", "failed", "again"},
+    "Record": set[str](),
+}
+
+ALL_CHECKS: tuple[asl.Check, ...] = (
+    *asl.CHECKS,
+    asl.outlives(timedelta(minutes=30)),
+    asl.filled_by({"WorkArn"}),
+    asl.outcomes_are_read(TOLD),
+)
+
+
+def broken(change: Callable[[asl.Machine], object]) -> asl.Machine:
+    machine = copy.deepcopy(SOUND)
+    change(machine)
+    return machine
+
+
+def put(*path: str | int, value: object) -> Callable[[asl.Machine], None]:
+    def change(machine: Any) -> None:
+        *above, last = path
+        for step in above:
+            machine = machine[step]
+        machine[last] = value
+
+    return change
+
+
+def drop(*path: str | int) -> Callable[[asl.Machine], None]:
+    def change(machine: Any) -> None:
+        *above, last = path
+        for step in above:
+            machine = machine[step]
+        del machine[last]
+
+    return change
+
+
+@pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.__qualname__)
+def test_a_sound_machine_passes(check: asl.Check) -> None:
+    assert check(SOUND) == []
+
+
+W, R = ("States", "Work"), ("States", "Record")
+BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
+    (asl.speaks_jsonata, drop("QueryLanguage"), "not JSONata"),
+    (asl.speaks_jsonata, put(*W, "QueryLanguage", value="JSONPath"), "Work changes"),
+    (asl.leads_somewhere, put("StartAt", value="Nowhere"), "StartAt names Nowhere"),
+    (asl.leads_somewhere, put(*W, "Next", value="Nowhere"), "Work leads to Nowhere"),
+    (asl.leads_somewhere, put(*W, "Catch", 0, "Next", value="Nowhere"), "Work leads to Nowhere"),
+    (asl.leads_somewhere, put("States", "Sort", "Default", value="Nowhere"), "Sort leads to Nowhere"),
+    (asl.leads_somewhere, put("States", "Sort", "Choices", 0, "Next", value="Nowhere"), "Sort leads to Nowhere"),
+    (asl.leads_somewhere, put("States", "Orphan", value={"Type": "Succeed"}), "Orphan is never reached"),
+    (asl.leads_somewhere, drop("States", "Pause", "Next"), "Pause neither ends"),
+    (asl.tasks_time_out, drop(*W, "TimeoutSeconds"), "Work has no TimeoutSeconds"),
+    (asl.tasks_time_out, put(*W, "TimeoutSeconds", value="60"), "Work has no TimeoutSeconds"),
+    (asl.tasks_retry, drop(*W, "Retry"), "Work does not retry throttled"),
+    (asl.tasks_retry, drop(*W, "Retry", 0), "Work does not retry throttled"),
+    (asl.tasks_retry, drop(*W, "Retry", 1), "Work does not retry other"),
+    (asl.tasks_retry, put(*W, "Retry", 0, "MaxAttempts", value=3), "Work does not retry throttled"),
+    (asl.tasks_retry, drop(*W, "Retry", 0, "MaxAttempts"), "Work does not retry throttled"),
+    (asl.tasks_retry, drop(*W, "Retry", 0, "JitterStrategy"), "Work retries in step"),
+    (asl.tasks_retry, drop(*W, "Retry", 0, "MaxDelaySeconds"), "Work retries ever more slowly"),
+    (
+        asl.tasks_retry,
+        put("States", "Await", "Retry", 1, "ErrorEquals", value=["States.ALL"]),
+        "Await waits again",
+    ),
+    (asl.faults_end_in_failure, drop(*W, "Catch"), "Work does not catch"),
+    (asl.faults_end_in_failure, put(*W, "Catch", 0, "ErrorEquals", value=["MyError"]), "Work does not catch"),
+    (asl.faults_end_in_failure, put(*W, "Catch", 0, "Next", value="Done"), "Work may catch"),
+    (asl.faults_end_in_failure, put(*W, "Catch", 0, "Next", value="Look"), "Work may catch"),
+    (asl.faults_end_in_failure, put(*R, "Next", value="Done"), "Work may catch"),
+    (asl.faults_end_in_failure, put("States", "Failed", value={"Type": "Pass", "End": True}), "Work may catch"),
+    (asl.faults_end_in_failure, put("States", "Failed", value={"Type": "Succeed"}), "Record may catch"),
+    (asl.faults_end_in_failure, put(*R, "Catch", 0, "Next", value="Done"), "Record may catch"),
+    (asl.faults_end_in_failure, put("States", "Await", "Catch", 0, "Next", value="Done"), "Await may catch"),
+    (
+        asl.faults_end_in_failure,
+        put("States", "Look", "Catch", value=SOUND["States"]["Await"]["Catch"]),
+        "Look may catch",
+    ),
+    (asl.loops_wait, put("States", "Sort", "Default", value="Look"), "Look can come round"),
+    (asl.loops_wait, put("States", "Pause", value={"Type": "Pass", "Next": "Look"}), "Pause can come round"),
+    (asl.loops_wait, put(*W, "Next", value="Work"), "Work can come round"),
+    (asl.choices_default, drop("States", "Sort", "Default"), "Sort has no Default"),
+    (asl.expressions_parse, put("States", "Pause", "Seconds", value="{% 1 + %}"), "does not parse"),
+    (asl.expressions_parse, put("States", "Pause", "Seconds", value="{% 1 + 1"), "half an expression"),
+    (asl.expressions_parse, put(*W, "Arguments", "Payload", "deep", value=[{"x": "{% $f( %}"}]), "does not parse"),
+    (asl.outlives(timedelta(minutes=30)), put("TimeoutSeconds", value=1800), "times out after 1800"),
+    (asl.outlives(timedelta(minutes=30)), drop("TimeoutSeconds"), "times out after 0"),
+    (asl.filled_by({"WorkArn"}), put(*W, "Arguments", "FunctionName", value="${Typo}"), "put in for ${Typo}"),
+    (asl.filled_by({"WorkArn", "Unused"}), put("Comment", value=""), "no ${Unused} to fill"),
+    (
+        asl.outcomes_are_read(TOLD),
+        put("States", "Sort", "Choices", 0, "Condition", value="{% $states.input.outcome = 'ready' %}"),
+        "Sort reads 'ready'",
+    ),
+    (asl.outcomes_are_read(TOLD), drop("States", "Sort", "Choices", 2), "Sort does not read 'failed'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "found"),
+    [pytest.param(*breakage, id=f"{number}-{breakage[2]}") for number, breakage in enumerate(BREAKAGES)],
+)
+def test_a_broken_machine_is_found_out(check: asl.Check, change: Callable[[asl.Machine], None], found: str) -> None:
+    assert any(found in wrong for wrong in check(broken(change)))
+
+
+def test_a_placeholder_outside_quotes_is_no_json() -> None:
+    text = json.dumps(SOUND).replace('"${WorkArn}"', "${WorkArn}")
+    with pytest.raises(json.JSONDecodeError):
+        asl.parse(text)
+
+
+def test_every_check_is_shown_to_bite() -> None:
+    bitten = {check.__qualname__ for check, _, _ in BREAKAGES}
+    assert bitten == {check.__qualname__ for check in ALL_CHECKS}
