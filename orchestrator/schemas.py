@@ -7,17 +7,28 @@ getQueue is not here: its function must start fast, and its only input is a tena
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 
 from orchestrator.errors import InvalidRequest
 from orchestrator.records import Attempt, Operation, Queue, RootCause, Run, parse_timestamp
 from orchestrator.releases import VERSION_PATTERN
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+
+
+def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
+    """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
+    if isinstance(text, str) and not re.fullmatch(pattern, text):
+        yield ValidationError(f"{text!a} does not match {pattern!r}")
+
+
+_Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
 
 
 def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -56,12 +67,12 @@ _FAILURE = {
     ]
 }
 
-_STEP = Draft202012Validator(_object({"execution": _EXECUTION}))
-_STACK_STEP = Draft202012Validator(_object({"execution": _EXECUTION, "stack": _STARTED}))
-_AWAIT_STEP = Draft202012Validator(_object({"execution": _EXECUTION, "stack": _STARTED, "taskToken": _TEXT}))
-_FINISH_STEP = Draft202012Validator(_object({"execution": _EXECUTION, "stack": _DONE}))
-_FAILURE_STEP = Draft202012Validator(_object({"execution": _EXECUTION, "failure": _FAILURE}))
-_STACK_EVENT = Draft202012Validator(_object({"detail": _object({"stack-id": _TEXT})}))
+_STEP = _Schema(_object({"execution": _EXECUTION}))
+_STACK_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _STARTED}))
+_AWAIT_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _STARTED, "taskToken": _TEXT}))
+_FINISH_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _DONE}))
+_FAILURE_STEP = _Schema(_object({"execution": _EXECUTION, "failure": _FAILURE}))
+_STACK_EVENT = _Schema(_object({"detail": _object({"stack-id": _TEXT})}))
 
 _CUSTOM_RESOURCE = {
     "RequestType": {"enum": ["Create", "Update", "Delete"]},
@@ -70,7 +81,7 @@ _CUSTOM_RESOURCE = {
     "LogicalResourceId": _TEXT,
     "ResponseURL": _TEXT,
 }
-_TENANT_METADATA = Draft202012Validator(
+_TENANT_METADATA = _Schema(
     _object(
         {
             **_CUSTOM_RESOURCE,
@@ -80,7 +91,7 @@ _TENANT_METADATA = Draft202012Validator(
         }
     )
 )
-_RELEASE = Draft202012Validator(
+_RELEASE = _Schema(
     _object(
         {
             **_CUSTOM_RESOURCE,
@@ -222,7 +233,10 @@ def _run(event: Mapping[str, Any]) -> Run:
     except ValueError:
         raise InvalidRequest(f"execution.StartTime is not a time: {execution['StartTime']!a}") from None
     attempt = Attempt(
-        TenantId.parse(given["tenantId"]), Operation(given["operation"]), given["version"], given["attempt"]
+        TenantId.parse(given["tenantId"]),
+        Operation(given["operation"]),
+        given["version"],
+        int(given["attempt"]),  # 1.0 is an integer, too, to JSON schemas
     )
     return Run(attempt, execution["Id"], started_at)
 

@@ -202,7 +202,7 @@ class InMemoryTable:
 
     def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
         rows = self._of(run.tenant)
-        if not (self._owns(run) and self._may_write(run)):
+        if not self._owns(run):
             if self._recorded(run, Status.SUCCESS):
                 return
             raise LostOwnership(run.attempt.name)
@@ -212,12 +212,12 @@ class InMemoryTable:
         rows.lock = None
 
     def fail(self, run: Run, cause: RootCause, at: datetime) -> bool:
-        written = self._may_write(run)
-        if written:
-            self._write(run, Status.FAILURE, at, cause)
+        if not self._owns(run) and not self._may_write(run):
+            return self._recorded(run, Status.FAILURE)
+        self._write(run, Status.FAILURE, at, cause)
         if self._owns(run):
             self._of(run.tenant).lock = None
-        return written or self._recorded(run, Status.FAILURE)
+        return True
 
     # What the tenant's stack keeps true
 

@@ -32,9 +32,14 @@ _THROTTLING = frozenset(
         "ThrottlingException",
         "ThrottledException",
         "TooManyRequestsException",
+        "TransactionConflictException",
         "TransactionInProgressException",
     }
 )
+
+
+# Why a transaction is cancelled when it merely came at a bad moment.
+_TRY_AGAIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 
 
 @cache
@@ -75,6 +80,6 @@ def throttling() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error_code(error) in _THROTTLING or "TransactionConflict" in cancellation_codes(error):
+        if error_code(error) in _THROTTLING or not _TRY_AGAIN.isdisjoint(cancellation_codes(error)):
             raise Throttled(f"{error.operation_name}: {error_message(error)}") from error
         raise

@@ -32,15 +32,18 @@ def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, 
             "RequestId": event["RequestId"],
             "LogicalResourceId": event["LogicalResourceId"],
             "Data": dict(data),
-        }
+        },
+        ensure_ascii=False,
     ).encode()
     _put(event["ResponseURL"], body)
     return reason
 
 
 def bounded_reason(error: Exception) -> str:
-    reason = f"{type(error).__name__}: {error}"
-    return reason.encode()[:_REASON_BYTES].decode(errors="ignore")
+    """What went wrong, in printable text: anything else would be spelled out six times as long on the way."""
+    told = f"{type(error).__name__}: {error}"
+    printable = "".join(letter if letter.isprintable() else " " for letter in told)
+    return printable.encode()[:_REASON_BYTES].decode(errors="ignore")
 
 
 def _put(url: str, body: bytes) -> None:

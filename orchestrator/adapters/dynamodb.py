@@ -28,6 +28,12 @@ from orchestrator.tenants import TenantId
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_NOT_OVERTAKEN = (
+    "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
+    "OR (Execution = :me AND #status = :started)"
+)
+"""For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
+
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
 
@@ -69,24 +75,14 @@ class DynamoTable:
     # Writing one operation
 
     def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
-        dead = instead_of.run if instead_of else None
-        writes = [
-            self._put(
-                keys.lock_key(run.tenant) | rows.lock_fields(run),
-                condition="attribute_not_exists(pk) OR Execution = :dead",
-                values={":dead": s(dead.execution if dead else "")},
-            ),
-            self._audit(run, Status.STARTED, at),
-            self._history(run, Status.STARTED, at),
-        ]
-        if dead and dead.attempt != run.attempt:
-            writes += self._close_abandoned(dead, at)
+        if instead_of is not None and self._take_over(run, instead_of.run, at):
+            return None
         try:
-            self._transact(run, writes)
+            self._transact(run, self._beginning(run, at, "attribute_not_exists(pk)"))
         except LostOwnership:
             lock = self.lock(run.tenant)
             if lock is None:
-                raise  # Nobody is in the way: a later attempt has written the audit row.
+                raise  # Nobody is in the way: this attempt has ended, or a later one has begun.
             # Our own: an earlier try went through and its answer was lost.
             return None if lock.run.execution == run.execution else lock
         return None
@@ -137,10 +133,13 @@ class DynamoTable:
             raise
 
     def fail(self, run: Run, cause: RootCause, at: datetime) -> bool:
-        writes = [self._audit(run, Status.FAILURE, at, cause), self._history(run, Status.FAILURE, at, cause)]
         lock = self.lock(run.tenant)
         if lock is not None and lock.run.execution == run.execution:
-            writes.append(self._free(run))
+            writes = [self._audit(run, Status.FAILURE, at, cause), self._free(run)]
+        else:
+            # It never began, or is repeating itself: whoever came later is not overwritten.
+            writes = [self._audit(run, Status.FAILURE, at, cause, condition=_NOT_OVERTAKEN)]
+        writes.append(self._history(run, Status.FAILURE, at, cause))
         try:
             self._transact(run, writes)
         except LostOwnership:
@@ -214,8 +213,15 @@ class DynamoTable:
 
     # How it is written
 
-    def _audit(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
-        """The audit row of this attempt, unless a later attempt has written it."""
+    def _audit(
+        self,
+        run: Run,
+        status: Status,
+        at: datetime,
+        cause: RootCause | None = None,
+        *,
+        condition: str | None = None,
+    ) -> Item:
         item: Item = keys.audit_key(run.attempt) | {
             "Status": s(status),
             "Execution": s(run.execution),
@@ -228,12 +234,11 @@ class DynamoTable:
         if status is not Status.SUCCESS:
             listing_key, listing_sort = keys.listed_operation(run.tenant, status, at)
             item |= {"ListingKey": s(listing_key), "ListingSort": s(listing_sort)}
+        if condition is None:
+            return self._put(item)
         return self._put(
             item,
-            condition=(
-                "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
-                "OR (Execution = :me AND #status = :started)"
-            ),
+            condition=condition,
             names={"#status": "Status"},
             values={":attempt": n(run.attempt.number), ":me": s(run.execution), ":started": s(Status.STARTED)},
         )
@@ -246,11 +251,25 @@ class DynamoTable:
             values={":me": s(run.execution)},
         )
 
-    def _close_abandoned(self, run: Run, at: datetime) -> list[Item]:
+    def _beginning(self, run: Run, at: datetime, lock_condition: str, values: Item | None = None) -> list[Item]:
         return [
-            self._audit(run, Status.FAILURE, at, _ABANDONED),
-            self._history(run, Status.FAILURE, at, _ABANDONED),
+            self._put(keys.lock_key(run.tenant) | rows.lock_fields(run), condition=lock_condition, values=values),
+            self._audit(run, Status.STARTED, at, condition=_NOT_OVERTAKEN),
+            self._history(run, Status.STARTED, at),
         ]
+
+    def _take_over(self, run: Run, dead: Run, at: datetime) -> bool:
+        """Take a dead run's lock, and close what it left open. ``False`` when the lock is no longer its own."""
+        writes = self._beginning(run, at, "Execution = :dead", {":dead": s(dead.execution)})
+        if self._recorded(dead, Status.STARTED):
+            writes.append(self._history(dead, Status.FAILURE, at, _ABANDONED))
+            if keys.audit_key(dead.attempt) != keys.audit_key(run.attempt):
+                writes.append(self._audit(dead, Status.FAILURE, at, _ABANDONED, condition=_NOT_OVERTAKEN))
+        try:
+            self._transact(run, writes)
+        except LostOwnership:
+            return False
+        return True
 
     def _free(self, run: Run) -> Item:
         return {
@@ -262,13 +281,19 @@ class DynamoTable:
             }
         }
 
-    def _put(self, item: Item, *, condition: str, values: Item, names: dict[str, str] | None = None) -> Item:
-        put: Item = {
-            "TableName": self._table,
-            "Item": item,
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-        }
+    def _put(
+        self,
+        item: Item,
+        *,
+        condition: str | None = None,
+        values: Item | None = None,
+        names: dict[str, str] | None = None,
+    ) -> Item:
+        put: Item = {"TableName": self._table, "Item": item}
+        if condition:
+            put["ConditionExpression"] = condition
+        if values:
+            put["ExpressionAttributeValues"] = values
         if names:
             put["ExpressionAttributeNames"] = names
         return {"Put": put}

@@ -36,7 +36,6 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     with mock_aws():
         yield
 

@@ -13,12 +13,13 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
+from botocore.session import Session
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.adapters import aws
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.errors import InvalidRequest, InvalidTenantId, UnknownRelease
 from orchestrator.records import Operation, Status
@@ -33,9 +34,14 @@ STACK_ID = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{ACME.stack_nam
 
 
 @cache
-def session() -> boto3.Session:
+def session() -> Session:
     """One session for all tests: what it has read of the SDK's models serves them all."""
-    return boto3.Session(region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
+    return Session()
+
+
+def emitter() -> Any:
+    """What clients made from now on tell of their requests."""
+    return session().get_component("event_emitter")
 
 
 @dataclass
@@ -70,7 +76,7 @@ class Functions:
         self.requests.append(f"{model.service_model.service_name}.{model.name}")
 
     def hook(self, event: str, call: Callable[..., None]) -> None:
-        session().events.register(event, call)
+        emitter().register(event, call)
         self.hooks.append((event, call))
 
     @property
@@ -109,14 +115,14 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session())
+    monkeypatch.setattr(aws, "_session", session)
     functions = Functions(DynamoTable(dynamodb, TABLE), dynamodb, machine)
     functions.hook("before-call", functions.note)
     forget_functions()
     yield functions
     forget_functions()
     for event, call in functions.hooks:
-        session().events.unregister(event, call)
+        emitter().unregister(event, call)
 
 
 def step_event(run: Any = None, **more: object) -> dict[str, object]:

@@ -215,7 +215,7 @@ class TestBegin:
         assert table.lock(ACME) == Lock(other, None)
         assert outcomes(table, RUN) == [Status.STARTED, Status.SUCCESS]
 
-    def test_a_dead_holder_whose_row_a_later_attempt_has_written_can_still_be_taken_over(self, table: Table) -> None:
+    def test_a_dead_holder_is_taken_over_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         successor = a_run(operation=Operation.UPDATE, started_at=LATER)
@@ -306,6 +306,13 @@ class TestPublish:
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, LATER)
 
+    def test_whoever_holds_the_lock_publishes_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
+        take(table, RUN)
+        table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
+        publish(table)
+        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
+        assert table.lock(ACME) is None
+
     @for_each_other_operation
     def test_a_run_that_lost_its_lock_publishes_nothing(self, table: Table, other: Run) -> None:
         take(table, RUN)
@@ -378,11 +385,12 @@ class TestFail:
         assert table.fail(RUN, QUEUE_TABOO, LATER_STILL)
         assert everything(table) == before
 
-    def test_whoever_holds_the_lock_frees_it_even_when_a_later_attempt_has_written_its_row(self, table: Table) -> None:
+    def test_whoever_holds_the_lock_frees_it_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
-        table.fail(RUN, QUEUE_TABOO, LATER)
+        assert table.fail(RUN, QUEUE_TABOO, LATER)
         assert table.lock(ACME) is None
+        assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
 
 
 class TestHistory:

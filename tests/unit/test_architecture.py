@@ -167,7 +167,7 @@ def test_get_queues_function_starts_light() -> None:
     )
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
-    assert not loaded & {"jsonschema", "pydantic", "typer", "rich", "aws_cdk"}
+    assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     assert "orchestrator.schemas" not in told["modules"]
     assert not {f"orchestrator.adapters.{name}" for name in ("cloudformation", "s3", "sqs")} & set(told["modules"])
     assert "table" in told["made"]
