@@ -61,8 +61,12 @@ bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)
 	@$(BIN)/python -m stacks.releases
 
+bootstrap: install ## Prepare an AWS account and region for the CDK, once, with your credentials
+	@$(BIN)/python -m stacks.dependencies
+	@cdk bootstrap $(CDK_ARGS)
+
 deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
 	@$(BIN)/python -m stacks.dependencies
 	@cdk deploy Berth $(CDK_ARGS)
 
-.PHONY: help install demo up down status reset test format format-check lint types pytest bench release deploy
+.PHONY: help install demo up down status reset test format format-check lint types pytest bench release bootstrap deploy

@@ -5,13 +5,19 @@ from typing import Any
 
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
+from orchestrator.errors import InvalidRequest
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.schemas import parse_metadata_request
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
     def work() -> dict[str, str]:
-        asked = parse_metadata_request(event)
+        try:
+            asked = parse_metadata_request(event)
+        except InvalidRequest:
+            if event.get("RequestType") == "Delete":
+                return {}  # What was refused was never recorded. Refusing again would keep the stack from rolling back.
+            raise
         if asked.kind == "Delete":
             forget_queue(asked.tenant, stack_id=asked.stack_id, ledger=wiring.table)
         else:

@@ -38,6 +38,8 @@ class ControlPlaneStack(Stack):
         )
         stack_events = StackEvents(self, "StackEvents", kit=kit, machines=machines)
         api = QueueApi(self, "QueueApi", kit=kit, machines=machines, settings=settings)
+        # getQueue starts creates at the version it is deployed with, so that version has to be published by then.
+        api.get_queue.function.node.add_dependency(releases.release)
         Alarms(
             self,
             "Alarms",

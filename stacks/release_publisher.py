@@ -58,7 +58,7 @@ class ReleasePublisher(Construct):
             wildcard_because=PUBLISHED_FOR_EVER,
         )
 
-        CustomResource(
+        self.release = CustomResource(
             self,
             "Release",
             resource_type="Custom::Release",

@@ -403,3 +403,12 @@ class TestCustomResources:
         assert answer["Status"] == "FAILED"
         assert "required" in answer["Reason"]
         assert functions.requests == []
+
+    def test_a_stack_whose_metadata_was_refused_can_be_rolled_back(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        refused = endpoint.event(ResourceProperties={**self.PROPERTIES, "TenantId": "a/b"})
+        functions.call("tenant_metadata", refused)
+        functions.call("tenant_metadata", {**refused, "RequestType": "Delete", "PhysicalResourceId": "tenant-metadata"})
+        assert [answer["Status"] for answer in endpoint.answers] == ["FAILED", "SUCCESS"]
+        assert functions.rows == 0

@@ -235,6 +235,13 @@ def test_published_templates_are_kept_and_private(control_plane_template: Templa
     )
 
 
+def test_get_queue_is_deployed_after_the_version_that_it_starts_creates_at_is_published(
+    control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
+) -> None:
+    get_queue = control_plane["Resources"][function_ids["get_queue"]]
+    assert the_only("Custom::Release") in get_queue["DependsOn"]
+
+
 def test_deploying_publishes_the_committed_release(
     assembly: Path, control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
 ) -> None:

@@ -144,6 +144,10 @@ def test_what_was_before_a_delete_no_longer_counts(create: Audit) -> None:
     assert decide(None, [create, later(DELETED)], VERSION) == Deleted(later(DELETED))
 
 
+def test_a_create_of_the_same_moment_does_not_bring_a_deleted_tenant_back() -> None:
+    assert decide(None, [CREATED, DELETED], VERSION) == Deleted(DELETED)
+
+
 def test_a_queue_that_vanished_after_delete_and_create_is_created_by_the_next_attempt() -> None:
     assert decide(None, [DELETED, later(replace(CREATED, attempt=2))], VERSION) == StartCreate(3)
 

@@ -115,6 +115,14 @@ def test_the_pattern_that_is_given_to_others_means_the_same(text: str) -> None:
     assert TenantId.parse(text).value == text
 
 
+def test_derived_names_stay_what_they_always_were() -> None:
+    tenant = TenantId.parse("acme")
+    attempt = Attempt(tenant, Operation.CREATE, "0.1.0", 1)
+    assert tenant.stack_name == "berth-tenant-acme-822b33ad"
+    assert attempt.name == "create-acme-822b33ad-0.1.0-1"
+    assert attempt.client_token == "create-acme-822b33ad-0-1-0-1"
+
+
 def test_the_longest_stack_name_fits_cloudformation() -> None:
     assert len(LONGEST_ID.stack_name) <= 128
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", LONGEST_ID.stack_name)
