@@ -244,11 +244,9 @@ class DynamoTable:
         )
 
     def _history(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
-        # Repeating a step writes the same row again; a row that says something else is never replaced.
         return self._put(
             keys.history_key(run.attempt, at, status) | rows.history_fields(run, status, at, cause),
-            condition="attribute_not_exists(pk) OR Execution = :me",
-            values={":me": s(run.execution)},
+            condition="attribute_not_exists(pk)",
         )
 
     def _beginning(self, run: Run, at: datetime, lock_condition: str, values: Item | None = None) -> list[Item]:
