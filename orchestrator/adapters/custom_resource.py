@@ -13,6 +13,10 @@ from typing import Any
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
 _REASON_BYTES = 1_024
 
+# An answer that is lost costs the service timeout. All tries together end before the function's own timeout.
+_TRIES = 3
+_SECONDS_A_TRY = 7
+
 
 def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str) -> str | None:
     """Do the work and tell CloudFormation how it went. Returns the reason if it failed."""
@@ -49,5 +53,10 @@ def bounded_reason(error: Exception) -> str:
 def _put(url: str, body: bytes) -> None:
     # The empty content type is part of what CloudFormation's signed address was signed for.
     request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=10):  # noqa: S310 - CloudFormation's own address
-        pass
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS_A_TRY):  # noqa: S310 - CloudFormation's own address
+                return
+        except OSError:
+            if not tries_left:
+                raise

@@ -27,7 +27,7 @@ CONTEXT = {
     # Lambda workers import from this virtual environment; on AWS a layer is built.
     "berth:dependencies": "host",
     # Each call at once is a process here: more than this wait for their turn, as throttled callers do on AWS.
-    "berth:getQueueConcurrency": "8",
+    "berth:getQueueConcurrency": "4",
 }
 
 Progress = Callable[[str], None]

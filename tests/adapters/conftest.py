@@ -73,7 +73,8 @@ class Endpoint:
     answers: list[dict[str, Any]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     content_types: list[str | None] = field(default_factory=list)
-    status: int = 200
+    refusals: int = 0
+    """How many of the next answers are refused."""
 
     def event(self, **changes: Any) -> dict[str, Any]:
         return {
@@ -96,7 +97,8 @@ def endpoint() -> Iterator[Endpoint]:
             heard.answers.append(json.loads(body))
             heard.sizes.append(len(body))
             heard.content_types.append(self.headers["Content-Type"])
-            self.send_response(heard.status)
+            self.send_response(503 if heard.refusals else 200)
+            heard.refusals = max(0, heard.refusals - 1)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

@@ -91,6 +91,19 @@ def test_an_error_that_cannot_be_encoded_is_answered_too(endpoint: Endpoint) -> 
 def test_an_answer_that_is_not_taken_is_an_error_so_that_the_function_is_called_again(
     endpoint: Endpoint,
 ) -> None:
-    endpoint.status = 503
+    endpoint.refusals = 100
     with pytest.raises(OSError, match="503"):
         respond(endpoint.event(), succeed, physical_id="release")
+
+
+def test_an_answer_that_is_not_taken_at_once_is_sent_again_without_doing_the_work_again(endpoint: Endpoint) -> None:
+    worked: list[int] = []
+
+    def work() -> Mapping[str, str]:
+        worked.append(1)
+        return {}
+
+    endpoint.refusals = 2
+    respond(endpoint.event(), work, physical_id="release")
+    assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3
+    assert worked == [1]

@@ -344,6 +344,75 @@ class TestSteps:
         assert functions.requests == ["dynamodb.GetItem"]
 
 
+class TestWhatIsTold:
+    """Logs and metrics: lines of JSON on standard output."""
+
+    @pytest.fixture
+    def lines(
+        self,
+        functions: Functions,  # noqa: ARG002 - its settings come first
+        monkeypatch: pytest.MonkeyPatch,
+        request: pytest.FixtureRequest,
+        capsys: pytest.CaptureFixture[str],
+    ) -> Callable[[], list[dict[str, Any]]]:
+        # A service of its own has a logger of its own, which writes to this test's standard output.
+        monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
+        monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+        return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    def test_a_step_is_logged_with_its_tenant_its_execution_and_its_outcome(
+        self, functions: Functions, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        functions.call("begin", step_event())
+        (line,) = lines()
+        assert (line["level"], line["message"], line["outcome"]) == ("INFO", "Step done", "begun")
+        assert (line["tenant_id"], line["execution"]) == ("acme", a_run().execution)
+        assert line["attempt"] == a_run().attempt.name
+        assert 0 <= line["milliseconds"] < 60_000
+
+    def test_a_fault_is_logged_with_its_tenant_and_its_execution(
+        self, functions: Functions, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        with pytest.raises(UnknownRelease):
+            functions.call("start_stack", step_event())
+        (line,) = lines()
+        assert (line["level"], line["exception_name"]) == ("ERROR", "UnknownRelease")
+        assert (line["tenant_id"], line["execution"]) == ("acme", a_run().execution)
+
+    def test_a_failed_operation_is_logged_with_its_root_cause_and_counted(
+        self, functions: Functions, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        failure = {"outcome": "failed", "reason": "It broke."}
+        functions.call("record_failure", step_event(failure=failure))
+        logged, counted = lines()
+        assert "It broke." in logged["root_cause"]
+        assert logged["tenant_id"] == "acme"
+        assert counted["OperationFailed"] == [1.0]
+
+    def test_being_throttled_is_counted(
+        self, functions: Functions, lines: Callable[[], list[dict[str, Any]]], request: pytest.FixtureRequest
+    ) -> None:
+        functions.throttle("TransactWriteItems")
+        functions.call("begin", step_event())
+        (counted,) = [line for line in lines() if "_aws" in line]
+        assert (counted["Throttled"], counted["service"]) == ([1.0], request.node.name)
+        assert counted["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Berth"
+
+    def test_every_answer_is_logged_and_all_but_ready_ones_are_counted(
+        self, functions: Functions, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        functions.get_queue({"tenantId": "a/b"})
+        functions.get_queue({"tenantId": "acme"})
+        take(functions.table, a_run())
+        functions.table.publish(a_run(), stack_id=STACK_ID, queue=QUEUE, version=VERSION, at=NOON)
+        functions.get_queue({"tenantId": "acme"})
+        told = lines()
+        logged = [(line.get("tenant_id"), line["status"]) for line in told if "_aws" not in line]
+        assert logged == [(None, 400), ("acme", 202), ("acme", 200)]
+        counted = [name for line in told if "_aws" in line for name in line if name.startswith("Answered")]
+        assert counted == ["Answered400", "Answered202"]
+
+
 class TestCustomResources:
     """Called by CloudFormation; what they have to say goes to an address of its own."""
 

@@ -54,7 +54,7 @@ class Legacy:
     """Puts rows there as they were written before versions were part of keys and attempts were counted."""
 
     metadata: Callable[[TenantId], None]
-    audit: Callable[[TenantId, Operation, Status], None]
+    audit: Callable[[Operation, Status, str | None], None]
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -75,8 +75,8 @@ def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
         def plant_metadata(tenant: TenantId) -> None:
             memory.plant_metadata(Metadata(tenant, LEGACY_QUEUE, None, "0.1.12", LEGACY_TIME, LEGACY_TIME))
 
-        def plant_audit(tenant: TenantId, operation: Operation, status: Status) -> None:
-            audit = an_audit(status, operation, tenant=tenant, version=None, at=LEGACY_TIME, execution="arn:legacy")
+        def plant_audit(operation: Operation, status: Status, version: str | None) -> None:
+            audit = an_audit(status, operation, version=version, at=LEGACY_TIME, execution="arn:legacy")
             memory.plant_audit(audit, numbered=False)
 
         return Legacy(plant_metadata, plant_audit)
@@ -99,8 +99,8 @@ def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
             InboundQueueUrl=LEGACY_QUEUE.url,
         )
 
-    def put_audit(tenant: TenantId, operation: Operation, status: Status) -> None:
-        put(tenant, f"AUDIT#{operation}", Execution="arn:legacy", Status=status)
+    def put_audit(operation: Operation, status: Status, version: str | None) -> None:
+        put(ACME, f"AUDIT#{operation}" + (f"#{version}" if version else ""), Execution="arn:legacy", Status=status)
 
     return Legacy(put_metadata, put_audit)
 
@@ -488,18 +488,24 @@ class TestLegacyRows:
     def test_a_create_without_a_version_is_read_as_the_first_attempt_of_no_version(
         self, table: Table, legacy: Legacy
     ) -> None:
-        legacy.audit(ACME, Operation.CREATE, Status.STARTED)
+        legacy.audit(Operation.CREATE, Status.STARTED, None)
         assert list(table.audits(ACME)) == [
             Audit(ACME, Operation.CREATE, None, Status.STARTED, "arn:legacy", LEGACY_TIME, attempt=1)
         ]
 
+    def test_an_updates_version_is_read_off_its_key(self, table: Table, legacy: Legacy) -> None:
+        legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
+        assert list(table.audits(ACME)) == [
+            Audit(ACME, Operation.UPDATE, "0.1.18", Status.FAILURE, "arn:legacy", LEGACY_TIME, attempt=1)
+        ]
+
     def test_a_create_without_a_version_stays_beside_one_with_a_version(self, table: Table, legacy: Legacy) -> None:
-        legacy.audit(ACME, Operation.CREATE, Status.FAILURE)
+        legacy.audit(Operation.CREATE, Status.FAILURE, None)
         take(table, RUN)
         assert [audit.version for audit in table.audits(ACME)] == [None, VERSION]
 
     def test_a_row_without_an_attempt_gives_way_to_the_first_attempt(self, table: Table, legacy: Legacy) -> None:
-        legacy.audit(ACME, Operation.DELETE, Status.FAILURE)
+        legacy.audit(Operation.DELETE, Status.FAILURE, None)
         run = a_run(operation=Operation.DELETE)
         assert take(table, run) is None
         assert audit_of(table, run).status is Status.STARTED

@@ -153,6 +153,16 @@ def test_more_rows_than_fit_one_answer_are_all_read(table: DynamoTable, dynamodb
     assert [entry.attempt for entry in table.history(ACME)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("said", ["InboundQueueArn", "InboundQueueUrl"])
+def test_half_a_queue_is_none(table: DynamoTable, dynamodb: DynamoDBClient, said: str) -> None:
+    row = {"pk": "TENANT_ID#acme", "sk": "METADATA", "Version": VERSION, said: "x"}
+    dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
+    metadata = table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue is None
+    assert not metadata.published
+
+
 def test_every_read_of_a_tenant_is_consistent(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     consistent: list[bool] = []
 

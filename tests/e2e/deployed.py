@@ -26,16 +26,15 @@ ASK_AGAIN = frozenset({429, 500, 502, 503})
 """What API Gateway says when the function is throttled; a platform's client tries again."""
 
 
-def eventually(look: Callable[[], Seen | None], *, what: str) -> Seen:
+def eventually(look: Callable[[], Seen | None], *, what: str, pause: float = 0.1) -> Seen:
     """Look until there is something to see. The condition is what is awaited; the time only bounds it."""
     deadline = time.monotonic() + WITHIN_SECONDS
-    pause = 0.02
     while time.monotonic() < deadline:
         if (seen := look()) is not None:
             return seen
         # Ever less often, as a polite client does: what is looked at has work to do on the same two cores.
         threading.Event().wait(pause)
-        pause = min(pause * 1.5, 1.0)
+        pause = min(pause * 1.5, 2.0)
     raise AssertionError(f"Not seen within {WITHIN_SECONDS:.0f} s: {what}")
 
 
@@ -75,7 +74,7 @@ class Deployed:
             given = api.get_queue(tenant)
             return None if given.status in ASK_AGAIN else given
 
-        return eventually(answer, what=f"an answer about {tenant}")
+        return eventually(answer, what=f"an answer about {tenant}", pause=0.5)
 
     def settled(self, tenant: TenantId) -> ApiAnswer:
         """The first answer that is not "wait"."""
