@@ -11,9 +11,9 @@ from orchestrator.schemas import parse_release_request
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
     def work() -> dict[str, str]:
-        asked = parse_release_request(event)
-        if asked.kind == "Delete":
+        if event.get("RequestType") == "Delete":
             return {}  # What was released stays: tenants are running on it.
+        asked = parse_release_request(event)
         release = publish_release(
             asked.version,
             digest=asked.digest,

@@ -12,6 +12,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.errors import Throttled
+from orchestrator.operations import overdue
 from orchestrator.records import Run
 
 logger = Logger()
@@ -26,12 +27,17 @@ class Outcome(Protocol):
 
 
 def step(run: Run, work: Callable[[], Any]) -> dict[str, Any]:
-    """Do one state's work for a run. Being throttled is an outcome: the machine waits and comes back."""
+    """Do one state's work for a run.
+
+    Being throttled is an outcome, until the run's deadline: the machine waits and comes back.
+    """
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
         started = time.perf_counter()
         try:
             told = tell(work())
         except Throttled as throttled:
+            if overdue(run, wiring.clock):
+                raise
             told = {"outcome": "again", "reason": str(throttled)}
             count("Throttled")
         except Exception:

@@ -9,4 +9,6 @@ from orchestrator.tenant_stack import start_stack
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     run = parse_run(event)
-    return step(run, lambda: start_stack(run, releases=wiring.table, stacks=wiring.writable_stacks))
+    return step(
+        run, lambda: start_stack(run, reader=wiring.table, releases=wiring.table, stacks=wiring.writable_stacks)
+    )

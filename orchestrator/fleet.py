@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.ports import FleetReader, TenantReader
+from orchestrator.ports import TableReader, TenantReader
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
 from orchestrator.tenants import TenantId
 
@@ -40,7 +40,7 @@ class TenantDetail:
 
 
 def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
-    audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
+    audits = _audits(tenant, reader)
     metadata = reader.metadata(tenant)
     return TenantDetail(
         summary=summarise(tenant, metadata, audits),
@@ -50,17 +50,27 @@ def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
     )
 
 
-def list_tenants(reader: FleetReader) -> list[TenantSummary]:
-    metadata = {entry.tenant: entry for entry in reader.published_tenants()}
-    latest: dict[TenantId, Audit] = {}
-    for status in (Status.FAILURE, Status.STARTED):
-        for audit in reader.operations(status):
-            if audit.tenant not in latest or latest[audit.tenant].updated_at < audit.updated_at:
-                latest[audit.tenant] = audit
-    return [
-        summarise(tenant, metadata.get(tenant), [latest[tenant]] if tenant in latest else [])
-        for tenant in sorted(metadata.keys() | latest.keys(), key=str)
-    ]
+def list_tenants(reader: TableReader) -> list[TenantSummary]:
+    """Published tenants as the index has them; those that are on their way or failed, by their own audits.
+
+    The index knows of a failure but not of what came after it, so that is looked up: such tenants are few.
+    Deleted tenants are not listed.
+    """
+    published = {entry.tenant: entry for entry in reader.published_tenants()}
+    unpublished = {
+        audit.tenant
+        for status in (Status.FAILURE, Status.STARTED)
+        for audit in reader.operations(status)
+        if audit.tenant not in published
+    }
+    summaries = [summarise(tenant, metadata, []) for tenant, metadata in published.items()]
+    summaries += [summarise(tenant, None, _audits(tenant, reader)) for tenant in unpublished]
+    listed = (summary for summary in summaries if summary.state is not TenantState.DELETED)
+    return sorted(listed, key=lambda summary: str(summary.tenant))
+
+
+def _audits(tenant: TenantId, reader: TenantReader) -> list[Audit]:
+    return sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
 
 
 def summarise(tenant: TenantId, metadata: Metadata | None, audits: Sequence[Audit]) -> TenantSummary:

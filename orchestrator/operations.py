@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from orchestrator.errors import LostOwnership
+from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, ResourceEvent, Stacks
 from orchestrator.records import Attempt, Queue, RootCause, Run
 
@@ -117,13 +117,21 @@ def record_failure(
 
     ``failed_stack`` is given when it is the stack that failed: its first failed resource is then the cause.
     """
-    cause = first_failure(stacks.events(failed_stack)) if failed_stack else None
-    cause = bounded(cause or failure)
+    cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
     if not ledger.fail(run, cause, clock.now()):
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but a later attempt has taken its place."
         )
     return cause
+
+
+def _first_failure_of(stack_id: str | None, stacks: Stacks) -> RootCause | None:
+    if stack_id is None:
+        return None
+    try:
+        return first_failure(stacks.events(stack_id))
+    except Throttled:
+        return None  # What is known already is recorded now: a row that says Started would be worse.
 
 
 def first_failure(events: Iterable[ResourceEvent]) -> RootCause | None:

@@ -72,6 +72,10 @@ class FleetReader(Protocol):
     def operations(self, status: Status) -> Iterable[Audit]: ...
 
 
+class TableReader(TenantReader, FleetReader, Protocol):
+    """One tenant, and all of them."""
+
+
 class Releases(Protocol):
     def release(self, version: str) -> Release | None: ...
 
@@ -82,8 +86,8 @@ class Releases(Protocol):
 class TemplateStore(Protocol):
     def read(self, bucket: str, key: str) -> bytes: ...
 
-    def publish(self, version: str, template: bytes) -> str:
-        """Store the template under its version and return its URL."""
+    def publish(self, version: str, digest: str, template: bytes) -> str:
+        """Store the template under its version and digest, and return its URL."""
 
 
 @dataclass(frozen=True, slots=True)

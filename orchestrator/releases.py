@@ -30,7 +30,7 @@ def publish_release(
             raise InvalidRequest(
                 f"Release {version}: the uploaded template has digest {found}, not {digest}. Deploy again."
             )
-        url = templates.publish(version, template)
+        url = templates.publish(version, digest, template)
         recorded = releases.record_release(Release(version, url, digest, clock.now()))
     if recorded.digest != digest:
         raise ReleaseIsImmutable(

@@ -148,7 +148,6 @@ class MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    kind: str
     version: str
     digest: str
     source_bucket: str
@@ -217,7 +216,6 @@ def parse_release_request(event: object) -> ReleaseRequest:
     valid = _valid(_RELEASE, event)
     properties = valid["ResourceProperties"]
     return ReleaseRequest(
-        kind=valid["RequestType"],
         version=properties["Version"],
         digest=properties["Digest"],
         source_bucket=properties["SourceBucket"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.errors import StackNotOurs, Throttled, UnknownRelease
+from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
 from orchestrator.operations import DEADLINE, GaveUp, overdue
 from orchestrator.ports import Clock, Executions, OperationLedger, Releases, Stack, Stacks, TenantReader
 from orchestrator.records import Queue, Run
@@ -49,9 +49,12 @@ class Working:
     outcome = "working"
 
 
-def start_stack(run: Run, *, releases: Releases, stacks: Stacks) -> Started | Clearing | Again:
+def start_stack(run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks) -> Started | Clearing | Again:
     """Create the tenant's stack, adopt the one that is there, or clear away one that never lived."""
     tenant = run.tenant
+    lock = reader.lock(tenant)
+    if lock is None or lock.run.execution != run.execution:
+        raise LostOwnership(f"Tenant {tenant}: {run.attempt.name} no longer owns the tenant, so it starts no stack.")
     release = releases.release(run.attempt.version)
     if release is None:
         raise UnknownRelease(
@@ -126,8 +129,8 @@ def inspect_stack(
     """
     try:
         stack = stacks.find(stack_id) if stack_id else None
-    except Throttled:
-        return Working()
+    except Throttled as throttled:
+        return GaveUp(f"The stack could not be looked at in time: {throttled}") if overdue(run, clock) else Working()
     outcome = _sort(stack, clearing=clearing) if stack else Again(why_not or "the stack is not there")
     if isinstance(outcome, Working | Again) and overdue(run, clock):
         minutes = int(DEADLINE.total_seconds() // 60)

@@ -120,6 +120,7 @@ class TenantMachines(Construct):
                 "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
             },
         )
+        kit.table.allow(start_stack.role, "GetItem", rows=TENANT_ROWS)
         kit.table.allow(start_stack.role, "GetItem", rows=RELEASE_ROWS)
         # Without the condition the function's caller could have CloudFormation act with other rights than the role's.
         allow(

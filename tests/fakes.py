@@ -188,7 +188,7 @@ class InMemoryTable:
             if rows.lock is None:
                 raise LostOwnership(run.attempt.name)
             return rows.lock
-        if dead and dead.attempt != run.attempt:
+        if dead and rows.lock:
             self._close_abandoned(dead, at)
         rows.lock = Lock(_stored_run(run), None)
         self._write(run, Status.STARTED, at)
@@ -277,20 +277,26 @@ class InMemoryTable:
 
     def _close_abandoned(self, run: Run, at: datetime) -> None:
         cause = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
-        if self._may_write(run):
-            self._write(run, Status.FAILURE, at, cause)
+        if self._recorded(run, Status.STARTED):
+            self._write_audit(run, Status.FAILURE, at, cause)
+        self._write_history(run, Status.FAILURE, at, cause)
 
     def _write(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> None:
+        self._write_audit(run, status, at, cause)
+        self._write_history(run, status, at, cause)
+
+    def _write_audit(self, run: Run, status: Status, at: datetime, cause: RootCause | None) -> None:
         attempt, rows = run.attempt, self._of(run.tenant)
-        audit = Audit(
+        rows.audits[_audit_key(attempt)] = Audit(
             run.tenant, attempt.operation, attempt.version, status, run.execution, _stored(at), attempt.number, cause
         )
-        entry = HistoryEntry(
+        rows.unnumbered.discard(_audit_key(attempt))
+
+    def _write_history(self, run: Run, status: Status, at: datetime, cause: RootCause | None) -> None:
+        attempt = run.attempt
+        self._of(run.tenant).history[f"{timestamp(at)}#{attempt.name}#{status}"] = HistoryEntry(
             run.tenant, _stored(at), attempt.operation, attempt.version, attempt.number, status, run.execution, cause
         )
-        rows.audits[_audit_key(attempt)] = audit
-        rows.unnumbered.discard(_audit_key(attempt))
-        rows.history[f"{timestamp(at)}#{attempt.name}#{status}"] = entry
 
 
 def _audit_key(attempt: Attempt) -> AuditKey:
@@ -416,11 +422,11 @@ class FakeQueues:
 class FakeTemplates:
     def __init__(self, uploads: dict[tuple[str, str], bytes] | None = None) -> None:
         self.uploads = uploads or {}
-        self.published: dict[str, bytes] = {}
+        self.published: dict[tuple[str, str], bytes] = {}
 
     def read(self, bucket: str, key: str) -> bytes:
         return self.uploads[bucket, key]
 
-    def publish(self, version: str, template: bytes) -> str:
-        self.published[version] = template
-        return f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
+    def publish(self, version: str, digest: str, template: bytes) -> str:
+        self.published[version, digest] = template
+        return f"https://s3.eu-west-1.amazonaws.com/releases/{version}/{digest}.json"

@@ -24,6 +24,7 @@ CLIENT_CONFIG = Config(
 
 _THROTTLING = frozenset(
     {
+        "ExecutionLimitExceeded",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",

@@ -21,6 +21,8 @@ TENANT_PARAMETER = "TenantId"
 SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
 VERSION_OUTPUT = "Version"
 
+_CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
+
 
 class CloudFormationStacks:
     """Implements :class:`orchestrator.ports.Stacks`."""
@@ -64,7 +66,7 @@ class CloudFormationStacks:
                     DeploymentConfig={"Mode": self._mode, "DisableRollback": False},
                 )
         except ClientError as error:
-            if error_code(error) == "AlreadyExistsException":
+            if error_code(error) in _CREATED_BEFORE:
                 return None
             raise
         return response["StackId"]

@@ -259,10 +259,9 @@ class DynamoTable:
     def _take_over(self, run: Run, dead: Run, at: datetime) -> bool:
         """Take a dead run's lock, and close what it left open. ``False`` when the lock is no longer its own."""
         writes = self._beginning(run, at, "Execution = :dead", {":dead": s(dead.execution)})
-        if self._recorded(dead, Status.STARTED):
-            writes.append(self._history(dead, Status.FAILURE, at, _ABANDONED))
-            if keys.audit_key(dead.attempt) != keys.audit_key(run.attempt):
-                writes.append(self._audit(dead, Status.FAILURE, at, _ABANDONED, condition=_NOT_OVERTAKEN))
+        writes.append(self._history(dead, Status.FAILURE, at, _ABANDONED))
+        if keys.audit_key(dead.attempt) != keys.audit_key(run.attempt) and self._recorded(dead, Status.STARTED):
+            writes.append(self._audit(dead, Status.FAILURE, at, _ABANDONED, condition=_NOT_OVERTAKEN))
         try:
             self._transact(run, writes)
         except LostOwnership:

@@ -18,7 +18,8 @@ class S3Templates:
     def read(self, bucket: str, key: str) -> bytes:
         return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
 
-    def publish(self, version: str, template: bytes) -> str:
-        key = f"tenant-stack/{version}.template.json"
+    def publish(self, version: str, digest: str, template: bytes) -> str:
+        # With the digest: whoever publishes another template under the same version overwrites nothing.
+        key = f"tenant-stack/{version}/{digest}.template.json"
         self._client.put_object(Bucket=self._bucket, Key=key, Body=template, ContentType="application/json")
         return f"{self._client.meta.endpoint_url}/{self._bucket}/{key}"

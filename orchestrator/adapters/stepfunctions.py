@@ -14,6 +14,7 @@ from orchestrator.adapters.aws import error_code, throttling
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
+_NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
 _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
 
@@ -51,7 +52,7 @@ class StepFunctionsExecutions:
             with throttling():
                 return self._client.describe_execution(executionArn=execution)["status"] == "RUNNING"
         except ClientError as error:
-            if error_code(error) == "ExecutionDoesNotExist":
+            if error_code(error) in _NOT_AN_EXECUTION:
                 return False
             raise
 

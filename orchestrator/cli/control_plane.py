@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
-from orchestrator.ports import FleetReader, TenantReader
+from orchestrator.ports import TableReader
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from orchestrator.adapters.queue_api import ApiAnswer
 
 DEFAULT_STACK = "Berth"
-
-
-class TableReader(TenantReader, FleetReader, Protocol):
-    """One tenant, and all of them."""
 
 
 class QueueAnswers(Protocol):

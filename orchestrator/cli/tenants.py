@@ -12,7 +12,7 @@ from rich.text import Text
 from orchestrator.cli import render
 from orchestrator.cli.errors import NoSuchTenant
 from orchestrator.fleet import TenantDetail, TenantState, TenantSummary, list_tenants, tenant_detail
-from orchestrator.ports import FleetReader, TenantReader
+from orchestrator.ports import TableReader, TenantReader
 from orchestrator.records import Audit, HistoryEntry, Lock, RootCause, timestamp
 from orchestrator.tenants import TenantId
 
@@ -36,7 +36,7 @@ def show_tenant(tenant: TenantId, reader: TenantReader, *, as_json: bool) -> Non
         _show_detail(detail)
 
 
-def show_tenants(reader: FleetReader, *, state: ListedState | None, version: str | None, as_json: bool) -> None:
+def show_tenants(reader: TableReader, *, state: ListedState | None, version: str | None, as_json: bool) -> None:
     fleet = list_tenants(reader)
     tenants = [tenant for tenant in fleet if state in (None, tenant.state.value) and version in (None, tenant.version)]
     if as_json:

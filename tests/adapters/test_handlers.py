@@ -326,8 +326,10 @@ class TestSteps:
         }
 
     def test_a_fault_stays_a_fault(self, functions: Functions) -> None:
+        run = a_run(version="9.9.9")
+        take(functions.table, run)
         with pytest.raises(UnknownRelease, match=r"9\.9\.9 was never published"):
-            functions.call("start_stack", step_event(a_run(version="9.9.9")))
+            functions.call("start_stack", step_event(run))
 
     @pytest.mark.parametrize(
         "name", ["begin", "start_stack", "await_stack", "inspect_stack", "finish", "record_failure", "stack_event"]
@@ -373,6 +375,7 @@ class TestWhatIsTold:
     def test_a_fault_is_logged_with_its_tenant_and_its_execution(
         self, functions: Functions, lines: Callable[[], list[dict[str, Any]]]
     ) -> None:
+        take(functions.table, a_run())
         with pytest.raises(UnknownRelease):
             functions.call("start_stack", step_event())
         (line,) = lines()
@@ -461,6 +464,14 @@ class TestCustomResources:
         functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
         assert functions.table.release(VERSION) is not None
         assert endpoint.answers[0]["Status"] == "SUCCESS"
+
+    @pytest.mark.parametrize("name", ["tenant_metadata", "publish_release"])
+    def test_what_was_refused_can_be_removed_so_that_its_stack_can_roll_back(
+        self, functions: Functions, endpoint: Endpoint, name: str
+    ) -> None:
+        functions.call(name, endpoint.event(RequestType="Delete", ResourceProperties={}))
+        assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
+        assert functions.requests == []
 
     @pytest.mark.parametrize("name", ["tenant_metadata", "publish_release"])
     @pytest.mark.parametrize("request_type", ["Create", "Update"])

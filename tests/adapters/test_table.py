@@ -221,6 +221,7 @@ class TestBegin:
         successor = a_run(operation=Operation.UPDATE, started_at=LATER)
         assert take(table, successor, instead_of=Lock(RUN, None)) is None
         assert table.lock(ACME) == Lock(successor, None)
+        assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
 
     def test_it_never_goes_back_to_an_earlier_attempt(self, table: Table) -> None:
         take(table, a_run(2))

@@ -161,7 +161,9 @@ class CreateTenant:
 
     def bring_stack_about(self) -> Done | GaveUp:
         while True:
-            started = self.step(lambda: start_stack(self.run, releases=self.table, stacks=self.stacks))
+            started = self.step(
+                lambda: start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
+            )
             told: Done | Working | Again | GaveUp = Working()
             while isinstance(told, Working):
                 told = self.await_and_inspect(started)

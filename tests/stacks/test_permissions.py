@@ -35,6 +35,7 @@ FUNCTIONS: dict[str, Grants] = {
         "the machine's executions": {"states:DescribeExecution"},
     },
     "start_stack": {
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateStack", "cloudformation:DeleteStack"},
         "tenant stacks": {"cloudformation:DescribeStacks"},

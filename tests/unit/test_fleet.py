@@ -101,6 +101,13 @@ def test_of_a_running_and_a_failed_operation_the_later_is_listed(later: Status) 
     assert [summary.state for summary in list_tenants(table)] == [expected]
 
 
+def test_a_tenant_that_failed_once_and_was_deleted_since_is_not_listed() -> None:
+    table = InMemoryTable()
+    table.plant_audit(an_audit(Status.FAILURE))
+    table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, at=NOON + ONE_HOUR))
+    assert list_tenants(table) == []
+
+
 def test_an_empty_fleet_is_an_empty_list() -> None:
     assert list_tenants(InMemoryTable()) == []
 

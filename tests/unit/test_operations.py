@@ -448,3 +448,11 @@ def test_older_pages_of_events_are_not_asked_for() -> None:
 
 def test_no_events_no_cause() -> None:
     assert first_failure([]) is None
+
+
+def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(world: World) -> None:
+    run = world.start(a_run())
+    world.begin(run)
+    world.stacks.throttled_calls = 1
+    assert world.record_failure(run, QUEUE_TABOO, "stack-1") == QUEUE_TABOO
+    assert world.table.lock(ACME) is None

@@ -43,7 +43,7 @@ def world() -> World:
 
 def test_a_release_is_stored_and_recorded_with_its_digest_and_time(world: World) -> None:
     release = world.publish()
-    assert world.templates.published == {VERSION: TEMPLATE}
+    assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
     assert release == world.table.release(VERSION)
     assert (release.digest, release.published_at) == (digest_of(TEMPLATE), NOON)
     assert VERSION in release.template_url
@@ -60,7 +60,7 @@ def test_another_template_under_a_published_version_is_refused_and_the_published
     first = world.publish()
     with pytest.raises(ReleaseIsImmutable, match=r"version\.txt"):
         world.publish("changed")
-    assert world.templates.published == {VERSION: TEMPLATE}
+    assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
     assert world.table.release(VERSION) == first
 
 
@@ -75,9 +75,9 @@ def test_who_loses_the_race_to_publish_another_template_is_refused(world: World)
     winner = Release(VERSION, "https://example.com/winner", digest_of(CHANGED), NOON)
 
     class Raced(FakeTemplates):
-        def publish(self, version: str, template: bytes) -> str:
+        def publish(self, version: str, digest: str, template: bytes) -> str:
             world.table.record_release(winner)
-            return super().publish(version, template)
+            return super().publish(version, digest, template)
 
     world.templates = Raced(dict(UPLOADED))
     with pytest.raises(ReleaseIsImmutable):
@@ -89,20 +89,23 @@ def test_who_loses_the_race_to_publish_the_same_template_is_told_the_winners_rel
     winner = Release(VERSION, "https://example.com/winner", digest_of(TEMPLATE), NOON)
 
     class Raced(FakeTemplates):
-        def publish(self, version: str, template: bytes) -> str:
+        def publish(self, version: str, digest: str, template: bytes) -> str:
             world.table.record_release(winner)
-            return super().publish(version, template)
+            return super().publish(version, digest, template)
 
     world.templates = Raced(dict(UPLOADED))
     assert world.publish() == winner
 
 
 def test_a_crash_between_storing_and_recording_is_mended_by_publishing_again(world: World) -> None:
-    world.templates.publish(VERSION, TEMPLATE)
+    world.templates.publish(VERSION, digest_of(TEMPLATE), TEMPLATE)
     assert world.publish() == world.table.release(VERSION)
 
 
 def test_versions_are_published_side_by_side(world: World) -> None:
     world.publish(version="0.1.0")
     world.publish("changed", version="0.2.0")
-    assert world.templates.published == {"0.1.0": TEMPLATE, "0.2.0": CHANGED}
+    assert world.templates.published == {
+        ("0.1.0", digest_of(TEMPLATE)): TEMPLATE,
+        ("0.2.0", digest_of(CHANGED)): CHANGED,
+    }

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
 from orchestrator.operations import DEADLINE, GaveUp
 from orchestrator.ports import Stack
-from orchestrator.records import Queue
+from orchestrator.records import Lock, Queue
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenant_stack import (
     Again,
@@ -65,7 +65,7 @@ class World:
         return self.stacks.plant(stack).stack_id
 
     def start(self) -> Started | Clearing | Again:
-        return start_stack(RUN, releases=self.table, stacks=self.stacks)
+        return start_stack(RUN, reader=self.table, releases=self.table, stacks=self.stacks)
 
     def wait_for(self, stack_id: str | None) -> Working:
         return await_stack(
@@ -130,7 +130,7 @@ def test_a_deleted_stack_that_is_still_described_does_not_count(world: World) ->
 
     stacks = StillDescribed()
     stacks.all = world.stacks.all
-    outcome = start_stack(RUN, releases=world.table, stacks=stacks)
+    outcome = start_stack(RUN, reader=world.table, releases=world.table, stacks=stacks)
     assert isinstance(outcome, Started)
     assert outcome.stack_id != old
 
@@ -181,8 +181,17 @@ def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_deleted(
 
 
 def test_an_unpublished_version_is_an_error_before_anything_is_asked_of_cloudformation(world: World) -> None:
+    run = a_run(version="9.9.9")
+    take(world.table, run, instead_of=Lock(RUN, None))
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
-        start_stack(a_run(version="9.9.9"), releases=world.table, stacks=world.stacks)
+        start_stack(run, reader=world.table, releases=world.table, stacks=world.stacks)
+    assert not world.stacks.calls
+
+
+def test_a_run_that_no_longer_owns_the_tenant_starts_no_stack(world: World) -> None:
+    take(world.table, a_run(2), instead_of=Lock(RUN, None))
+    with pytest.raises(LostOwnership, match="no longer owns"):
+        world.start()
     assert not world.stacks.calls
 
 
@@ -423,3 +432,10 @@ def test_every_status_has_an_outcome_and_only_a_standing_stack_is_done(
     outcome = world.inspect(world.plant(status), clearing=clearing)
     stands = condition(status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
     assert isinstance(outcome, Done) == stands
+
+
+def test_throttling_does_not_outlast_the_deadline(world: World) -> None:
+    stack_id = world.plant("CREATE_IN_PROGRESS")
+    world.clock.advance(DEADLINE * 2)
+    world.stacks.throttled_calls = 1
+    assert isinstance(world.inspect(stack_id), GaveUp)
