@@ -15,7 +15,12 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.keys import LISTING_INDEX
+from orchestrator.records import Metadata, Operation, Status
+from orchestrator.tenants import TenantId
+from tests.adapters.tables import LEGACY_QUEUE, LEGACY_TIME, Legacy, Table
+from tests.fakes import ACME, InMemoryTable, an_audit
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -112,3 +117,54 @@ def endpoint() -> Iterator[Endpoint]:
         yield heard
         server.shutdown()
         thread.join()
+
+
+# The table, twice: a contract is what both keep.
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def table(kind: str, request: pytest.FixtureRequest) -> Table:
+    return InMemoryTable() if kind == "memory" else DynamoTable(request.getfixturevalue("dynamodb"), TABLE)
+
+
+@pytest.fixture
+def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
+    if isinstance(table, InMemoryTable):
+        memory = table
+
+        def plant_metadata(tenant: TenantId) -> None:
+            memory.plant_metadata(Metadata(tenant, LEGACY_QUEUE, None, "0.1.12", LEGACY_TIME, LEGACY_TIME))
+
+        def plant_audit(operation: Operation, status: Status, version: str | None) -> None:
+            audit = an_audit(status, operation, version=version, at=LEGACY_TIME, execution="arn:legacy")
+            memory.plant_audit(audit, numbered=False)
+
+        return Legacy(plant_metadata, plant_audit)
+
+    dynamodb = request.getfixturevalue("dynamodb")
+
+    def put(tenant: TenantId, sort_key: str, **attributes: str) -> None:
+        row = {"pk": f"TENANT_ID#{tenant}", "sk": sort_key, "UpdatedAt": "2020-08-31T16:02:16.808Z", **attributes}
+        dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
+
+    def put_metadata(tenant: TenantId) -> None:
+        put(
+            tenant,
+            "METADATA",
+            CreatedAt="2020-08-31T16:02:16.808Z",
+            Version="0.1.12",
+            OutboundQueueArn="arn:aws:sqs:eu-west-1:0:out",
+            OutboundQueueUrl="https://sqs.eu-west-1.amazonaws.com/0/out",
+            InboundQueueArn=LEGACY_QUEUE.arn,
+            InboundQueueUrl=LEGACY_QUEUE.url,
+        )
+
+    def put_audit(operation: Operation, status: Status, version: str | None) -> None:
+        put(ACME, f"AUDIT#{operation}" + (f"#{version}" if version else ""), Execution="arn:legacy", Status=status)
+
+    return Legacy(put_metadata, put_audit)
