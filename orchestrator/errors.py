@@ -13,6 +13,12 @@
     ├── Unsettled               a request could not be answered now; try again
     └── MissingSetting          a function was deployed without something that it needs
 
+Further branches stand beside what raises them:
+
+- orchestrator/local: ``LocalError``
+- orchestrator/cli: ``ControlPlaneNotFound``, ``NoSuchTenant``, ``ApiProblem``
+- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``
+
 Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.
 """
 

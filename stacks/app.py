@@ -7,10 +7,10 @@ import sys
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
+from orchestrator.errors import BerthError
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import read_version
-from stacks.releases import ReleaseMissing
-from stacks.settings import SettingInvalid, Settings
+from stacks.settings import Settings
 
 
 def build(app: App) -> ControlPlaneStack:
@@ -24,7 +24,7 @@ def main() -> None:
     app = App(analytics_reporting=False)
     try:
         build(app)
-    except (ReleaseMissing, SettingInvalid) as mistake:
+    except BerthError as mistake:
         sys.exit(str(mistake))
     app.synth()
 

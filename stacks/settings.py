@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from constructs import Node
 
+from orchestrator.errors import BerthError
 from stacks.project import LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
@@ -19,7 +20,7 @@ _LOG_RETENTION_DAYS = frozenset(
 )
 
 
-class SettingInvalid(Exception):
+class SettingInvalid(BerthError):
     """A setting in the CDK context cannot be used; the message says which, and what would do."""
 
 

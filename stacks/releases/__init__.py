@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orchestrator.errors import BerthError
+
 RELEASES = Path(__file__).resolve().parent
 
 
-class ReleaseChanged(Exception):
+class ReleaseChanged(BerthError):
     """The template differs from the one already released under the same version."""
 
 
-class ReleaseMissing(Exception):
+class ReleaseMissing(BerthError):
     """The version has no committed template."""
 
 
