@@ -19,6 +19,8 @@ from stacks.tenant_machines import EXECUTIONS_ARE_MANY, TenantMachines
 # Well under an account's 10,000 a second, which all its HTTP APIs share.
 _REQUESTS_PER_SECOND = 500
 _BURST = 1000
+# API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
+_GIVEN_UP_AFTER_SECONDS = 29
 
 _ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -45,7 +47,7 @@ class QueueApi(Construct):
             "GetQueue",
             kit=kit,
             name="get_queue",
-            timeout_seconds=10,
+            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             reserved_concurrency=settings.get_queue_concurrency,
             environment={"BERTH_CREATE_MACHINE": machines.create.state_machine_arn},
         )

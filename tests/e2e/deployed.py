@@ -34,7 +34,7 @@ def eventually(look: Callable[[], Seen | None], *, what: str, pause: float = 0.1
             return seen
         # Ever less often, as a polite client does: what is looked at has work to do on the same two cores.
         threading.Event().wait(pause)
-        pause = min(pause * 1.5, 2.0)
+        pause = min(pause * 1.5, 3.0)
     raise AssertionError(f"Not seen within {WITHIN_SECONDS:.0f} s: {what}")
 
 
