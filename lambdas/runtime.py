@@ -37,6 +37,7 @@ def step(run: Run, work: Callable[[], Any]) -> dict[str, Any]:
             told = tell(work())
         except Throttled as throttled:
             if overdue(run, wiring.clock):
+                logger.exception("Throttled beyond the deadline")
                 raise
             told = {"outcome": "again", "reason": str(throttled)}
             count("Throttled")

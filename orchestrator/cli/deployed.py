@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import botocore.session
 from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import ClientError, NoCredentialsError
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.queue_api import QueueApi
+from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
 
@@ -28,7 +28,7 @@ class DeployedControlPlane:
             self._where = f"in {self._session.region_name}"
             self._how_to_get_one = "deploy it with make deploy, or use --stack/--region"
         else:
-            self._session = _session_without_profile(local)
+            self._session = session_without_profile(local.session_settings())
             # Whatever proxy this machine uses, the local control plane is not behind it.
             self._endpoint_url, self._config = local.endpoint, CLIENT_CONFIG.merge(Config(proxies={}))
             self._where = f"at {local.endpoint}"
@@ -74,9 +74,3 @@ class DeployedControlPlane:
             ) from error
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
         return stack["StackStatus"], outputs
-
-
-def _session_without_profile(local: LocalControlPlane) -> Session:
-    """AWS_PROFILE is about AWS. The SDK would insist that it exists here, too."""
-    core = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
-    return Session(botocore_session=core, **local.session_settings())

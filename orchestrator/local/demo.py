@@ -10,10 +10,10 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
 
-import boto3
 from rich.console import Console
 
 from orchestrator.adapters.queue_api import QueueApi
+from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
@@ -50,10 +50,7 @@ def main(console: Console) -> None:
 
 
 def _show(console: Console, emulator: Emulator, outputs: dict[str, str]) -> None:
-    settings = emulator.session_settings()
-    session = boto3.Session(
-        settings["aws_access_key_id"], settings["aws_secret_access_key"], region_name=settings["region_name"]
-    )
+    session = session_without_profile(emulator.session_settings())
     credentials = session.get_credentials()
     if credentials is None:
         raise LocalError("The emulator's credentials are missing.")

@@ -14,6 +14,7 @@ import boto3
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.queue_api import ApiAnswer, QueueApi
+from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.emulator import Emulator
 from orchestrator.operations import machine_input
 from orchestrator.records import Attempt, Operation
@@ -45,7 +46,7 @@ class Deployed:
 
     @cached_property
     def _session(self) -> boto3.Session:
-        return boto3.Session(**self.emulator.session_settings())
+        return session_without_profile(self.emulator.session_settings())
 
     def client(self, service: str) -> Any:
         return self._session.client(service, endpoint_url=self.emulator.endpoint)

@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
+from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import Home, Record
@@ -58,7 +58,7 @@ def emulator(new_emulator: NewEmulator) -> Emulator:
 
 
 def client(emulator: Emulator, service: str) -> Any:
-    session = boto3.Session(**emulator.session_settings())
+    session = session_without_profile(emulator.session_settings())
     return session.client(service, endpoint_url=emulator.endpoint)
 
 

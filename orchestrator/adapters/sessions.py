@@ -1,0 +1,22 @@
+"""Sessions of those who choose where they talk to, rather than being told by the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import botocore.session
+from boto3.session import Session
+
+
+def session_without_profile(settings: Mapping[str, str]) -> Session:
+    """A session of these settings only.
+
+    AWS_PROFILE is about AWS; the SDK would insist that it exists also where credentials are given.
+    """
+    core = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
+    return Session(
+        settings["aws_access_key_id"],
+        settings["aws_secret_access_key"],
+        region_name=settings["region_name"],
+        botocore_session=core,
+    )
