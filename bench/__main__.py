@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.get_queue import cold_import, ready_path
+from bench.operations import operations
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -17,7 +18,7 @@ RESULTS = Path(__file__).parent / "results.json"
 def main() -> None:
     console = Console()
     results = []
-    for measure in (cold_import, ready_path):
+    for measure in (cold_import, ready_path, operations):
         with console.status(f"Measuring: {measure.__name__.replace('_', ' ')} ..."):
             results += measure()
     table = Table("what", "value", "unit", "aim")

@@ -13,7 +13,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         asked.run,
         lambda: await_stack(
             asked.run,
-            stack_id=asked.stack_id,
+            started=asked.started,
             task_token=asked.task_token,
             ledger=wiring.table,
             stacks=wiring.stacks,

@@ -1,4 +1,4 @@
-"""State Begin: take the tenant's lock and write Started."""
+"""State Begin: take the tenant's lock, write Started, and see whether the operation may run."""
 
 from typing import Any
 
@@ -9,4 +9,14 @@ from orchestrator.schemas import parse_run
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     run = parse_run(event)
-    return step(run, lambda: begin(run, ledger=wiring.table, executions=wiring.executions, clock=wiring.clock))
+    return step(
+        run,
+        lambda: begin(
+            run,
+            reader=wiring.table,
+            ledger=wiring.table,
+            releases=wiring.table,
+            executions=wiring.executions,
+            clock=wiring.clock,
+        ),
+    )

@@ -1,23 +1,12 @@
-"""State Finish: publish the queue, write Success, free the lock."""
+"""State Finish: publish the queue or forget the tenant, write Success, free the lock."""
 
 from typing import Any
 
-from lambdas.runtime import step, wiring
+from lambdas.runtime import last_step, wiring
 from orchestrator.operations import finish
 from orchestrator.schemas import parse_finish_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     asked = parse_finish_step(event)
-    return step(
-        asked.run,
-        lambda: finish(
-            asked.run,
-            stack_id=asked.stack_id,
-            queue=asked.queue,
-            version=asked.version,
-            ledger=wiring.table,
-            queues=wiring.queues,
-            clock=wiring.clock,
-        ),
-    )
+    return last_step(asked.run, lambda: finish(asked.run, stack=asked.stack, ledger=wiring.table, clock=wiring.clock))

@@ -1,4 +1,4 @@
-"""State InspectStack: say where the tenant's stack is."""
+"""State InspectStack: say where the tenant's stack is, and whether its queue can be used."""
 
 from typing import Any
 
@@ -13,10 +13,9 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         asked.run,
         lambda: inspect_stack(
             asked.run,
-            stack_id=asked.stack_id,
-            clearing=asked.clearing,
-            why_not=asked.why_not,
+            started=asked.started,
             stacks=wiring.stacks,
+            queues=wiring.queues,
             clock=wiring.clock,
         ),
     )

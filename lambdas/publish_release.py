@@ -1,4 +1,4 @@
-"""Custom::Release: the deployment publishes the tenant template of its version."""
+"""Custom::Release: the deployment publishes a tenant template under its version."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
 from orchestrator.releases import publish_release
-from orchestrator.schemas import parse_release_request
+from orchestrator.resource_requests import parse_release_request
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:

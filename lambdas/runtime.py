@@ -26,21 +26,34 @@ class Outcome(Protocol):
     def outcome(self) -> str: ...
 
 
-def step(run: Run, work: Callable[[], Any]) -> dict[str, Any]:
+def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do one state's work for a run.
 
     Being throttled is an outcome, until the run's deadline: the machine waits and comes back.
     """
+
+    def patiently() -> dict[str, Any]:
+        try:
+            return tell(work())
+        except Throttled as throttled:
+            if overdue(run, wiring.clock):
+                raise
+            count("Throttled")
+            return {"outcome": "again", "reason": str(throttled)}
+
+    return _logged(run, patiently)
+
+
+def last_step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
+    """Do the last state's work for a run. No Choice comes after it: being throttled is left to the state's Retry."""
+    return _logged(run, lambda: tell(work()))
+
+
+def _logged(run: Run, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
         started = time.perf_counter()
         try:
-            told = tell(work())
-        except Throttled as throttled:
-            if overdue(run, wiring.clock):
-                logger.exception("Throttled beyond the deadline")
-                raise
-            told = {"outcome": "again", "reason": str(throttled)}
-            count("Throttled")
+            told = work()
         except Exception:
             logger.exception("Step failed")
             raise

@@ -1,4 +1,4 @@
-"""State StartStack: take one step towards the tenant's stack."""
+"""State StartStack: take one step towards what the operation wants of the tenant's stack."""
 
 from typing import Any
 
@@ -10,5 +10,8 @@ from orchestrator.tenant_stack import start_stack
 def handler(event: object, _context: object) -> dict[str, Any]:
     run = parse_run(event)
     return step(
-        run, lambda: start_stack(run, reader=wiring.table, releases=wiring.table, stacks=wiring.writable_stacks)
+        run,
+        lambda: start_stack(
+            run, reader=wiring.table, releases=wiring.table, stacks=wiring.writable_stacks, queues=wiring.queues
+        ),
     )

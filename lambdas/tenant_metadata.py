@@ -7,7 +7,7 @@ from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
 from orchestrator.errors import InvalidRequest
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.schemas import parse_metadata_request
+from orchestrator.resource_requests import Kind, parse_metadata_request
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
@@ -18,8 +18,10 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
             if event.get("RequestType") == "Delete":
                 return {}  # What was refused was never recorded. Refusing again would keep the stack from rolling back.
             raise
-        if asked.kind == "Delete":
-            forget_queue(asked.tenant, stack_id=asked.stack_id, ledger=wiring.table)
+        if asked.kind is Kind.DELETE:
+            forget_queue(
+                asked.tenant, stack_id=asked.stack_id, reader=wiring.table, ledger=wiring.table, stacks=wiring.stacks
+            )
         else:
             record_queue(
                 asked.tenant, stack_id=asked.stack_id, queue=asked.queue, ledger=wiring.table, clock=wiring.clock

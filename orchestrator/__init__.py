@@ -4,17 +4,33 @@ This package is the product. Read it in this order:
 
 1. :mod:`orchestrator.tenants`         who a tenant is, and the names derived from its id
 2. :mod:`orchestrator.records`         what is remembered: metadata, audit, history, lock, release
+
+What platforms ask for:
+
 3. :mod:`orchestrator.decisions`       getQueue as a pure function: what the records say -> what to answer
 4. :mod:`orchestrator.get_queue`       the use case around it: read, decide, start
-5. :mod:`orchestrator.answers`         the answers as HTTP sees them
-6. :mod:`orchestrator.operations`      the life of one operation: begin, finish, record the failure
-7. :mod:`orchestrator.stack_status`    every CloudFormation status, sorted
-8. :mod:`orchestrator.tenant_stack`    bringing the tenant's stack about: start, await, inspect
-9. :mod:`orchestrator.queue_metadata`  what the stack itself says about its queue
-10. :mod:`orchestrator.releases`       publishing the tenant template under its version
-11. :mod:`orchestrator.fleet`          all tenants at a glance
+5. :mod:`orchestrator.credentials`     temporary credentials for one queue
+6. :mod:`orchestrator.answers`         the answers as HTTP sees them
 
-:mod:`orchestrator.ports` names what these need from the outside; ``adapters/`` provides it on AWS.
-:mod:`orchestrator.schemas` checks what comes in at the edges, and :mod:`orchestrator.errors` is what can go wrong.
-The domain imports nothing but the standard library, and jsonschema in the schemas.
+What operators ask for:
+
+7. :mod:`orchestrator.admission`       which operation may run on which tenant, as a pure function
+8. :mod:`orchestrator.lifecycle`       create, upgrade, retry and delete
+9. :mod:`orchestrator.fleet`           one tenant in full, all tenants at a glance
+10. :mod:`orchestrator.tenant_queue`   the same, asked for by a resource in another team's stack
+
+What the machines do then:
+
+11. :mod:`orchestrator.operations`     the life of one operation: begin, finish, record the failure
+12. :mod:`orchestrator.outcomes`       what each step may come to
+13. :mod:`orchestrator.stack_status`   every CloudFormation status, sorted
+14. :mod:`orchestrator.tenant_stack`   bringing a stack about: review, start, await, inspect
+15. :mod:`orchestrator.creating`, :mod:`orchestrator.updating`, :mod:`orchestrator.deleting`: what that means for each
+16. :mod:`orchestrator.queue_metadata` what the stack itself says about its queue
+17. :mod:`orchestrator.releases`       publishing the tenant template under its version
+
+:mod:`orchestrator.ports` names what these need from the outside; ``adapters/`` provides it on AWS. What comes in at
+the edges is checked in :mod:`orchestrator.operator_requests`, :mod:`orchestrator.resource_requests` and
+:mod:`orchestrator.schemas` (the machines' states), by :mod:`orchestrator.validation`. :mod:`orchestrator.errors` is
+what can go wrong. The domain imports nothing but the standard library, and jsonschema in the validation.
 """

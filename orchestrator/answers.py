@@ -1,13 +1,18 @@
-"""getQueue's answers as HTTP sees them. Errors are problem details (RFC 9457) with a stable type."""
+"""Answers as HTTP sees them: getQueue's, and what all answers share.
+
+Errors are problem details (RFC 9457) with a stable type.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 
+from orchestrator.credentials import Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
 from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.records import RootCause, timestamp
 from orchestrator.tenants import TenantId
 
 RETRY_AFTER_SECONDS = 2
@@ -27,12 +32,11 @@ class Response:
         return {"statusCode": self.status, "headers": self.headers, "body": json.dumps(self.body)}
 
 
-def answer(tenant: TenantId, given: Answer) -> Response:
+def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = None) -> Response:
     match given:
         case Ready(queue, version):
-            return Response(
+            response = found(
                 200,
-                {"Content-Type": "application/json"},
                 {
                     "tenantId": tenant.value,
                     "status": "READY",
@@ -41,10 +45,13 @@ def answer(tenant: TenantId, given: Answer) -> Response:
                     "version": version,
                 },
             )
+            if credentials:
+                response.headers["Cache-Control"] = "no-store"
+                response.body["credentials"] = _credentials_document(credentials)
+            return response
         case Provisioning(execution):
-            return Response(
+            response = found(
                 202,
-                {"Content-Type": "application/json", "Retry-After": str(RETRY_AFTER_SECONDS)},
                 {
                     "tenantId": tenant.value,
                     "status": "PROVISIONING",
@@ -52,9 +59,11 @@ def answer(tenant: TenantId, given: Answer) -> Response:
                     "retryAfterSeconds": RETRY_AFTER_SECONDS,
                 },
             )
+            response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+            return response
         case Failed(audit):
             cause = audit.root_cause
-            return _problem(
+            return problem(
                 424,
                 "provisioning-failed",
                 "Provisioning failed",
@@ -66,12 +75,10 @@ def answer(tenant: TenantId, given: Answer) -> Response:
                 version=audit.version,
                 attempt=audit.attempt,
                 execution=audit.execution,
-                rootCause={"resource": cause.resource, "type": cause.resource_type, "reason": cause.reason}
-                if cause
-                else None,
+                rootCause=root_cause_document(cause),
             )
         case BeingDeleted(audit):
-            return _problem(
+            return problem(
                 409,
                 "tenant-being-deleted",
                 "The tenant is being deleted",
@@ -81,7 +88,7 @@ def answer(tenant: TenantId, given: Answer) -> Response:
                 execution=audit.execution,
             )
         case Deleted(audit):
-            return _problem(
+            return problem(
                 410,
                 "tenant-deleted",
                 "The tenant was deleted",
@@ -93,19 +100,46 @@ def answer(tenant: TenantId, given: Answer) -> Response:
 
 
 def refuse(error: InvalidRequest) -> Response:
-    return _problem(400, "invalid-request", "The request is not valid", str(error))
+    return problem(400, "invalid-request", "The request is not valid", str(error))
+
+
+def no_credentials() -> Response:
+    return problem(
+        403,
+        "credentials-not-enabled",
+        "Temporary credentials are not enabled",
+        "This control plane gives no credentials: it was deployed without berth:credentialsSeconds.",
+    )
 
 
 def come_back_later(detail: str) -> Response:
-    response = _problem(503, "try-again", "The request could not be answered now", detail)
+    response = problem(503, "try-again", "The request could not be answered now", detail)
     response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
 
-def _problem(status: int, kind: str, title: str, detail: str, **more: object) -> Response:
+def found(status: int, body: dict[str, object]) -> Response:
+    return Response(status, {"Content-Type": "application/json"}, body)
+
+
+def problem(status: int, kind: str, title: str, detail: str, **more: object) -> Response:
     """Problem details. Their `status` is HTTP's; the tenant's own is `tenantStatus`."""
     return Response(
         status,
         {"Content-Type": "application/problem+json"},
         {"type": _PROBLEM_TYPE + kind, "title": title, "status": status, "detail": detail, **more},
     )
+
+
+def root_cause_document(cause: RootCause | None) -> dict[str, object] | None:
+    return {"resource": cause.resource, "type": cause.resource_type, "reason": cause.reason} if cause else None
+
+
+def _credentials_document(credentials: Credentials) -> dict[str, object]:
+    return {
+        "access": credentials.access.value,
+        "accessKeyId": credentials.access_key_id,
+        "secretAccessKey": credentials.secret_access_key,
+        "sessionToken": credentials.session_token,
+        "expiresAt": timestamp(credentials.expires_at),
+    }

@@ -3,7 +3,7 @@
 | metadata  | latest operation             | decision                                            |
 |-----------|------------------------------|-----------------------------------------------------|
 | any       | DELETE started               | BeingDeleted                                        |
-| published | any other                    | Ready                                               |
+| published | any other                    | Ready: also while an update runs, or after it failed |
 | none      | none for the current version | StartCreate                                         |
 | none      | CREATE started               | Wait                                                |
 | none      | CREATE failed                | Failed, with the root cause                         |
@@ -11,7 +11,8 @@
 | none      | DELETE succeeded             | Deleted: only an explicit create brings it back     |
 | none      | DELETE failed                | Failed, with the root cause                         |
 
-"None" includes metadata that no operation has published yet: the stack records its queue before it is usable.
+"None" includes metadata that no operation has published yet (the stack records its queue before it is usable) and
+metadata that a delete has withdrawn. An explicit create marks the delete as revived, which then counts no more.
 """
 
 from __future__ import annotations
@@ -57,10 +58,20 @@ Decision = Ready | StartCreate | Wait | Failed | BeingDeleted | Deleted
 
 
 def ready(metadata: Metadata | None) -> Ready | None:
-    """The short cut that needs nothing but the metadata: a delete unpublishes it in its first step."""
-    if metadata is None or metadata.version is None or metadata.queue is None:
+    """The short cut that needs nothing but the metadata: a delete withdraws it in its first step."""
+    if metadata is None or not metadata.published or metadata.version is None or metadata.queue is None:
         return None
     return Ready(metadata.queue, metadata.version)
+
+
+def revived(delete: Audit, creates: Sequence[Audit]) -> bool:
+    """Whether the tenant was created again after that delete.
+
+    Rows from before versions have no mark for it; there the order of time decides.
+    """
+    return delete.revived_by is not None or any(
+        create.version is None and create.updated_at > delete.updated_at for create in creates
+    )
 
 
 def decide(
@@ -84,10 +95,8 @@ def decide(
 
     creates = [audit for audit in audits if audit.operation is Operation.CREATE]
     next_attempt = 1 + max((audit.attempt for audit in creates if audit.version == version), default=0)
-    if delete:
-        creates = [create for create in creates if create.updated_at > delete.updated_at]
-        if not creates:
-            return Deleted(delete) if delete.status is Status.SUCCESS else Failed(delete)
+    if delete and not revived(delete, creates):
+        return Deleted(delete) if delete.status is Status.SUCCESS else Failed(delete)
 
     for create in creates:
         # Whatever its version: it will publish the queue, and upgrading is another operation.

@@ -16,8 +16,8 @@
 Further branches stand beside what raises them:
 
 - orchestrator/local: ``LocalError``
-- orchestrator/cli: ``ControlPlaneNotFound``, ``NoSuchTenant``, ``ApiProblem``
-- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``
+- orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``
+- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``
 
 Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.
 """

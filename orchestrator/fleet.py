@@ -1,104 +1,169 @@
-"""All tenants at a glance, from the index: those that have a queue, and those that are on their way or failed."""
+"""One tenant in full, and all tenants at a glance, from the index."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from orchestrator.ports import TableReader, TenantReader
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
+from orchestrator.decisions import revived
+from orchestrator.errors import InvalidRequest
+from orchestrator.ports import FleetReader, ListedTenant, TenantReader
+from orchestrator.records import (
+    Audit,
+    HistoryEntry,
+    Lock,
+    Metadata,
+    Operation,
+    Queue,
+    RootCause,
+    Status,
+    TenantState,
+)
 from orchestrator.tenants import TenantId
 
+LISTED_STATES = tuple(state for state in TenantState if state is not TenantState.DELETED)
+"""The order in which tenants are listed. Deleted ones are listed only when they are asked for."""
 
-class TenantState(StrEnum):
-    READY = "READY"
-    PROVISIONING = "PROVISIONING"
-    FAILED = "FAILED"
-    DELETING = "DELETING"
-    DELETED = "DELETED"
-    UNKNOWN = "UNKNOWN"
-
-
-@dataclass(frozen=True, slots=True)
-class TenantSummary:
-    tenant: TenantId
-    state: TenantState
-    version: str | None
-    updated_at: datetime | None
-    queue: Queue | None
-    root_cause: RootCause | None
+PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TenantDetail:
-    summary: TenantSummary
+    tenant: TenantId
+    state: TenantState
+    metadata: Metadata | None
+    root_cause: RootCause | None
     lock: Lock | None
     audits: Sequence[Audit]
     history: Sequence[HistoryEntry]
 
+    @property
+    def known(self) -> bool:
+        return bool(self.audits) or self.metadata is not None
+
+    @property
+    def version(self) -> str | None:
+        return self.metadata.version if self.metadata else None
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue that getQueue answers with."""
+        return self.metadata.queue if self.metadata and self.metadata.published else None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.metadata.labels if self.metadata else {}
+
+    @property
+    def updated_at(self) -> datetime | None:
+        moments = [audit.updated_at for audit in self.audits]
+        if self.metadata and self.metadata.updated_at:
+            moments.append(self.metadata.updated_at)
+        return max(moments, default=None)
+
 
 def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
-    audits = _audits(tenant, reader)
+    audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
     metadata = reader.metadata(tenant)
     return TenantDetail(
-        summary=summarise(tenant, metadata, audits),
+        tenant=tenant,
+        state=state_of(metadata, audits),
+        metadata=metadata,
+        root_cause=root_cause_of(metadata, audits),
         lock=reader.lock(tenant),
         audits=audits,
         history=reader.history(tenant),
     )
 
 
-def list_tenants(reader: TableReader) -> list[TenantSummary]:
-    """Published tenants as the index has them; those that are on their way or failed, by their own audits.
-
-    The index knows of a failure but not of what came after it, so that is looked up: such tenants are few.
-    Deleted tenants are not listed.
-    """
-    published = {entry.tenant: entry for entry in reader.published_tenants()}
-    unpublished = {
-        audit.tenant
-        for status in (Status.FAILURE, Status.STARTED)
-        for audit in reader.operations(status)
-        if audit.tenant not in published
-    }
-    summaries = [summarise(tenant, metadata, []) for tenant, metadata in published.items()]
-    summaries += [summarise(tenant, None, _audits(tenant, reader)) for tenant in unpublished]
-    listed = (summary for summary in summaries if summary.state is not TenantState.DELETED)
-    return sorted(listed, key=lambda summary: str(summary.tenant))
+def state_of(metadata: Metadata | None, audits: Sequence[Audit]) -> TenantState:
+    """A tenant in one word, from its records."""
+    state, _ = _state_and_reason(metadata, audits)
+    return state
 
 
-def _audits(tenant: TenantId, reader: TenantReader) -> list[Audit]:
-    return sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
+def root_cause_of(metadata: Metadata | None, audits: Sequence[Audit]) -> RootCause | None:
+    """Why the tenant is in a failed state, if it is in one."""
+    state, reason = _state_and_reason(metadata, audits)
+    failed = state in (TenantState.FAILED, TenantState.UPDATE_FAILED)
+    return reason.root_cause if reason and failed else None
 
 
-def summarise(tenant: TenantId, metadata: Metadata | None, audits: Sequence[Audit]) -> TenantSummary:
-    """One line about a tenant. ``audits`` are in the order of time."""
-    latest = audits[-1] if audits else None
-    published = metadata if metadata is not None and metadata.published else None
-    state = _state(published, latest)
-    return TenantSummary(
-        tenant=tenant,
-        state=state,
-        version=published.version if published else None,
-        updated_at=max((r.updated_at for r in (published, latest) if r and r.updated_at), default=None),
-        queue=published.queue if published else None,
-        root_cause=latest.root_cause if latest and state is TenantState.FAILED else None,
-    )
-
-
-def _state(published: Metadata | None, latest: Audit | None) -> TenantState:
-    if latest and latest.operation is Operation.DELETE and latest.status is Status.STARTED:
-        return TenantState.DELETING
-    if published:
-        return TenantState.READY
-    if latest is None:
-        return TenantState.UNKNOWN
-    if latest.status is Status.SUCCESS and latest.operation is Operation.DELETE:
-        return TenantState.DELETED
+def _state_and_reason(metadata: Metadata | None, audits: Sequence[Audit]) -> tuple[TenantState, Audit | None]:
+    """The state, and the operation that brought the tenant into it."""
+    delete = _latest(audits, Operation.DELETE)
+    if delete and delete.status is Status.STARTED:
+        return TenantState.DELETING, delete
+    if metadata is not None and metadata.published:
+        latest = _latest(audits, Operation.CREATE, Operation.UPDATE)
+        if latest is None or latest.operation is not Operation.UPDATE:
+            return TenantState.READY, latest
+        return {
+            Status.STARTED: TenantState.UPDATING,
+            Status.FAILURE: TenantState.UPDATE_FAILED,
+            Status.SUCCESS: TenantState.READY,
+        }[latest.status], latest
+    if delete and not revived(delete, [audit for audit in audits if audit.operation is Operation.CREATE]):
+        return (TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED), delete
+    create = _latest(audits, Operation.CREATE)
+    if create is None:
+        return TenantState.UNKNOWN, None
     return {
         Status.STARTED: TenantState.PROVISIONING,
         Status.FAILURE: TenantState.FAILED,
+        # The queue has vanished behind Berth's back.
         Status.SUCCESS: TenantState.UNKNOWN,
-    }[latest.status]
+    }[create.status], create
+
+
+def _latest(audits: Sequence[Audit], *operations: Operation) -> Audit | None:
+    of_these = [audit for audit in audits if audit.operation in operations]
+    return max(of_these, key=lambda audit: audit.updated_at, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    tenants: Sequence[ListedTenant]
+    cursor: str | None
+    """Where the next page begins; ``None`` when this was the last."""
+
+
+def list_tenants(
+    reader: FleetReader,
+    *,
+    state: TenantState | None = None,
+    version: str | None = None,
+    cursor: str | None = None,
+    limit: int = PAGE_SIZE,
+) -> Page:
+    """One page of tenants: by state, in it by version, in it by id."""
+    states = (state,) if state else LISTED_STATES
+    first, after = _position(cursor, states, version) if cursor else (states[0], None)
+    found: list[ListedTenant] = []
+    for each in states[states.index(first) :]:
+        # One more than asked for says whether there is a next page.
+        missing = limit + 1 - len(found)
+        found += reader.tenants_in(each, version=version, after=after if each is first else None, limit=missing)
+        if len(found) > limit:
+            last = found[limit - 1]
+            return Page(found[:limit], _cursor(last, version))
+    return Page(found, None)
+
+
+def _cursor(last: ListedTenant, version: str | None) -> str:
+    text = f"{last.state}/{version or ''}/{last.position}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _position(cursor: str, states: Sequence[TenantState], version: str | None) -> tuple[TenantState, str]:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        state, of_version, position = text.split("/", 2)
+        if position and TenantState(state) in states and of_version == (version or ""):
+            return TenantState(state), position
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidRequest("The cursor is not one that a list with the same filters has returned.")

@@ -12,9 +12,8 @@ from datetime import timedelta
 
 from orchestrator.decisions import BeingDeleted, Decision, Deleted, Failed, Ready, StartCreate, Wait, decide, ready
 from orchestrator.errors import Unsettled
-from orchestrator.operations import machine_input
 from orchestrator.ports import Clock, Executions, TenantReader
-from orchestrator.records import Attempt, Audit, Operation, Status
+from orchestrator.records import Attempt, Audit, Operation, Request, Status
 from orchestrator.tenants import TenantId
 
 SUSPECT_AFTER = timedelta(minutes=5)
@@ -40,10 +39,11 @@ class GetQueue:
     clock: Clock
     version: str
 
-    def __call__(self, tenant: TenantId) -> Answer:
-        return ready(self.reader.metadata(tenant)) or self._settle(tenant)
+    def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
+        """``by`` is who asks. The same for all who ask at once, or Step Functions takes them for different callers."""
+        return ready(self.reader.metadata(tenant)) or self._settle(tenant, Request(by))
 
-    def _settle(self, tenant: TenantId) -> Answer:
+    def _settle(self, tenant: TenantId, request: Request) -> Answer:
         first_free_attempt = 1
         for _ in range(_ROUNDS):
             decision = self._decide(tenant)
@@ -53,7 +53,7 @@ class GetQueue:
                 return decision
             number = max(decision.attempt, first_free_attempt)
             attempt = Attempt(tenant, Operation.CREATE, self.version, number)
-            execution = self.executions.start(machine_input(attempt), attempt.name)
+            execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
             # That attempt has ended since the records were read, or was stopped before it could record

@@ -6,12 +6,13 @@ All writes of an operation are fenced: they go through only while its execution 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
+from orchestrator.admission import delete_counts, refusal
 from orchestrator.errors import LostOwnership, Throttled
-from orchestrator.ports import Clock, Executions, OperationLedger, Queues, ResourceEvent, Stacks
-from orchestrator.records import Attempt, Queue, RootCause, Run
+from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
+from orchestrator.ports import Clock, Executions, OperationLedger, Releases, ResourceEvent, Stacks, TenantReader
+from orchestrator.records import Lock, Operation, RootCause, Run
 
 DEADLINE = timedelta(minutes=30)
 """How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
@@ -22,85 +23,62 @@ CHECK_HOLDER_AFTER = timedelta(seconds=60)
 _REASON_LENGTH = 1_000
 
 
-def machine_input(attempt: Attempt) -> dict[str, object]:
-    """What an execution is started with. Only what names the attempt: equal attempts, equal input."""
-    return {
-        "tenantId": attempt.tenant.value,
-        "operation": attempt.operation.value,
-        "version": attempt.version,
-        "attempt": attempt.number,
-    }
-
-
 def overdue(run: Run, clock: Clock) -> bool:
     return clock.now() - run.started_at > DEADLINE
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    outcome = "begun"
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """Another operation owns the tenant. It is waited for."""
-
-    holder: str
-    outcome = "busy"
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """The operation cannot succeed any more. ``failed_stack`` when it is the stack that failed."""
-
-    reason: str
-    failed_stack: str | None = None
-    outcome = "failed"
-
-
-def begin(run: Run, *, ledger: OperationLedger, executions: Executions, clock: Clock) -> Begun | Busy | GaveUp:
-    """Take the tenant's lock and write Started, in one transaction."""
-    holder = ledger.begin(run, at=clock.now())
-    if holder is None:
-        return Begun()
+def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:
+    """Whether a lock's execution has ended without freeing it. Asking is rate-limited, so not at once."""
     held_for = clock.now() - holder.run.started_at
-    if held_for > CHECK_HOLDER_AFTER and not executions.is_running(holder.run.execution):
-        holder = ledger.begin(run, at=clock.now(), instead_of=holder)
-        if holder is None:
-            return Begun()
-    if overdue(run, clock):
-        return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
-    return Busy(holder.run.execution)
+    return held_for > CHECK_HOLDER_AFTER and not executions.is_running(holder.run.execution)
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    outcome = "published"
-
-
-@dataclass(frozen=True, slots=True)
-class NotReady:
-    """The stack is done, but its queue does not answer yet."""
-
-    outcome = "notReady"
-
-
-def finish(
+def begin(
     run: Run,
     *,
-    stack_id: str,
-    queue: Queue,
-    version: str,
+    reader: TenantReader,
     ledger: OperationLedger,
-    queues: Queues,
+    releases: Releases,
+    executions: Executions,
     clock: Clock,
-) -> Published | NotReady | GaveUp:
-    """Publish the queue once it can be used, write Success and free the lock, in one transaction."""
-    if not queues.answers(queue):
+) -> Begun | Busy | GaveUp:
+    """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
+
+    Only now nothing changes any more. A refused run fails as any other does, which frees the lock.
+    """
+    holder = ledger.begin(run, at=clock.now())
+    if holder is not None and is_dead(holder, executions=executions, clock=clock):
+        holder = ledger.begin(run, at=clock.now(), instead_of=holder)
+    if holder is not None:
         if overdue(run, clock):
-            return GaveUp(f"The stack is done, but its queue {queue.arn} never answered.")
-        return NotReady()
-    ledger.publish(run, stack_id=stack_id, queue=queue, version=version, at=clock.now())
+            return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
+        return Busy(holder.run.execution)
+
+    attempt = run.attempt
+    audits = reader.audits(run.tenant)
+    refused = refusal(
+        attempt,
+        run.request,
+        metadata=reader.metadata(run.tenant),
+        audits=audits,
+        release=None if attempt.operation is Operation.DELETE else releases.release(attempt.version),
+    )
+    if refused:
+        return GaveUp(refused.reason)
+    if attempt.operation is Operation.CREATE and run.request.explicit and delete_counts(audits):
+        ledger.revive(run)
+    return Begun()
+
+
+def finish(run: Run, *, stack: Done | None, ledger: OperationLedger, clock: Clock) -> Published | Removed:
+    """Publish the queue of the stack, or forget the tenant that has none; write Success and free the lock.
+
+    All in one transaction.
+    """
+    if stack is None:
+        ledger.remove(run, at=clock.now())
+        return Removed()
+    ledger.publish(run, stack_id=stack.stack_id, queue=stack.queue, version=stack.version, at=clock.now())
     return Published()
 
 
@@ -116,13 +94,21 @@ def record_failure(
     """Write Failure with its root cause and free the lock.
 
     ``failed_stack`` is given when it is the stack that failed: its first failed resource is then the cause.
+    A tenant whose delete failed before its stack was touched is served again.
     """
     cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
-    if not ledger.fail(run, cause, clock.now()):
+    restore = run.attempt.operation is Operation.DELETE and _was_left_alone(run, stacks)
+    if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but a later attempt has taken its place."
         )
     return cause
+
+
+def _was_left_alone(run: Run, stacks: Stacks) -> bool:
+    """Whether the stack is as the delete found it: in whatever state, but not one of being deleted."""
+    stack = stacks.find(run.tenant.stack_name)
+    return stack is not None and not stack.status.startswith("DELETE_")
 
 
 def _first_failure_of(stack_id: str | None, stacks: Stacks) -> RootCause | None:

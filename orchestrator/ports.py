@@ -1,13 +1,27 @@
-"""What the use cases need from the outside. ``adapters/`` has it for AWS, ``tests/fakes.py`` in memory."""
+"""What the use cases need from the outside. ``adapters/`` has it for AWS, ``tests/fakes`` in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import Protocol
 
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Queue, Release, RootCause, Run, Status
+from orchestrator.records import (
+    Attempt,
+    Audit,
+    HistoryEntry,
+    Lock,
+    Messages,
+    Metadata,
+    Queue,
+    Release,
+    Request,
+    RootCause,
+    Run,
+    TenantState,
+)
 from orchestrator.tenants import TenantId
 
 
@@ -18,10 +32,10 @@ class Clock(Protocol):
 class Executions(Protocol):
     """The machines' executions."""
 
-    def start(self, machine_input: dict[str, object], name: str) -> str | None:
-        """Start the execution of that name, and return it, also when it is running already.
+    def start(self, attempt: Attempt, request: Request) -> str | None:
+        """Start the attempt's execution, and return it, also when it is running already.
 
-        ``None`` when an execution of that name has ended: names are used once.
+        ``None`` when it has ended: an attempt is made once.
         """
 
     def is_running(self, execution: str) -> bool: ...
@@ -46,16 +60,26 @@ class OperationLedger(Protocol):
     def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
         """Take the tenant's lock and record Started. ``None`` when taken, else the lock that is in the way.
 
-        ``instead_of`` names a lock whose execution is dead: it is taken over, and its operation closed.
+        A delete withdraws the metadata in the same moment. ``instead_of`` names a lock whose execution is dead: it is
+        taken over, and its operation closed.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
 
+    def revive(self, run: Run) -> None:
+        """Mark the tenant's delete as overcome by this explicit create."""
+
     def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
         """Publish the metadata, record Success and free the lock."""
 
-    def fail(self, run: Run, cause: RootCause, at: datetime) -> bool:
-        """Record Failure and free the lock. ``False`` when a later attempt has already taken its place."""
+    def remove(self, run: Run, *, at: datetime) -> None:
+        """Forget the metadata, record Success and free the lock."""
+
+    def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
+        """Record Failure and free the lock. ``False`` when a later attempt has already taken its place.
+
+        ``restore`` serves the metadata again that this delete has withdrawn.
+        """
 
 
 class QueueMetadata(Protocol):
@@ -63,21 +87,55 @@ class QueueMetadata(Protocol):
 
     def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None: ...
 
-    def forget_queue(self, tenant: TenantId, *, stack_id: str) -> bool: ...
+    def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
+        """Forget what that stack recorded. ``vanished`` when nobody meant the queue to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What to do about the tenant's pin. By default it stays as it is."""
+
+    version: str | None = None
+    lift: bool = False
+
+
+class TenantDescriptions(Protocol):
+    """What an operator may say about a tenant without an operation on it."""
+
+    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+        """Set what is given. ``False`` when the tenant has no metadata, or a delete has withdrawn it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTenant:
+    """A tenant as the index has it."""
+
+    tenant: TenantId
+    state: TenantState
+    version: str | None
+    pinned_version: str | None
+    labels: Mapping[str, str]
+    queue: Queue | None
+    updated_at: datetime | None
+    root_cause: RootCause | None
+    position: str
+    """Where it stands among those of the same state."""
 
 
 class FleetReader(Protocol):
-    def published_tenants(self) -> Iterable[Metadata]: ...
+    def tenants_in(
+        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+    ) -> Sequence[ListedTenant]:
+        """Tenants in one state, at one version if given, by position, after that one if given."""
 
-    def operations(self, status: Status) -> Iterable[Audit]: ...
-
-
-class TableReader(TenantReader, FleetReader, Protocol):
-    """One tenant, and all of them."""
+    def unfinished_operations(self) -> Iterable[Audit]:
+        """Those that say Started, oldest first."""
 
 
 class Releases(Protocol):
     def release(self, version: str) -> Release | None: ...
+
+    def releases(self) -> Sequence[Release]: ...
 
     def record_release(self, release: Release) -> Release:
         """Record it unless the version is recorded; return what is recorded then."""
@@ -114,6 +172,37 @@ class ResourceEvent:
     is_stack: bool
     cancelled: bool
     """Given up because another resource had failed."""
+    client_token: str = ""
+    """The token of the request that this is an effect of."""
+
+
+class ChangeSetState(Enum):
+    PENDING = auto()
+    READY = auto()
+    EMPTY = auto()
+    """There is nothing to change."""
+    EXECUTED = auto()
+    STALE = auto()
+    """The stack has changed since."""
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would happen to one resource."""
+
+    resource: str
+    resource_type: str
+    physical_id: str
+    removes: bool
+    """It is removed, or replaced by another, or might be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    state: ChangeSetState
+    reason: str = ""
+    changes: Sequence[Change] = ()
 
 
 class Stacks(Protocol):
@@ -126,6 +215,21 @@ class Stacks(Protocol):
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
 
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+        """Have CloudFormation work out what the template would change. Once is enough; again does no harm."""
+
+    def changes(self, stack_id: str, name: str) -> ChangeSet | None: ...
+
+    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None: ...
+
+    def forget_changes(self, stack_id: str, name: str) -> None: ...
+
+    def roll_back(self, stack_id: str, *, client_token: str) -> None:
+        """Undo a failed update that was not undone."""
+
+    def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
+        """Go on with undoing an update, where that had failed."""
+
     def events(self, stack_id: str) -> Iterable[ResourceEvent]:
         """Newest first."""
 
@@ -133,3 +237,9 @@ class Stacks(Protocol):
 class Queues(Protocol):
     def answers(self, queue: Queue) -> bool:
         """Whether the queue can be used now."""
+
+    def messages(self, url: str) -> Messages | None:
+        """What the queue holds; ``None`` when there is no such queue."""
+
+    def dead_letter_queue(self, url: str) -> str | None:
+        """The URL of the queue to which this one moves what nobody could handle."""

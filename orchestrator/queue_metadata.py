@@ -5,7 +5,7 @@ It is recorded at once and served only after an operation has published a versio
 
 from __future__ import annotations
 
-from orchestrator.ports import Clock, QueueMetadata
+from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
 
@@ -15,6 +15,19 @@ def record_queue(tenant: TenantId, *, stack_id: str, queue: Queue, ledger: Queue
     ledger.record_queue(tenant, stack_id=stack_id, queue=queue, at=clock.now())
 
 
-def forget_queue(tenant: TenantId, *, stack_id: str, ledger: QueueMetadata) -> bool:
-    """The stack has let go of its queue. Only what this very stack wrote is removed."""
-    return ledger.forget_queue(tenant, stack_id=stack_id)
+def forget_queue(
+    tenant: TenantId, *, stack_id: str, reader: TenantReader, ledger: QueueMetadata, stacks: Stacks
+) -> bool:
+    """The stack has let go of its queue. Only what this very stack wrote is removed.
+
+    And only if the whole stack goes: undoing an update that brought the custom resource (the first one of a tenant
+    from before there was one) takes that away again, and leaves the queue.
+    """
+    metadata = reader.metadata(tenant)
+    if metadata is None or metadata.stack_id != stack_id:
+        return False
+    if metadata.published:
+        stack = stacks.find(stack_id)
+        if stack is not None and not stack.status.startswith(("DELETE_", "ROLLBACK_")):
+            return False
+    return ledger.forget_queue(tenant, stack_id=stack_id, vanished=metadata.published)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -19,6 +20,21 @@ class Status(StrEnum):
     STARTED = "Started"
     SUCCESS = "Success"
     FAILURE = "Failure"
+
+
+class TenantState(StrEnum):
+    """A tenant in one word."""
+
+    READY = "READY"
+    PROVISIONING = "PROVISIONING"
+    UPDATING = "UPDATING"
+    """Served all the while."""
+    UPDATE_FAILED = "UPDATE_FAILED"
+    """Served as before: the latest update failed and was undone."""
+    FAILED = "FAILED"
+    DELETING = "DELETING"
+    DELETED = "DELETED"
+    UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +57,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The tenant's queue. It is served once an operation has published a version."""
+    """The tenant's queue. It is served once an operation has published a version, until a delete withdraws it."""
 
     tenant: TenantId
     queue: Queue | None
@@ -49,10 +65,35 @@ class Metadata:
     version: str | None
     created_at: datetime | None
     updated_at: datetime | None
+    withdrawn_by: str | None = None
+    """The execution that is deleting, or has tried to delete, the tenant."""
+    outbound_queue: Queue | None = None
+    """Only tenants from before 0.1.0 have one. The next update takes it away."""
+    pinned_version: str | None = None
+    """The release that the tenant is to stay at."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def published(self) -> bool:
-        return self.version is not None and self.queue is not None
+        return self.version is not None and self.queue is not None and self.withdrawn_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for beyond the operation itself, and by whom. A retry asks for the same again."""
+
+    by: str = ""
+    explicit: bool = False
+    """Create: someone asked for the tenant itself, not just for its queue. Only that brings a deleted one back."""
+    labels: Mapping[str, str] | None = None
+    pin: str | None = None
+    allow_downgrade: bool = False
+    allow_replacement: bool = False
+    """Update: also if that replaces or removes a queue, with the messages in it."""
+    force: bool = False
+    """Delete: also with messages in the queue."""
+    drain_seconds: int = 0
+    """Delete: wait this long for the queue to become empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +122,7 @@ class Run:
     attempt: Attempt
     execution: str
     started_at: datetime
+    request: Request = Request()
 
     @property
     def tenant(self) -> TenantId:
@@ -107,6 +149,9 @@ class Audit:
     updated_at: datetime
     attempt: int
     root_cause: RootCause | None = None
+    request: Request = Request()
+    revived_by: str | None = None
+    """Of a delete: the execution of the explicit create that came after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +166,23 @@ class HistoryEntry:
     status: Status
     execution: str
     root_cause: RootCause | None = None
+    requested_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """How many messages a queue holds, as SQS estimates it."""
+
+    visible: int
+    in_flight: int
+    delayed: int
+
+    @property
+    def total(self) -> int:
+        return self.visible + self.in_flight + self.delayed
+
+    def __str__(self) -> str:
+        return f"{self.visible} visible, {self.in_flight} in flight, {self.delayed} delayed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.ports import Clock, Releases, TemplateStore
 from orchestrator.records import Release
 
 VERSION_PATTERN = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$"
+
+
+def is_older(version: str, *, than: str) -> bool:
+    """Whether one version comes before another. One that is not of our making comes before none and after none."""
+    if not all(re.fullmatch(VERSION_PATTERN, each) for each in (version, than)):
+        return False
+    return order(version) < order(than)
+
+
+def order(version: str) -> tuple[int, ...]:
+    """What to sort versions by: 0.10.0 comes after 0.9.0."""
+    return tuple(int(part) for part in version.split("."))
 
 
 def publish_release(

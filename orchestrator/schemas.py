@@ -1,134 +1,124 @@
-"""What may come in at the edges, as JSON schemas, and its translation into the domain's words.
+"""What the machines' states send, as JSON schemas, and its translation into the domain's words.
 
-getQueue is not here: its function must start fast, and its only input is a tenant id, which
-:meth:`orchestrator.tenants.TenantId.parse` checks.
+What operators send is in :mod:`orchestrator.operator_requests`, what CloudFormation sends for custom resources in
+:mod:`orchestrator.resource_requests`. getQueue has no schema: its function must start fast.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
-from jsonschema.validators import extend
-
 from orchestrator.errors import InvalidRequest
+from orchestrator.execution_input import request_from
+from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import Attempt, Operation, Queue, RootCause, Run, parse_timestamp
-from orchestrator.releases import VERSION_PATTERN
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from orchestrator.resource_requests import TenantQueueRequest, parse_tenant_queue_request
+from orchestrator.tenants import TenantId
+from orchestrator.validation import DRAIN_SECONDS, LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
 
-
-def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
-    """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
-    if isinstance(text, str) and not re.fullmatch(pattern, text):
-        yield ValidationError(f"{text!a} does not match {pattern!r}")
-
-
-_Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
-
-
-def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
-
-
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
-_TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
-_VERSION = {"type": "string", "pattern": VERSION_PATTERN}
-
-_EXECUTION = _object(
+_REQUEST = object_of(
+    {},
     {
-        "Id": _TEXT,
-        "StartTime": _TEXT,
-        "Input": _object(
+        "by": {"type": "string", "maxLength": 2048},
+        "explicit": {"type": "boolean"},
+        "labels": LABELS,
+        "pin": VERSION,
+        "allowDowngrade": {"type": "boolean"},
+        "allowReplacement": {"type": "boolean"},
+        "force": {"type": "boolean"},
+        "drainSeconds": DRAIN_SECONDS,
+    },
+)
+_EXECUTION = object_of(
+    {
+        "Id": TEXT,
+        "StartTime": TEXT,
+        "Input": object_of(
             {
-                "tenantId": _TENANT_ID,
+                "tenantId": TENANT_ID,
                 "operation": {"enum": [operation.value for operation in Operation]},
-                "version": _VERSION,
+                "version": VERSION,
                 "attempt": {"type": "integer", "minimum": 1, "maximum": 99_999},
-            }
+            },
+            {"request": _REQUEST},
         ),
     }
 )
-_STARTED = _object(
-    {"outcome": {"enum": ["started", "clearing", "again"]}}, {"stackId": _TEXT, "reason": {"type": "string"}}
-)
-_DONE = _object({"stackId": _TEXT, "queue": _object({"arn": _TEXT, "url": _TEXT}), "version": _VERSION})
-_FAILURE = {
+_REASON = {"type": "string"}
+_STACK_ID = {"stackId": TEXT}
+_GAVE_UP = object_of({"outcome": {"const": "failed"}, "reason": _REASON}, {"failedStack": {"type": ["string", "null"]}})
+_STARTED = {
     "anyOf": [
-        _object(
-            {"outcome": {"const": "failed"}, "reason": {"type": "string"}},
-            {"failedStack": {"type": ["string", "null"]}},
-        ),
-        _object({"Error": {"type": "string"}}, {"Cause": {"type": "string"}}),
+        object_of({"outcome": {"enum": ["started", "clearing", "unchanged"]}, **_STACK_ID}),
+        object_of({"outcome": {"const": "again"}, "reason": _REASON}),
+        _GAVE_UP,
+        object_of({"outcome": {"const": "gone"}}),
     ]
 }
-
-_STEP = _Schema(_object({"execution": _EXECUTION}))
-_STACK_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _STARTED}))
-_AWAIT_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _STARTED, "taskToken": _TEXT}))
-_FINISH_STEP = _Schema(_object({"execution": _EXECUTION, "stack": _DONE}))
-_FAILURE_STEP = _Schema(_object({"execution": _EXECUTION, "failure": _FAILURE}))
-_STACK_EVENT = _Schema(_object({"detail": _object({"stack-id": _TEXT})}))
-
-_CUSTOM_RESOURCE = {
-    "RequestType": {"enum": ["Create", "Update", "Delete"]},
-    "StackId": _TEXT,
-    "RequestId": _TEXT,
-    "LogicalResourceId": _TEXT,
-    "ResponseURL": _TEXT,
+_INSPECTED = {
+    "anyOf": [
+        object_of(
+            {
+                "outcome": {"const": "done"},
+                **_STACK_ID,
+                "queue": object_of({"arn": TEXT, "url": TEXT}),
+                "version": VERSION,
+            }
+        ),
+        object_of({"outcome": {"const": "gone"}}),
+    ]
 }
-_TENANT_METADATA = _Schema(
-    _object(
-        {
-            **_CUSTOM_RESOURCE,
-            "ResourceProperties": _object(
-                {"TenantId": _TENANT_ID, "InboundQueueArn": _TEXT, "InboundQueueUrl": _TEXT},
-            ),
-        }
+_ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
+_FAILURE = {"anyOf": [_GAVE_UP, _ERROR]}
+
+_STEP = Schema(object_of({"execution": _EXECUTION}))
+_STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
+_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": TEXT}))
+_FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
+_FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}))
+_SETTLE_STEP = Schema(
+    object_of(
+        {"execution": object_of({"StartTime": TEXT, "Input": object_of({"event": {"type": "object"}})})},
+        {"failure": _ERROR},
     )
 )
-_RELEASE = _Schema(
-    _object(
-        {
-            **_CUSTOM_RESOURCE,
-            "ResourceProperties": _object(
-                {
-                    "Version": _VERSION,
-                    "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-                    "SourceBucket": _TEXT,
-                    "SourceKey": _TEXT,
-                },
-            ),
-        }
-    )
-)
+_STACK_EVENT = Schema(object_of({"detail": object_of({"stack-id": TEXT})}))
 
 
 @dataclass(frozen=True, slots=True)
 class StackStep:
     run: Run
-    stack_id: str | None
-    clearing: bool
-    why_not: str
+    started: Start
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitStep:
     run: Run
-    stack_id: str | None
+    started: Start
     task_token: str
 
 
 @dataclass(frozen=True, slots=True)
 class FinishStep:
     run: Run
-    stack_id: str
-    queue: Queue
-    version: str
+    stack: Done | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettleStep:
+    asked: TenantQueueRequest
+    since: datetime
+    event: Mapping[str, Any]
+    """What CloudFormation sent, and where the answer goes."""
+    fault: str | None
+
+    @property
+    def physical_id(self) -> str:
+        return self.event.get("PhysicalResourceId") or self.asked.tenant.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,54 +128,71 @@ class FailureStep:
     failed_stack: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataRequest:
-    kind: str
-    tenant: TenantId
-    stack_id: str
-    queue: Queue
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRequest:
-    version: str
-    digest: str
-    source_bucket: str
-    source_key: str
-
-
 def parse_run(event: object) -> Run:
-    return _run(_valid(_STEP, event))
+    return _run(valid(_STEP, event))
 
 
 def parse_stack_step(event: object) -> StackStep:
-    valid = _valid(_STACK_STEP, event)
-    stack = valid["stack"]
-    return StackStep(_run(valid), stack.get("stackId"), stack["outcome"] == "clearing", stack.get("reason", ""))
+    checked = valid(_STACK_STEP, event)
+    return StackStep(_run(checked), _start(checked["stack"]))
 
 
 def parse_await_step(event: object) -> AwaitStep:
-    valid = _valid(_AWAIT_STEP, event)
-    return AwaitStep(_run(valid), valid["stack"].get("stackId"), valid["taskToken"])
+    checked = valid(_AWAIT_STEP, event)
+    return AwaitStep(_run(checked), _start(checked["stack"]), checked["taskToken"])
 
 
 def parse_finish_step(event: object) -> FinishStep:
-    valid = _valid(_FINISH_STEP, event)
-    stack = valid["stack"]
+    checked = valid(_FINISH_STEP, event)
+    run, stack = _run(checked), checked["stack"]
+    if (stack["outcome"] == "gone") != (run.attempt.operation is Operation.DELETE):
+        raise InvalidRequest(f"stack.outcome: a {run.attempt.operation} does not end with {stack['outcome']!r}")
+    if stack["outcome"] == "gone":
+        return FinishStep(run, None)
     queue = Queue(stack["queue"]["arn"], stack["queue"]["url"])
-    return FinishStep(_run(valid), stack["stackId"], queue, stack["version"])
+    return FinishStep(run, Done(stack["stackId"], queue, stack["version"]))
+
+
+def _start(told: Mapping[str, Any]) -> Start:
+    """What StartStack said, as it said it."""
+    match told["outcome"]:
+        case "started":
+            return Started(told["stackId"])
+        case "clearing":
+            return Clearing(told["stackId"])
+        case "unchanged":
+            return Unchanged(told["stackId"])
+        case "gone":
+            return Gone()
+        case "failed":
+            return GaveUp(told["reason"], told.get("failedStack"))
+        case _:
+            return Again(told["reason"])
 
 
 def parse_failure_step(event: object) -> FailureStep:
-    valid = _valid(_FAILURE_STEP, event)
-    run, failure = _run(valid), valid["failure"]
+    checked = valid(_FAILURE_STEP, event)
+    run, failure = _run(checked), checked["failure"]
     if "Error" in failure:
-        return FailureStep(run, _fault(run, failure["Error"], failure.get("Cause", "")), None)
+        reason = _fault(failure["Error"], failure.get("Cause", ""))
+        return FailureStep(run, RootCause(run.attempt.name, "AWS::StepFunctions::Execution", reason), None)
     cause = RootCause(run.tenant.stack_name, "AWS::CloudFormation::Stack", failure["reason"])
     return FailureStep(run, cause, failure.get("failedStack"))
 
 
-def _fault(run: Run, error: str, cause: str) -> RootCause:
+def parse_settle_step(event: object) -> SettleStep:
+    checked = valid(_SETTLE_STEP, event)
+    execution, failure = checked["execution"], checked.get("failure")
+    given = execution["Input"]["event"]
+    return SettleStep(
+        asked=parse_tenant_queue_request(given),
+        since=_started_at(execution),
+        event=given,
+        fault=_fault(failure["Error"], failure.get("Cause", "")) if failure else None,
+    )
+
+
+def _fault(error: str, cause: str) -> str:
     """What went wrong in a function, in its own words: a task's cause is the function's error as JSON."""
     try:
         told = json.loads(cause)
@@ -193,56 +200,28 @@ def _fault(run: Run, error: str, cause: str) -> RootCause:
         told = None
     if isinstance(told, dict) and "errorMessage" in told:
         error, cause = str(told.get("errorType", error)), str(told["errorMessage"])
-    return RootCause(run.attempt.name, "AWS::StepFunctions::Execution", f"{error}: {cause}")
+    return f"{error}: {cause}"
 
 
 def parse_stack_event(event: object) -> str:
-    stack_id: str = _valid(_STACK_EVENT, event)["detail"]["stack-id"]
+    stack_id: str = valid(_STACK_EVENT, event)["detail"]["stack-id"]
     return stack_id
-
-
-def parse_metadata_request(event: object) -> MetadataRequest:
-    valid = _valid(_TENANT_METADATA, event)
-    properties = valid["ResourceProperties"]
-    return MetadataRequest(
-        kind=valid["RequestType"],
-        tenant=TenantId.parse(properties["TenantId"]),
-        stack_id=valid["StackId"],
-        queue=Queue(properties["InboundQueueArn"], properties["InboundQueueUrl"]),
-    )
-
-
-def parse_release_request(event: object) -> ReleaseRequest:
-    valid = _valid(_RELEASE, event)
-    properties = valid["ResourceProperties"]
-    return ReleaseRequest(
-        version=properties["Version"],
-        digest=properties["Digest"],
-        source_bucket=properties["SourceBucket"],
-        source_key=properties["SourceKey"],
-    )
 
 
 def _run(event: Mapping[str, Any]) -> Run:
     execution = event["execution"]
     given = execution["Input"]
-    try:
-        started_at = parse_timestamp(execution["StartTime"])
-    except ValueError:
-        raise InvalidRequest(f"execution.StartTime is not a time: {execution['StartTime']!a}") from None
     attempt = Attempt(
         TenantId.parse(given["tenantId"]),
         Operation(given["operation"]),
         given["version"],
         int(given["attempt"]),  # 1.0 is an integer, too, to JSON schemas
     )
-    return Run(attempt, execution["Id"], started_at)
+    return Run(attempt, execution["Id"], _started_at(execution), request_from(given.get("request", {})))
 
 
-def _valid(validator: Any, event: object) -> dict[str, Any]:
-    error = best_match(validator.iter_errors(event))
-    if error is not None:
-        where = ".".join(str(step) for step in error.absolute_path) or "the event"
-        raise InvalidRequest(f"{where}: {error.message[:300]}")
-    assert isinstance(event, dict)  # noqa: S101 - every schema above requires an object
-    return event
+def _started_at(execution: Mapping[str, Any]) -> datetime:
+    try:
+        return parse_timestamp(execution["StartTime"])
+    except ValueError:
+        raise InvalidRequest(f"execution.StartTime is not a time: {execution['StartTime']!a}") from None

@@ -1,82 +1,59 @@
-"""Bringing the tenant's stack about: start it, await it, inspect it.
+"""Bringing the tenant's stack about: review it, start it, await it, inspect it.
 
 Starting takes one step towards the stack; inspecting says what is true, whoever brought it about. So a
-repeated, lost or late step costs time and nothing else.
+repeated, lost or late step costs time and nothing else. What each operation does is in :mod:`orchestrator.creating`,
+:mod:`orchestrator.updating` and :mod:`orchestrator.deleting`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
 
+from orchestrator import creating, deleting, updating
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.operations import DEADLINE, GaveUp, overdue
-from orchestrator.ports import Clock, Executions, OperationLedger, Releases, Stack, Stacks, TenantReader
-from orchestrator.records import Queue, Run
+from orchestrator.operations import DEADLINE, overdue
+from orchestrator.outcomes import (
+    Again,
+    Clearing,
+    Done,
+    GaveUp,
+    Gone,
+    NotReady,
+    Reviewing,
+    Start,
+    Started,
+    Unchanged,
+    Working,
+)
+from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
+from orchestrator.records import Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import tenant_of_stack
 
-DELETING = "DELETE_IN_PROGRESS"
+
+def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks) -> Reviewing:
+    """Before an update: have CloudFormation say what it would change."""
+    _check_lock(run, reader)
+    release = _release(run, releases)
+    with suppress(Throttled):  # Starting finds nothing drawn up then, and leads back here.
+        updating.review(run, _own_stack(run, stacks), release, stacks=stacks)
+    return Reviewing()
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The stack is being created, or one of the same tenant was found and adopted."""
-
-    stack_id: str
-    outcome = "started"
-
-
-@dataclass(frozen=True, slots=True)
-class Clearing:
-    """The remains of a failed creation are being deleted; after that the stack is started again."""
-
-    stack_id: str
-    outcome = "clearing"
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """Nothing came of it this time, for this reason. The stack is started again."""
-
-    reason: str
-    outcome = "again"
-
-
-@dataclass(frozen=True, slots=True)
-class Working:
-    """CloudFormation is at it."""
-
-    outcome = "working"
-
-
-def start_stack(run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks) -> Started | Clearing | Again:
-    """Create the tenant's stack, adopt the one that is there, or clear away one that never lived."""
-    tenant = run.tenant
-    lock = reader.lock(tenant)
-    if lock is None or lock.run.execution != run.execution:
-        raise LostOwnership(f"Tenant {tenant}: {run.attempt.name} no longer owns the tenant, so it starts no stack.")
-    release = releases.release(run.attempt.version)
-    if release is None:
-        raise UnknownRelease(
-            f"Tenant {tenant}: version {run.attempt.version} was never published. Deploy the control plane again."
-        )
-    token = run.attempt.client_token
+def start_stack(
+    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, queues: Queues
+) -> Started | Clearing | Unchanged | Gone | Again | GaveUp:
+    """Take one step towards what the operation wants of the stack."""
+    _check_lock(run, reader)
     try:
-        stack = stacks.find(tenant.stack_name)
-        if stack is None or condition(stack.status) is StackCondition.GONE:
-            created = stacks.create(tenant, template_url=release.template_url, client_token=f"{token}-create")
-            return Started(created) if created else Again("a stack of that name has just appeared")
-        if stack.tenant_id != tenant.value:
-            raise StackNotOurs(
-                f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
-                f"{stack.tenant_id or 'something else'}. Rename or delete it by hand."
-            )
-        if stack.status == DELETING:
-            return Clearing(stack.stack_id)
-        if condition(stack.status) is StackCondition.NEVER_LIVED:
-            stacks.delete(stack.stack_id, client_token=f"{token}-delete")
-            return Clearing(stack.stack_id)
-        return Started(stack.stack_id)
+        stack = _own_stack(run, stacks)
+        match run.attempt.operation:
+            case Operation.CREATE:
+                return creating.start(run, stack, _release(run, releases), stacks=stacks)
+            case Operation.UPDATE:
+                return updating.start(run, stack, stacks=stacks, queues=queues)
+            case Operation.DELETE:
+                return deleting.start(run, stack, stacks=stacks)
     except Throttled as throttled:
         return Again(str(throttled))
 
@@ -84,7 +61,7 @@ def start_stack(run: Run, *, reader: TenantReader, releases: Releases, stacks: S
 def await_stack(
     run: Run,
     *,
-    stack_id: str | None,
+    started: Start,
     task_token: str,
     ledger: OperationLedger,
     stacks: Stacks,
@@ -96,7 +73,7 @@ def await_stack(
     """
     ledger.remember_token(run, task_token)
     try:
-        stack = stacks.find(stack_id) if stack_id else None
+        stack = stacks.find(started.stack_id) if isinstance(started, Started | Clearing) else None
     except Throttled:
         return Working()  # The event, or the state's timeout, lets the run go on.
     if stack is None or condition(stack.status) is not StackCondition.WORKING:
@@ -110,47 +87,75 @@ def stack_settled(stack_id: str, *, reader: TenantReader, executions: Executions
     return lock is not None and lock.task_token is not None and executions.wake(lock.task_token)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The stack stands, at the version that it says itself."""
-
-    stack_id: str
-    queue: Queue
-    version: str
-    outcome = "done"
-
-
 def inspect_stack(
-    run: Run, *, stack_id: str | None, clearing: bool, why_not: str, stacks: Stacks, clock: Clock
-) -> Done | Working | Again | GaveUp:
-    """Say where the stack is.
-
-    ``clearing`` when it is being deleted to make room; ``why_not`` says why there is none to look at.
-    """
+    run: Run, *, started: Start, stacks: Stacks, queues: Queues, clock: Clock
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    """Say where the stack is, and whether its queue can be used."""
+    if isinstance(started, GaveUp | Gone):
+        return started
+    stack: Stack | None = None
     try:
-        stack = stacks.find(stack_id) if stack_id else None
+        if isinstance(started, Again):
+            outcome: Done | Gone | NotReady | Working | Again | GaveUp = started
+        else:
+            stack = stacks.find(started.stack_id)
+            outcome = _sort(run, stack, started, stacks)
+            if isinstance(outcome, Done) and not queues.answers(outcome.queue):
+                outcome = NotReady()
     except Throttled as throttled:
         return GaveUp(f"The stack could not be looked at in time: {throttled}") if overdue(run, clock) else Working()
-    outcome = _sort(stack, clearing=clearing) if stack else Again(why_not or "the stack is not there")
-    if isinstance(outcome, Working | Again) and overdue(run, clock):
-        minutes = int(DEADLINE.total_seconds() // 60)
-        status = f"is {stack.status}" if stack else f"could not be started ({why_not})"
-        return GaveUp(f"The stack {status} after {minutes} minutes.")
+    return _too_late(stack, outcome) if overdue(run, clock) else outcome
+
+
+def _sort(
+    run: Run, stack: Stack | None, started: Started | Clearing | Unchanged, stacks: Stacks
+) -> Done | Gone | Working | Again | GaveUp:
+    match run.attempt.operation:
+        case Operation.CREATE:
+            return creating.sort(stack, clearing=isinstance(started, Clearing))
+        case Operation.UPDATE:
+            return updating.sort(run, stack, unchanged=isinstance(started, Unchanged), stacks=stacks)
+        case Operation.DELETE:
+            return deleting.sort(stack)
+
+
+def _too_late(
+    stack: Stack | None, outcome: Done | Gone | NotReady | Working | Again | GaveUp
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    minutes = int(DEADLINE.total_seconds() // 60)
+    match outcome:
+        case NotReady():
+            return GaveUp(f"The stack is done, but its queue never answered in {minutes} minutes.")
+        case Working() | Again():
+            reason = outcome.reason if isinstance(outcome, Again) else "still working"
+            status = f"is {stack.status}" if stack else "could not be started"
+            return GaveUp(f"The stack {status} after {minutes} minutes ({reason}).")
     return outcome
 
 
-def _sort(stack: Stack, *, clearing: bool) -> Done | Working | Again | GaveUp:
-    match condition(stack.status):
-        case StackCondition.WORKING:
-            return Working()
-        case StackCondition.GONE:
-            return Again("the stack is gone")
-        case StackCondition.NEVER_LIVED if clearing:
-            return Again("the remains of a failed creation are still there")
-        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-            if stack.queue and stack.version:
-                return Done(stack.stack_id, stack.queue, stack.version)
-            return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
-        case _:
-            reason = stack.status_reason or "no reason was given"
-            return GaveUp(f"The stack is {stack.status}: {reason}", failed_stack=stack.stack_id)
+def _check_lock(run: Run, reader: TenantReader) -> None:
+    lock = reader.lock(run.tenant)
+    if lock is None or lock.run.execution != run.execution:
+        raise LostOwnership(
+            f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant, so it touches no stack."
+        )
+
+
+def _own_stack(run: Run, stacks: Stacks) -> Stack | None:
+    stack = stacks.find(run.tenant.stack_name)
+    gone = stack is None or condition(stack.status) is StackCondition.GONE
+    if not gone and stack and stack.tenant_id != run.tenant.value:
+        raise StackNotOurs(
+            f"Tenant {run.tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
+            f"{stack.tenant_id or 'something else'}. Rename or delete it by hand."
+        )
+    return None if gone else stack
+
+
+def _release(run: Run, releases: Releases) -> Release:
+    release = releases.release(run.attempt.version)
+    if release is None:
+        raise UnknownRelease(
+            f"Tenant {run.tenant}: version {run.attempt.version} was never published. Deploy the control plane again."
+        )
+    return release

@@ -13,6 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.functions import BerthFunction
+from stacks.tenant_machines import TenantMachines
 
 _PERIOD = Duration.minutes(5)
 
@@ -23,7 +24,8 @@ class Alarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        machine: sfn.StateMachine,
+        machines: TenantMachines,
+        tenant_queue_machine: sfn.StateMachine,
         functions: Iterable[BerthFunction],
         undelivered_events: sqs.Queue,
         topic_arn: str | None,
@@ -32,24 +34,20 @@ class Alarms(Construct):
         topic = sns.Topic.from_topic_arn(self, "Topic", topic_arn) if topic_arn else None
         self._action = actions.SnsAction(topic) if topic else None
 
-        self._alarm(
-            "CreateFailed",
-            machine.metric_failed(period=_PERIOD),
-            "A tenant could not be provisioned. Its audit row names the resource that failed and CloudFormation's "
-            "reason: mend the cause, then create the tenant again.",
-        )
-        self._alarm(
-            "CreateTimedOut",
-            machine.metric_timed_out(period=_PERIOD),
-            "Provisioning a tenant took longer than the workflow allows, and ended without recording a failure. "
-            "Look at the tenant's stack in CloudFormation, then create the tenant again.",
-        )
-        self._alarm(
-            "CreateAborted",
-            machine.metric_aborted(period=_PERIOD),
-            "Somebody stopped the provisioning of a tenant, so its failure was not recorded. "
-            "Find out who and why in CloudTrail, then create the tenant again.",
-        )
+        self._operation_alarms("Create", machines.create, "create", "provisioned")
+        self._operation_alarms("Update", machines.update, "update", "updated")
+        self._operation_alarms("Delete", machines.delete, "delete", "deleted")
+        # It fails whenever another team's stack asks for what cannot be: that team is told, by CloudFormation.
+        for name, metric in (
+            ("TenantQueueTimedOut", tenant_queue_machine.metric_timed_out(period=_PERIOD)),
+            ("TenantQueueAborted", tenant_queue_machine.metric_aborted(period=_PERIOD)),
+        ):
+            self._alarm(
+                name,
+                metric,
+                "A request for a tenant's queue by another team's stack ended without an answer, so that stack waits "
+                "for an hour. The execution's input names the stack: tell that team, and have its operation repeated.",
+            )
         for function in functions:
             self._alarm(
                 f"{function.node.id}Errors",
@@ -68,6 +66,26 @@ class Alarms(Construct):
             undelivered_events.metric_approximate_number_of_messages_visible(period=_PERIOD, statistic="Maximum"),
             "CloudFormation's events did not reach the function stack_event. Operations still end, a little later: "
             "each looks for itself in time. Mend the cause named in the messages' attributes, then purge the queue.",
+        )
+
+    def _operation_alarms(self, name: str, machine: sfn.StateMachine, verb: str, done: str) -> None:
+        self._alarm(
+            f"{name}Failed",
+            machine.metric_failed(period=_PERIOD),
+            f"A tenant could not be {done}. Its audit row names the resource that failed and CloudFormation's "
+            "reason, or what else was in the way: mend the cause, then retry the tenant.",
+        )
+        self._alarm(
+            f"{name}TimedOut",
+            machine.metric_timed_out(period=_PERIOD),
+            f"An operation to {verb} a tenant took longer than the workflow allows, and ended without recording a "
+            "failure. Look at the tenant's stack in CloudFormation, then retry the tenant.",
+        )
+        self._alarm(
+            f"{name}Aborted",
+            machine.metric_aborted(period=_PERIOD),
+            f"Somebody stopped an operation to {verb} a tenant, so its failure was not recorded. "
+            "Find out who and why in CloudTrail, then retry the tenant.",
         )
 
     def _alarm(self, name: str, metric: cloudwatch.Metric, description: str) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from stacks.access_policies import AccessPolicies
 from stacks.alarms import Alarms
+from stacks.api import Api
 from stacks.functions import FunctionKit
-from stacks.queue_api import QueueApi
+from stacks.queue_access import QueueAccess
 from stacks.release_publisher import ReleasePublisher
 from stacks.settings import Settings
 from stacks.stack_events import StackEvents
 from stacks.stack_role import TenantStackRole
 from stacks.table import TenantTable
 from stacks.tenant_machines import TenantMachines
+from stacks.tenant_queue_provider import SERVICE_TOKEN_EXPORT, TenantQueueProvider
 
 
 class ControlPlaneStack(Stack):
@@ -37,18 +40,28 @@ class ControlPlaneStack(Stack):
             releases=releases.bucket,
         )
         stack_events = StackEvents(self, "StackEvents", kit=kit, machines=machines)
-        api = QueueApi(self, "QueueApi", kit=kit, machines=machines, settings=settings)
-        # getQueue starts creates at the version it is deployed with, so that version has to be published by then.
-        api.get_queue.function.node.add_dependency(releases.release)
+        # The API's URL is known to its callers. It hangs on this id, which is from when the API was only getQueue's.
+        api = Api(self, "QueueApi", kit=kit, machines=machines, settings=settings)
+        access = AccessPolicies(self, "Access", api=api)
+        if settings.credentials_seconds is not None:
+            QueueAccess(self, "QueueAccess", get_queue=api.get_queue, seconds=settings.credentials_seconds)
+        provider = TenantQueueProvider(self, "TenantQueueProvider", kit=kit, machines=machines, settings=settings)
+        # These start creates, so every version that a tenant may be created at has to be published by then.
+        for function in (api.get_queue, api.operators, provider.settle_tenant_queue):
+            function.function.node.add_dependency(*releases.releases)
         Alarms(
             self,
             "Alarms",
-            machine=machines.create,
+            machines=machines,
+            tenant_queue_machine=provider.machine,
             functions=(
                 api.get_queue,
+                api.operators,
                 *machines.functions,
                 stack_events.stack_event,
                 stack_role.tenant_metadata,
+                provider.tenant_queue,
+                provider.settle_tenant_queue,
                 releases.publish_release,
             ),
             undelivered_events=stack_events.undelivered,
@@ -56,8 +69,14 @@ class ControlPlaneStack(Stack):
         )
 
         CfnOutput(self, "ApiUrl", value=api.url)
+        CfnOutput(self, "PlatformPolicyArn", value=access.platform.managed_policy_arn)
+        CfnOutput(self, "OperatorPolicyArn", value=access.operator.managed_policy_arn)
         CfnOutput(self, "TableName", value=table.name)
         CfnOutput(self, "GetQueueFunctionName", value=api.get_queue.function.function_name)
+        CfnOutput(self, "OperatorsFunctionName", value=api.operators.function.function_name)
         CfnOutput(self, "CreateTenantMachineArn", value=machines.create.state_machine_arn)
+        CfnOutput(self, "UpdateTenantMachineArn", value=machines.update.state_machine_arn)
+        CfnOutput(self, "DeleteTenantMachineArn", value=machines.delete.state_machine_arn)
+        CfnOutput(self, "TenantQueueServiceToken", value=provider.tenant_queue.arn, export_name=SERVICE_TOKEN_EXPORT)
         CfnOutput(self, "ReleaseBucketName", value=releases.bucket.bucket_name)
         CfnOutput(self, "Version", value=version)

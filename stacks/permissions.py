@@ -29,14 +29,38 @@ def statement(
 def allow(
     role: iam.Role,
     actions: Sequence[str],
-    resource: str,
-    *,
+    *resources: str,
     conditions: Mapping[str, Mapping[str, Any]] | None = None,
     wildcard_because: str | None = None,
 ) -> None:
-    role.add_to_policy(statement(actions, [resource], conditions))
+    role.add_to_policy(statement(actions, resources, conditions))
     if wildcard_because is not None:
-        acknowledge_wildcard(role, resource, wildcard_because)
+        for resource in resources:
+            acknowledge_wildcard(role, resource, wildcard_because)
+
+
+def allow_on_tenant_stacks(
+    role: iam.Role, *operations: str, conditions: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    allow(
+        role,
+        [f"cloudformation:{operation}" for operation in operations],
+        tenant_stack_arns(role),
+        conditions=conditions,
+        wildcard_because=_TENANT_STACKS_ARE_MANY,
+    )
+
+
+def allow_on_tenant_queues(
+    role: iam.Role, *operations: str, conditions: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
+    allow(
+        role,
+        [f"sqs:{operation}" for operation in operations],
+        _tenant_queue_arns(role),
+        conditions=conditions,
+        wildcard_because=_TENANT_QUEUES_ARE_MANY,
+    )
 
 
 def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> None:
@@ -50,12 +74,12 @@ def tenant_stack_arns(scope: Construct) -> str:
     )
 
 
-def tenant_queue_arns(scope: Construct) -> str:
+def _tenant_queue_arns(scope: Construct) -> str:
     return Stack.of(scope).format_arn(service="sqs", resource=f"{STACK_NAME_PREFIX}*")
 
 
-TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."
-TENANT_QUEUES_ARE_MANY = (
+_TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."
+_TENANT_QUEUES_ARE_MANY = (
     "CloudFormation names a tenant's queues after its stack, so they are recognised by the stacks' prefix."
 )
 

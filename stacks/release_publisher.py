@@ -1,6 +1,12 @@
-"""Publishing this version's tenant template, as part of deploying the control plane."""
+"""Publishing the tenant templates, as part of deploying the control plane.
+
+Every committed release is published, not only this version's: tenants can be created at an older one, pinned to it,
+or returned to it, also where this is the first version that was ever deployed.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
@@ -8,15 +14,15 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import acknowledge, allow
-from stacks.releases import digest, release_file
+from stacks.permissions import acknowledge, allow, statement
+from stacks.releases import digest, releases_up_to
 from stacks.table import RELEASE_ROWS
 
 PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are in this bucket."
 
 
 class ReleasePublisher(Construct):
-    """The bucket of published templates, and the custom resource that adds this version's to it."""
+    """The bucket of published templates, and a custom resource for each version that adds its own to it."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
         super().__init__(scope, construct_id)
@@ -38,8 +44,6 @@ class ReleasePublisher(Construct):
             "is in the table, and CloudTrail's data events show every access where that is wanted.",
         )
 
-        template = release_file(kit.version)
-        source = s3_assets.Asset(self, "Template", path=str(template))
         self.publish_release = BerthFunction(
             self,
             "PublishRelease",
@@ -50,7 +54,6 @@ class ReleasePublisher(Construct):
         )
         role = self.publish_release.role
         kit.table.allow(role, "GetItem", "PutItem", rows=RELEASE_ROWS)
-        allow(role, ["s3:GetObject"], source.bucket.arn_for_objects(source.s3_object_key))
         allow(
             role,
             ["s3:GetObject", "s3:PutObject"],
@@ -58,16 +61,26 @@ class ReleasePublisher(Construct):
             wildcard_because=PUBLISHED_FOR_EVER,
         )
 
-        self.release = CustomResource(
+        sources = {
+            template: s3_assets.Asset(self, f"Template{_id(template)}", path=str(template))
+            for template in releases_up_to(kit.version)
+        }
+        uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
+        role.add_to_policy(statement(["s3:GetObject"], uploaded))
+        self.releases = tuple(self._release(template, source) for template, source in sources.items())
+
+    def _release(self, template: Path, source: s3_assets.Asset) -> CustomResource:
+        """None waits for another: they are published at the same time, in any order."""
+        return CustomResource(
             self,
-            "Release",
+            f"Release{_id(template)}",
             resource_type="Custom::Release",
             service_token=self.publish_release.arn,
             service_timeout=Duration.seconds(120),
-            # What is published stays published, also when a later version takes this one's place.
+            # What is published stays published, whatever becomes of this deployment.
             removal_policy=RemovalPolicy.RETAIN,
             properties={
-                "Version": kit.version,
+                "Version": template.stem,
                 "Digest": digest(template),
                 "SourceBucket": source.s3_bucket_name,
                 "SourceKey": source.s3_object_key,
@@ -77,3 +90,8 @@ class ReleasePublisher(Construct):
     @property
     def published_objects(self) -> str:
         return self.bucket.arn_for_objects("*")
+
+
+def _id(template: Path) -> str:
+    """The version, as part of a construct's id: it stays the same when further versions join."""
+    return template.stem.replace(".", "-")

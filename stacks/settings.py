@@ -44,6 +44,8 @@ class DeploymentMode(Enum):
 class Settings:
     await_stack_seconds: int = 60
     """How long AwaitStack waits for CloudFormation's event before it looks itself."""
+    await_review_seconds: int = 3
+    """How long an update waits for CloudFormation to draw up what would change, before it looks."""
     dependencies: Dependencies = Dependencies.LAYER
     deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
     alarm_topic_arn: str | None = None
@@ -51,16 +53,20 @@ class Settings:
     log_retention_days: int = 90
     get_queue_concurrency: int | None = None
     """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
+    credentials_seconds: int | None = None
+    """How long temporary credentials for a queue are good for; without it, getQueue gives none."""
 
     @classmethod
     def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
         settings = cls(
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
+            await_review_seconds=_seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
             dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
             deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
+            credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
             raise SettingInvalid(
@@ -94,6 +100,14 @@ def _concurrency(context: Node, key: str) -> int | None:
     if concurrency < 0:
         raise SettingInvalid(f"{key} is {concurrency}; it must be a whole number above zero.")
     return concurrency or None
+
+
+def _credentials(context: Node, key: str) -> int | None:
+    # STS gives no session for less than 15 minutes, and a role that is taken on by another role none for more than 1 h.
+    seconds = _integer(context, key, 0)
+    if seconds and not 900 <= seconds <= 3600:
+        raise SettingInvalid(f"{key} is {seconds}; it must be 900 to 3600 seconds, or 0 for no credentials.")
+    return seconds or None
 
 
 def _retention(context: Node, key: str, default: int) -> int:

@@ -20,7 +20,7 @@ class StackEvents(Construct):
         super().__init__(scope, construct_id)
         self.stack_event = BerthFunction(self, "StackEvent", kit=kit, name="stack_event")
         kit.table.allow(self.stack_event.role, "GetItem", rows=TENANT_ROWS)
-        allow(self.stack_event.role, ["states:SendTaskSuccess"], machines.create.state_machine_arn)
+        allow(self.stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 
         self.undelivered = sqs.Queue(
             self,

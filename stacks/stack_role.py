@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import TENANT_QUEUES_ARE_MANY, allow, tenant_queue_arns, tenant_stack_arns
+from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks, tenant_stack_arns
 from stacks.table import TENANT_ROWS
 
 # The function's ARN is the ServiceToken inside every tenant's stack, and a ServiceToken must never change:
@@ -28,7 +28,8 @@ class TenantStackRole(Construct):
             function_name=TENANT_METADATA_FUNCTION_NAME,
             timeout_seconds=30,
         )
-        kit.table.allow(self.tenant_metadata.role, "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
+        kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
+        allow_on_tenant_stacks(self.tenant_metadata.role, "DescribeStacks")
 
         # The conditions keep CloudFormation from using the role for a stack that is no tenant's.
         cloudformation = iam.ServicePrincipal(
@@ -39,18 +40,14 @@ class TenantStackRole(Construct):
             },
         )
         self.role = iam.Role(self, "Role", assumed_by=cloudformation)
-        allow(
+        allow_on_tenant_queues(
             self.role,
-            [
-                "sqs:CreateQueue",
-                "sqs:DeleteQueue",
-                "sqs:GetQueueAttributes",
-                "sqs:SetQueueAttributes",
-                "sqs:TagQueue",
-                "sqs:UntagQueue",
-                "sqs:ListQueueTags",
-            ],
-            tenant_queue_arns(self),
-            wildcard_because=TENANT_QUEUES_ARE_MANY,
+            "CreateQueue",
+            "DeleteQueue",
+            "GetQueueAttributes",
+            "SetQueueAttributes",
+            "TagQueue",
+            "UntagQueue",
+            "ListQueueTags",
         )
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.adapters.keys import LISTING_INDEX, RELEASES
+from orchestrator.adapters.keys import HISTORY_PREFIX, LISTING_INDEX, RELEASES, TENANT_PREFIX
 from stacks.permissions import allow
 
-TENANT_ROWS = "TENANT_ID#*"
+TENANT_ROWS = f"{TENANT_PREFIX}*"
+HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELEASE_ROWS = RELEASES
+
+LISTED_TENANTS = "TENANT#*"
+"""The partitions of the index that tenants are listed in, whatever their state."""
 
 
 class TenantTable(Construct):
@@ -30,6 +36,7 @@ class TenantTable(Construct):
             # Without the table nobody knows which tenants exist.
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
+            resource_policy=iam.PolicyDocument(statements=[_nobody_changes_history()]),
         )
         self._table.add_global_secondary_index(
             index_name=LISTING_INDEX,
@@ -42,14 +49,40 @@ class TenantTable(Construct):
     def name(self) -> str:
         return self._table.table_name
 
-    def allow(self, role: iam.Role, *operations: str, rows: str) -> None:
-        """Let a role do these operations on these rows only; the index is not for functions."""
+    def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
+        """Let a role do these operations on these rows only."""
+        self._allow(role, operations, self._table.table_arn, [rows] if isinstance(rows, str) else rows)
+
+    def allow_listing(self, role: iam.Role) -> None:
+        """Let a role list tenants, by way of the index."""
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+
+    def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
         allow(
             role,
             [f"dynamodb:{operation}" for operation in operations],
-            self._table.table_arn,
-            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [rows]}},
+            resource,
+            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partitions)}},
         )
+
+
+def _nobody_changes_history() -> iam.PolicyStatement:
+    """Whatever an identity's own policies allow. What a put may not overwrite, its condition says: no policy can."""
+    return iam.PolicyStatement(
+        sid="HistoryIsAppendOnly",
+        effect=iam.Effect.DENY,
+        principals=[iam.AnyPrincipal()],
+        actions=[
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:PartiQLUpdate",
+            "dynamodb:PartiQLDelete",
+        ],
+        # The table itself: its ARN cannot be named in its own policy, which is made with it.
+        resources=["*"],
+        conditions={"ForAnyValue:StringLike": {"dynamodb:LeadingKeys": [HISTORY_ROWS]}},
+    )
 
 
 def _string(name: str) -> dynamodb.Attribute:

@@ -6,6 +6,7 @@ The stack is never deployed by the CDK. It is synthesised to a template that is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,6 +21,7 @@ from aws_cdk import (
     Stack,
     Tags,
 )
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
@@ -105,7 +107,17 @@ class TenantStack(Stack):
         CfnOutput(self, "Version", value=version)
 
     def _queue(self, name: str, **settings: Any) -> sqs.Queue:
-        queue = sqs.Queue(self, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, **settings)
+        queue = sqs.Queue(self, name, encryption=sqs.QueueEncryption.SQS_MANAGED, **settings)
+        _deny(queue, "DenyWithoutTls", {"Bool": {"aws:SecureTransport": "false"}})
+        _deny(
+            queue,
+            "DenyOtherAccounts",
+            {
+                "StringNotEquals": {"aws:PrincipalAccount": self.account},
+                # A service that delivers on the account's behalf calls as itself, which is of no account.
+                "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
+            },
+        )
         # A changed logical id would replace a live queue, so none is left to the CDK's hashing.
         _override_logical_id(queue, name)
         _override_logical_id(queue.node.find_child("Policy"), f"{name}Policy")
@@ -119,6 +131,20 @@ def tenant_template(version: str) -> dict[str, Any]:
         stack = TenantStack(app, "Tenant", version=version)
         template: dict[str, Any] = app.synth().get_stack_artifact(stack.artifact_id).template
         return template
+
+
+def _deny(queue: sqs.Queue, sid: str, conditions: Mapping[str, Mapping[str, str]]) -> None:
+    """Deny everything under these conditions, to whomever, whatever else allows it."""
+    queue.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid=sid,
+            effect=iam.Effect.DENY,
+            principals=[iam.AnyPrincipal()],
+            actions=["sqs:*"],
+            resources=[queue.queue_arn],
+            conditions=conditions,
+        )
+    )
 
 
 def _override_logical_id(construct: IConstruct, logical_id: str) -> None:

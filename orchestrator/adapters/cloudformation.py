@@ -8,20 +8,37 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
-from orchestrator.ports import ResourceEvent, Stack
+from orchestrator.errors import Conflict
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
-    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+    from mypy_boto3_cloudformation.type_defs import (
+        ChangeTypeDef,
+        DeploymentConfigTypeDef,
+        DescribeChangeSetOutputTypeDef,
+        ParameterTypeDef,
+        StackTypeDef,
+    )
 
 TENANT_PARAMETER = "TenantId"
 SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
 VERSION_OUTPUT = "Version"
 
 _CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
+
+_CHANGE_SET_STATES = {
+    ("CREATE_COMPLETE", "AVAILABLE"): ChangeSetState.READY,
+    ("CREATE_COMPLETE", "EXECUTE_IN_PROGRESS"): ChangeSetState.EXECUTED,
+    ("CREATE_COMPLETE", "EXECUTE_COMPLETE"): ChangeSetState.EXECUTED,
+    ("CREATE_COMPLETE", "EXECUTE_FAILED"): ChangeSetState.EXECUTED,
+    ("CREATE_COMPLETE", "OBSOLETE"): ChangeSetState.STALE,
+}
+_BEING_DRAWN_UP = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS"})
+_NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed")
 
 
 class CloudFormationStacks:
@@ -56,14 +73,10 @@ class CloudFormationStacks:
                 response = self._client.create_stack(
                     StackName=tenant.stack_name,
                     TemplateURL=template_url,
-                    Parameters=[
-                        {"ParameterKey": TENANT_PARAMETER, "ParameterValue": tenant.value},
-                        {"ParameterKey": SERVICE_TOKEN_PARAMETER, "ParameterValue": self._service_token},
-                    ],
+                    Parameters=self._parameters(tenant),
                     RoleARN=self._service_role,
                     ClientRequestToken=client_token,
-                    # Express returns before resources have stabilised; finish() asks the queue before publishing it.
-                    DeploymentConfig={"Mode": self._mode, "DisableRollback": False},
+                    DeploymentConfig=self._deployment,
                 )
         except ClientError as error:
             if error_code(error) in _CREATED_BEFORE:
@@ -73,7 +86,75 @@ class CloudFormationStacks:
 
     def delete(self, stack_id: str, *, client_token: str) -> None:
         with throttling():
-            self._client.delete_stack(StackName=stack_id, RoleARN=self._service_role, ClientRequestToken=client_token)
+            self._client.delete_stack(
+                StackName=stack_id,
+                RoleARN=self._service_role,
+                ClientRequestToken=client_token,
+                DeploymentConfig=self._deployment,
+            )
+
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+        try:
+            with throttling():
+                self._client.create_change_set(
+                    StackName=tenant.stack_name,
+                    ChangeSetName=name,
+                    ChangeSetType="UPDATE",
+                    TemplateURL=template_url,
+                    Parameters=self._parameters(tenant),
+                    RoleARN=self._service_role,
+                    DeploymentConfig=self._deployment,
+                )
+        except ClientError as error:
+            if error_code(error) not in _CREATED_BEFORE:
+                raise
+
+    def changes(self, stack_id: str, name: str) -> ChangeSet | None:
+        try:
+            with throttling():
+                described = self._client.describe_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
+                changes = [_change(change) for change in described.get("Changes", [])]
+                # The later pages repeat everything but the changes.
+                page = described
+                while token := page.get("NextToken"):
+                    page = self._client.describe_change_set(
+                        StackName=_name_in(stack_id), ChangeSetName=name, NextToken=token
+                    )
+                    changes += [_change(change) for change in page.get("Changes", [])]
+        except ClientError as error:
+            if error_code(error) in ("ChangeSetNotFound", "ChangeSetNotFoundException"):
+                return None
+            raise
+        return ChangeSet(_state(described), described.get("StatusReason", ""), changes)
+
+    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
+        try:
+            with throttling():
+                self._client.execute_change_set(
+                    StackName=_name_in(stack_id),
+                    ChangeSetName=name,
+                    ClientRequestToken=client_token,
+                    DisableRollback=False,
+                )
+        except ClientError as error:
+            # It has been executed before, or the stack has changed since.
+            if error_code(error) in ("InvalidChangeSetStatus", "InvalidChangeSetStatusException"):
+                raise Conflict(error_message(error)) from error
+            raise
+
+    def forget_changes(self, stack_id: str, name: str) -> None:
+        with throttling():
+            self._client.delete_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
+
+    def roll_back(self, stack_id: str, *, client_token: str) -> None:
+        with throttling():
+            self._client.rollback_stack(StackName=stack_id, RoleARN=self._service_role, ClientRequestToken=client_token)
+
+    def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
+        with throttling():
+            self._client.continue_update_rollback(
+                StackName=stack_id, RoleARN=self._service_role, ClientRequestToken=client_token
+            )
 
     def events(self, stack_id: str) -> Iterator[ResourceEvent]:
         with throttling():
@@ -88,7 +169,44 @@ class CloudFormationStacks:
                         reason=reason,
                         is_stack=event.get("PhysicalResourceId") == event["StackId"],
                         cancelled="cancelled" in reason.lower(),
+                        client_token=event.get("ClientRequestToken", ""),
                     )
+
+    def _parameters(self, tenant: TenantId) -> list[ParameterTypeDef]:
+        return [
+            {"ParameterKey": TENANT_PARAMETER, "ParameterValue": tenant.value},
+            {"ParameterKey": SERVICE_TOKEN_PARAMETER, "ParameterValue": self._service_token},
+        ]
+
+    @property
+    def _deployment(self) -> DeploymentConfigTypeDef:
+        # Express returns before resources have stabilised: the queue itself is asked before it is published.
+        return {"Mode": self._mode, "DisableRollback": False}
+
+
+def _name_in(stack_id: str) -> str:
+    """The stack's name: change sets belong to a stack that lives, and those have names."""
+    return stack_id.split("/")[1] if stack_id.startswith("arn:") else stack_id
+
+
+def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:
+    status, execution = described.get("Status", ""), described.get("ExecutionStatus", "")
+    if status in _BEING_DRAWN_UP:
+        return ChangeSetState.PENDING
+    if status == "FAILED" and any(words in described.get("StatusReason", "") for words in _NOTHING_TO_CHANGE):
+        return ChangeSetState.EMPTY
+    return _CHANGE_SET_STATES.get((status, execution), ChangeSetState.FAILED)
+
+
+def _change(change: ChangeTypeDef) -> Change:
+    resource = change.get("ResourceChange", {})
+    return Change(
+        resource=resource.get("LogicalResourceId", ""),
+        resource_type=resource.get("ResourceType", ""),
+        physical_id=resource.get("PhysicalResourceId", ""),
+        # What depends on values known only later may be replaced, too: taken for the worse.
+        removes=resource.get("Action") == "Remove" or resource.get("Replacement") in ("True", "Conditional"),
+    )
 
 
 def _stack(described: StackTypeDef) -> Stack:

@@ -25,27 +25,33 @@ def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, 
     try:
         data = work()
     except Exception as error:  # noqa: BLE001 - whatever went wrong, CloudFormation must hear of it
-        reason = bounded_reason(error)
+        reason = f"{type(error).__name__}: {error}"
+    # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.
+    answer_resource(event, physical_id=event.get("PhysicalResourceId") or physical_id, data=data, reason=reason)
+    return reason
+
+
+def answer_resource(
+    event: Mapping[str, Any], *, physical_id: str, data: Mapping[str, str] | None = None, reason: str | None = None
+) -> None:
+    """Tell CloudFormation how it went: well, unless there is a reason."""
     body = json.dumps(
         {
             "Status": "FAILED" if reason else "SUCCESS",
-            "Reason": reason or "",
-            # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.
-            "PhysicalResourceId": event.get("PhysicalResourceId") or physical_id,
+            "Reason": bounded_reason(reason or ""),
+            "PhysicalResourceId": physical_id,
             "StackId": event["StackId"],
             "RequestId": event["RequestId"],
             "LogicalResourceId": event["LogicalResourceId"],
-            "Data": dict(data),
+            "Data": dict(data or {}),
         },
         ensure_ascii=False,
     ).encode()
     _put(event["ResponseURL"], body)
-    return reason
 
 
-def bounded_reason(error: Exception) -> str:
+def bounded_reason(told: str) -> str:
     """What went wrong, in printable text: anything else would be spelled out six times as long on the way."""
-    told = f"{type(error).__name__}: {error}"
     printable = "".join(letter if letter.isprintable() else " " for letter in told)
     return printable.encode()[:_REASON_BYTES].decode(errors="ignore")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,11 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
-from orchestrator.adapters.rows import Item, n, s, time
+from orchestrator.adapters.rows import Item, s, time
+from orchestrator.adapters.writes import NOT_OVERTAKEN, Writes
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.fleet import root_cause_of, state_of
+from orchestrator.ports import ListedTenant, Pin
 from orchestrator.records import (
     Audit,
     HistoryEntry,
@@ -22,17 +26,12 @@ from orchestrator.records import (
     RootCause,
     Run,
     Status,
+    TenantState,
 )
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-_NOT_OVERTAKEN = (
-    "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
-    "OR (Execution = :me AND #status = :started)"
-)
-"""For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -41,12 +40,13 @@ class DynamoTable:
     """Implements the reading and writing ports of :mod:`orchestrator.ports` on one table.
 
     Reads are consistent: a delete must be seen from its first moment, and a decision made on stale rows
-    would start what has just ended.
+    would start what has just ended. Only the fleet is read from the index, which lags a little.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
+        self._writes = Writes(table)
 
     # Reading one tenant
 
@@ -55,10 +55,15 @@ class DynamoTable:
         return rows.metadata_from(item) if item else None
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
-        return [rows.audit_from(item) for item in self._query_tenant(tenant, keys.AUDIT_PREFIX)]
+        items = self._query(
+            KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
+            ExpressionAttributeValues={":pk": s(keys.tenant_pk(tenant)), ":prefix": s(keys.AUDIT_PREFIX)},
+            ConsistentRead=True,
+        )
+        return [rows.audit_from(item) for item in items]
 
     def history(self, tenant: TenantId) -> Sequence[HistoryEntry]:
-        return [rows.history_from(item) for item in self._query_tenant(tenant, keys.HISTORY_PREFIX)]
+        return [rows.history_from(item) for item in self._partition(keys.history_pk(tenant))]
 
     def lock(self, tenant: TenantId) -> Lock | None:
         item = self._get(keys.lock_key(tenant))
@@ -66,11 +71,36 @@ class DynamoTable:
 
     # Reading the fleet
 
-    def published_tenants(self) -> Iterable[Metadata]:
-        return map(rows.metadata_from, self._query_listing(keys.LISTING_TENANTS))
+    def tenants_in(
+        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+    ) -> Sequence[ListedTenant]:
+        query: dict[str, Any] = {
+            "IndexName": keys.LISTING_INDEX,
+            "KeyConditionExpression": "ListingKey = :key",
+            "ExpressionAttributeValues": {":key": s(keys.listed_tenants(state))},
+        }
+        if version is not None:
+            query["KeyConditionExpression"] += " AND begins_with(ListingSort, :at)"
+            query["ExpressionAttributeValues"][":at"] = s(keys.listed_at(version))
+        if after is not None:
+            query["ExclusiveStartKey"] = keys.listing_position(state, after)
+        found: list[ListedTenant] = []
+        while len(found) < limit:
+            with throttling():
+                page = self._client.query(TableName=self._table, Limit=limit - len(found), **query)
+            found += map(rows.listed_from, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                break
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return found
 
-    def operations(self, status: Status) -> Iterable[Audit]:
-        return map(rows.audit_from, self._query_listing(keys.listing_of_operations(status)))
+    def unfinished_operations(self) -> Iterable[Audit]:
+        items = self._query(
+            IndexName=keys.LISTING_INDEX,
+            KeyConditionExpression="ListingKey = :key",
+            ExpressionAttributeValues={":key": s(keys.UNFINISHED_OPERATIONS)},
+        )
+        return map(rows.audit_from, items)
 
     # Writing one operation
 
@@ -102,28 +132,22 @@ class DynamoTable:
                 raise _lost(run) from error
             raise
 
+    def revive(self, run: Run) -> None:
+        self._transact(run, [self._writes.check_lock(run), self._writes.revive(run)])
+
     def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
-        listing_key, listing_sort = keys.listed_tenant(run.tenant, version)
-        metadata = self._update(
-            keys.metadata_key(run.tenant),
-            "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "
-            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at, "
-            "ListingKey = :listing, ListingSort = :sort",
-            values={
-                ":arn": s(queue.arn),
-                ":url": s(queue.url),
-                ":stack": s(stack_id),
-                ":version": s(version),
-                ":at": time(at),
-                ":listing": s(listing_key),
-                ":sort": s(listing_sort),
-            },
-        )
+        metadata = self._writes.metadata_of_published(run, stack_id=stack_id, queue=queue, version=version, at=at)
+        self._succeed(run, metadata, at)
+
+    def remove(self, run: Run, *, at: datetime) -> None:
+        self._succeed(run, self._writes.no_metadata(run.tenant), at)
+
+    def _succeed(self, run: Run, metadata: Item, at: datetime) -> None:
         writes = [
             metadata,
-            self._audit(run, Status.SUCCESS, at),
-            self._history(run, Status.SUCCESS, at),
-            self._free(run),
+            self._writes.audit(run, Status.SUCCESS, at),
+            self._writes.history(run, Status.SUCCESS, at),
+            self._writes.free_lock(run),
         ]
         try:
             self._transact(run, writes)
@@ -132,70 +156,83 @@ class DynamoTable:
                 return  # An earlier try went through and its answer was lost.
             raise
 
-    def fail(self, run: Run, cause: RootCause, at: datetime) -> bool:
+    def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
         lock = self.lock(run.tenant)
         if lock is not None and lock.run.execution == run.execution:
-            writes = [self._audit(run, Status.FAILURE, at, cause), self._free(run)]
+            writes = [
+                self._writes.audit(run, Status.FAILURE, at, cause),
+                self._writes.free_lock(run),
+                self._metadata_after_failure(run, cause, at, restore=restore),
+            ]
         else:
             # It never began, or is repeating itself: whoever came later is not overwritten.
-            writes = [self._audit(run, Status.FAILURE, at, cause, condition=_NOT_OVERTAKEN)]
-        writes.append(self._history(run, Status.FAILURE, at, cause))
+            writes = [self._writes.audit(run, Status.FAILURE, at, cause, condition=NOT_OVERTAKEN)]
+            if lock is None:  # Else the holder says what state the tenant is in, now and when it ends.
+                writes.append(self._writes.check_no_lock(run.tenant))
+                writes.append(self._metadata_after_failure(run, cause, at, restore=False))
+        writes.append(self._writes.history(run, Status.FAILURE, at, cause))
         try:
             self._transact(run, writes)
         except LostOwnership:
             return self._recorded(run, Status.FAILURE)
         return True
 
+    def _metadata_after_failure(self, run: Run, cause: RootCause, at: datetime, *, restore: bool) -> Item:
+        """The state that the tenant is in once this failure is recorded. Nobody else holds the lock."""
+        attempt = run.attempt
+        failed = Audit(
+            run.tenant, attempt.operation, attempt.version, Status.FAILURE, run.execution, at, attempt.number, cause
+        )
+        others = [audit for audit in self.audits(run.tenant) if audit.execution != run.execution]
+        metadata = self.metadata(run.tenant)
+        if metadata and restore:
+            metadata = replace(metadata, withdrawn_by=None)
+        audits = [*others, failed]
+        state = state_of(metadata, audits)
+        if state is TenantState.DELETED:
+            # The audit of its delete says so. This run was refused, and leaves nothing behind.
+            return self._writes.no_metadata(run.tenant)
+        version, cause_of_state = metadata.version if metadata else None, root_cause_of(metadata, audits)
+        return self._writes.metadata_of_failed(run.tenant, state, version, cause_of_state, restore=restore)
+
+    # What operators say about a tenant
+
+    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+        expression, values = self._writes.described(labels, pin, at)
+        return self._update_metadata(
+            tenant, expression, values, condition="attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"
+        )
+
     # What the tenant's stack keeps true
 
     def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
-        try:
-            with throttling():
-                self._client.update_item(
-                    TableName=self._table,
-                    Key=keys.metadata_key(tenant),
-                    UpdateExpression=(
-                        "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
-                        "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at"
-                    ),
-                    # A published queue is replaced only by its own stack, or by the first to say its stack id.
-                    ConditionExpression=(
-                        "attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version)"
-                    ),
-                    ExpressionAttributeValues={
-                        ":arn": s(queue.arn),
-                        ":url": s(queue.url),
-                        ":stack": s(stack_id),
-                        ":at": time(at),
-                    },
-                )
-        except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
-                raise
+        recorded = self._update_metadata(
+            tenant,
+            "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
+            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at",
+            {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)},
+            # A published queue is replaced only by its own stack, or by the first to say its stack id.
+            condition="attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version)",
+        )
+        if not recorded:
             raise QueueOwnedElsewhere(
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
-            ) from error
+            )
 
-    def forget_queue(self, tenant: TenantId, *, stack_id: str) -> bool:
-        try:
-            with throttling():
-                self._client.delete_item(
-                    TableName=self._table,
-                    Key=keys.metadata_key(tenant),
-                    ConditionExpression="StackId = :stack",
-                    ExpressionAttributeValues={":stack": s(stack_id)},
-                )
-        except ClientError as error:
-            if error_code(error) == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
+    def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
+        expression, values, names = self._writes.forgotten(tenant, vanished=vanished)
+        return self._update_metadata(
+            tenant, expression, values | {":stack": s(stack_id)}, condition="StackId = :stack", names=names
+        )
 
     # Releases
 
     def release(self, version: str) -> Release | None:
         item = self._get(keys.release_key(version))
         return rows.release_from(item) if item else None
+
+    def releases(self) -> Sequence[Release]:
+        return [rows.release_from(item) for item in self._partition(keys.RELEASES)]
 
     def record_release(self, release: Release) -> Release:
         try:
@@ -213,97 +250,28 @@ class DynamoTable:
 
     # How it is written
 
-    def _audit(
-        self,
-        run: Run,
-        status: Status,
-        at: datetime,
-        cause: RootCause | None = None,
-        *,
-        condition: str | None = None,
-    ) -> Item:
-        item: Item = keys.audit_key(run.attempt) | {
-            "Status": s(status),
-            "Execution": s(run.execution),
-            "UpdatedAt": time(at),
-            "Version": s(run.attempt.version),
-            "Attempt": n(run.attempt.number),
-        }
-        if cause:
-            item["RootCause"] = rows.root_cause_value(cause)
-        if status is not Status.SUCCESS:
-            listing_key, listing_sort = keys.listed_operation(run.tenant, status, at)
-            item |= {"ListingKey": s(listing_key), "ListingSort": s(listing_sort)}
-        if condition is None:
-            return self._put(item)
-        return self._put(
-            item,
-            condition=condition,
-            names={"#status": "Status"},
-            values={":attempt": n(run.attempt.number), ":me": s(run.execution), ":started": s(Status.STARTED)},
-        )
-
-    def _history(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
-        return self._put(
-            keys.history_key(run.attempt, at, status) | rows.history_fields(run, status, at, cause),
-            condition="attribute_not_exists(pk)",
-        )
-
     def _beginning(self, run: Run, at: datetime, lock_condition: str, values: Item | None = None) -> list[Item]:
+        # Until the lock is ours another operation may publish another version. Then the list has the tenant at the
+        # old one until this operation ends, and writes it again.
+        metadata = self.metadata(run.tenant)
         return [
-            self._put(keys.lock_key(run.tenant) | rows.lock_fields(run), condition=lock_condition, values=values),
-            self._audit(run, Status.STARTED, at, condition=_NOT_OVERTAKEN),
-            self._history(run, Status.STARTED, at),
+            self._writes.take_lock(run, lock_condition, values),
+            self._writes.audit(run, Status.STARTED, at, condition=NOT_OVERTAKEN),
+            self._writes.history(run, Status.STARTED, at),
+            self._writes.metadata_of_begun(run, metadata, at),
         ]
 
     def _take_over(self, run: Run, dead: Run, at: datetime) -> bool:
         """Take a dead run's lock, and close what it left open. ``False`` when the lock is no longer its own."""
         writes = self._beginning(run, at, "Execution = :dead", {":dead": s(dead.execution)})
-        writes.append(self._history(dead, Status.FAILURE, at, _ABANDONED))
+        writes.append(self._writes.history(dead, Status.FAILURE, at, _ABANDONED))
         if keys.audit_key(dead.attempt) != keys.audit_key(run.attempt) and self._recorded(dead, Status.STARTED):
-            writes.append(self._audit(dead, Status.FAILURE, at, _ABANDONED, condition=_NOT_OVERTAKEN))
+            writes.append(self._writes.audit(dead, Status.FAILURE, at, _ABANDONED, condition=NOT_OVERTAKEN))
         try:
             self._transact(run, writes)
         except LostOwnership:
             return False
         return True
-
-    def _free(self, run: Run) -> Item:
-        return {
-            "Delete": {
-                "TableName": self._table,
-                "Key": keys.lock_key(run.tenant),
-                "ConditionExpression": "Execution = :me",
-                "ExpressionAttributeValues": {":me": s(run.execution)},
-            }
-        }
-
-    def _put(
-        self,
-        item: Item,
-        *,
-        condition: str | None = None,
-        values: Item | None = None,
-        names: dict[str, str] | None = None,
-    ) -> Item:
-        put: Item = {"TableName": self._table, "Item": item}
-        if condition:
-            put["ConditionExpression"] = condition
-        if values:
-            put["ExpressionAttributeValues"] = values
-        if names:
-            put["ExpressionAttributeNames"] = names
-        return {"Put": put}
-
-    def _update(self, key: keys.Key, expression: str, *, values: Item) -> Item:
-        return {
-            "Update": {
-                "TableName": self._table,
-                "Key": key,
-                "UpdateExpression": expression,
-                "ExpressionAttributeValues": values,
-            }
-        }
 
     def _transact(self, run: Run, writes: list[Any]) -> None:
         try:
@@ -313,6 +281,34 @@ class DynamoTable:
             if "ConditionalCheckFailed" in cancellation_codes(error):
                 raise _lost(run) from error
             raise
+
+    def _update_metadata(
+        self,
+        tenant: TenantId,
+        expression: str,
+        values: Item,
+        *,
+        condition: str,
+        names: dict[str, str] | None = None,
+    ) -> bool:
+        """Update what is there. ``False`` when the condition does not hold."""
+        # An empty map of names is none that DynamoDB takes.
+        named: Any = {"ExpressionAttributeNames": names} if names else {}
+        try:
+            with throttling():
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=keys.metadata_key(tenant),
+                    UpdateExpression=expression,
+                    ConditionExpression=condition,
+                    ExpressionAttributeValues=values,
+                    **named,
+                )
+        except ClientError as error:
+            if error_code(error) == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
 
     def _recorded(self, run: Run, status: Status) -> bool:
         """Whether this very run has recorded this outcome before."""
@@ -327,18 +323,9 @@ class DynamoTable:
             response = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
         return response.get("Item")
 
-    def _query_tenant(self, tenant: TenantId, prefix: str) -> Iterator[Item]:
+    def _partition(self, pk: str) -> Iterator[Item]:
         return self._query(
-            KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
-            ExpressionAttributeValues={":pk": s(keys.tenant_pk(tenant)), ":prefix": s(prefix)},
-            ConsistentRead=True,
-        )
-
-    def _query_listing(self, listing_key: str) -> Iterator[Item]:
-        return self._query(
-            IndexName=keys.LISTING_INDEX,
-            KeyConditionExpression="ListingKey = :key",
-            ExpressionAttributeValues={":key": s(listing_key)},
+            KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": s(pk)}, ConsistentRead=True
         )
 
     def _query(self, **query: Any) -> Iterator[Item]:

@@ -4,35 +4,37 @@
 |----------|------------------|----------------------------------------------------------|
 | metadata | TENANT_ID#{id}   | METADATA                                                 |
 | audit    | TENANT_ID#{id}   | AUDIT#CREATE#{version}, AUDIT#UPDATE#{version}, AUDIT#DELETE; once AUDIT#CREATE |
-| history  | TENANT_ID#{id}   | HISTORY#{time}#{attempt}#{status}                        |
 | lock     | TENANT_ID#{id}   | LOCK                                                     |
+| history  | HISTORY#{id}     | {time}#{attempt}#{status}                                |
 | release  | RELEASE          | VERSION#{version}                                        |
 
-The index `Listing` holds published tenants by version and unfinished or failed operations by time:
+History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these.
 
-| row                           | ListingKey         | ListingSort            |
-|-------------------------------|--------------------|------------------------|
-| published metadata            | TENANT             | {version}#{tenant id}  |
-| audit, if Started or Failure  | OPERATION#{status} | {updated}#{tenant id}  |
+The index `Listing` holds tenants by state and version, and unfinished operations by time:
+
+| row                       | ListingKey        | ListingSort            |
+|---------------------------|-------------------|------------------------|
+| metadata                  | TENANT#{state}    | {version}#{tenant id}  |
+| audit of a done delete    | TENANT#DELETED    | #{tenant id}           |
+| audit, if Started         | OPERATION#Started | {updated}#{tenant id}  |
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from orchestrator.records import Attempt, Operation, Status, timestamp
+from orchestrator.records import Attempt, Operation, Status, TenantState, timestamp
 from orchestrator.tenants import TenantId
 
 LISTING_INDEX = "Listing"
-LISTING_TENANTS = "TENANT"
+UNFINISHED_OPERATIONS = "OPERATION#Started"
 
 METADATA = "METADATA"
 LOCK = "LOCK"
 AUDIT_PREFIX = "AUDIT#"
+TENANT_PREFIX = "TENANT_ID#"
 HISTORY_PREFIX = "HISTORY#"
 RELEASES = "RELEASE"
-
-_TENANT_PREFIX = "TENANT_ID#"
 
 Key = dict[str, dict[str, str]]
 
@@ -42,11 +44,11 @@ def key(pk: str, sk: str) -> Key:
 
 
 def tenant_pk(tenant: TenantId) -> str:
-    return f"{_TENANT_PREFIX}{tenant}"
+    return f"{TENANT_PREFIX}{tenant}"
 
 
 def tenant_of(pk: str) -> TenantId:
-    return TenantId.parse(pk.removeprefix(_TENANT_PREFIX))
+    return TenantId.parse(pk.removeprefix(TENANT_PREFIX))
 
 
 def metadata_key(tenant: TenantId) -> Key:
@@ -62,27 +64,51 @@ def audit_key(attempt: Attempt) -> Key:
     return key(tenant_pk(attempt.tenant), f"{AUDIT_PREFIX}{attempt.operation}{version}")
 
 
+def delete_audit_key(tenant: TenantId) -> Key:
+    return key(tenant_pk(tenant), f"{AUDIT_PREFIX}{Operation.DELETE}")
+
+
 def operation_of(audit_sk: str) -> tuple[Operation, str | None]:
     """Operation and version, from an audit row's sort key. `AUDIT#CREATE` is from before keys had versions."""
     operation, _, version = audit_sk.removeprefix(AUDIT_PREFIX).partition("#")
     return Operation(operation), version or None
 
 
+def history_pk(tenant: TenantId) -> str:
+    return f"{HISTORY_PREFIX}{tenant}"
+
+
 def history_key(attempt: Attempt, at: datetime, status: Status) -> Key:
-    return key(tenant_pk(attempt.tenant), f"{HISTORY_PREFIX}{timestamp(at)}#{attempt.name}#{status}")
+    return key(history_pk(attempt.tenant), f"{timestamp(at)}#{attempt.name}#{status}")
+
+
+def tenant_of_history(pk: str) -> TenantId:
+    return TenantId.parse(pk.removeprefix(HISTORY_PREFIX))
 
 
 def release_key(version: str) -> Key:
     return key(RELEASES, f"VERSION#{version}")
 
 
-def listed_tenant(tenant: TenantId, version: str) -> tuple[str, str]:
-    return LISTING_TENANTS, f"{version}#{tenant}"
+def listed_tenants(state: TenantState) -> str:
+    return f"TENANT#{state}"
 
 
-def listed_operation(tenant: TenantId, status: Status, at: datetime) -> tuple[str, str]:
-    return listing_of_operations(status), f"{timestamp(at)}#{tenant}"
+def listed_tenant(tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, str]:
+    return listed_tenants(state), f"{listed_at(version)}{tenant}"
 
 
-def listing_of_operations(status: Status) -> str:
-    return f"OPERATION#{status}"
+def listed_at(version: str | None) -> str:
+    """What the positions of all tenants at a version begin with."""
+    return f"{version or ''}#"
+
+
+def listing_position(state: TenantState, position: str) -> Key:
+    """The whole key, in the index and in the table, of the tenant at that position: where a page begins."""
+    tenant = position.rpartition("#")[2]
+    row = key(f"{TENANT_PREFIX}{tenant}", f"{AUDIT_PREFIX}DELETE" if state is TenantState.DELETED else METADATA)
+    return row | {"ListingKey": {"S": listed_tenants(state)}, "ListingSort": {"S": position}}
+
+
+def unfinished_operation(tenant: TenantId, at: datetime) -> tuple[str, str]:
+    return UNFINISHED_OPERATIONS, f"{timestamp(at)}#{tenant}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from orchestrator.adapters.keys import operation_of, tenant_of
+from orchestrator.adapters.keys import METADATA, operation_of, tenant_of, tenant_of_history
+from orchestrator.execution_input import request_document, request_from
+from orchestrator.ports import ListedTenant
 from orchestrator.records import (
     Attempt,
     Audit,
@@ -16,9 +19,11 @@ from orchestrator.records import (
     Operation,
     Queue,
     Release,
+    Request,
     RootCause,
     Run,
     Status,
+    TenantState,
     parse_timestamp,
     timestamp,
 )
@@ -53,16 +58,60 @@ def _number(item: Mapping[str, Any], name: str, default: int) -> int:
     return int(item[name]["N"]) if name in item else default
 
 
+def _queue(item: Mapping[str, Any], direction: str) -> Queue | None:
+    arn, url = _text(item, f"{direction}QueueArn"), _text(item, f"{direction}QueueUrl")
+    return Queue(arn, url) if arn and url else None
+
+
 def metadata_from(item: Mapping[str, Any]) -> Metadata:
-    arn, url = _text(item, "InboundQueueArn"), _text(item, "InboundQueueUrl")
     return Metadata(
         tenant=tenant_of(item["pk"]["S"]),
-        queue=Queue(arn, url) if arn and url else None,
+        queue=_queue(item, "Inbound"),
         stack_id=_text(item, "StackId"),
         version=_text(item, "Version"),
         created_at=_moment(item, "CreatedAt"),
         updated_at=_moment(item, "UpdatedAt"),
+        withdrawn_by=_text(item, "WithdrawnBy"),
+        outbound_queue=_queue(item, "Outbound"),
+        pinned_version=_text(item, "PinnedVersion"),
+        labels=_labels(item),
     )
+
+
+def listed_from(item: Mapping[str, Any]) -> ListedTenant:
+    """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
+    if item["sk"]["S"] != METADATA:
+        return ListedTenant(
+            tenant=tenant_of(item["pk"]["S"]),
+            state=TenantState.DELETED,
+            version=None,
+            pinned_version=None,
+            labels={},
+            queue=None,
+            updated_at=_moment(item, "UpdatedAt"),
+            root_cause=None,
+            position=item["ListingSort"]["S"],
+        )
+    metadata = metadata_from(item)
+    return ListedTenant(
+        tenant=metadata.tenant,
+        state=TenantState(item["State"]["S"]),
+        version=metadata.version,
+        pinned_version=metadata.pinned_version,
+        labels=metadata.labels,
+        queue=metadata.queue if metadata.published else None,
+        updated_at=metadata.updated_at,
+        root_cause=_root_cause_from(item),
+        position=item["ListingSort"]["S"],
+    )
+
+
+def labels_value(labels: Mapping[str, str]) -> Item:
+    return {"M": {name: s(value) for name, value in labels.items()}}
+
+
+def _labels(item: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value["S"] for name, value in item.get("Labels", {"M": {}})["M"].items()}
 
 
 def audit_from(item: Mapping[str, Any]) -> Audit:
@@ -76,12 +125,14 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
         attempt=_number(item, "Attempt", 1),
         root_cause=_root_cause_from(item),
+        request=_request_from(item),
+        revived_by=_text(item, "RevivedBy"),
     )
 
 
 def history_from(item: Mapping[str, Any]) -> HistoryEntry:
     return HistoryEntry(
-        tenant=tenant_of(item["pk"]["S"]),
+        tenant=tenant_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),
         operation=Operation(item["Operation"]["S"]),
         version=item["Version"]["S"],
@@ -89,21 +140,39 @@ def history_from(item: Mapping[str, Any]) -> HistoryEntry:
         status=Status(item["Status"]["S"]),
         execution=item["Execution"]["S"],
         root_cause=_root_cause_from(item),
+        requested_by=_text(item, "RequestedBy") or "",
     )
 
 
 def history_fields(run: Run, status: Status, at: datetime, cause: RootCause | None) -> Item:
-    return {"At": time(at), **attempt_fields(run.attempt), "Status": s(status), "Execution": s(run.execution)} | (
-        {"RootCause": root_cause_value(cause)} if cause else {}
-    )
+    fields = {"At": time(at), **attempt_fields(run.attempt), "Status": s(status), "Execution": s(run.execution)}
+    if run.request.by:
+        fields["RequestedBy"] = s(run.request.by)
+    if cause:
+        fields["RootCause"] = root_cause_value(cause)
+    return fields
 
 
 def attempt_fields(attempt: Attempt) -> Item:
     return {"Operation": s(attempt.operation), "Version": s(attempt.version), "Attempt": n(attempt.number)}
 
 
+def request_fields(request: Request) -> Item:
+    """As one JSON text: what was asked for is only ever read as a whole."""
+    return {"Request": s(json.dumps(request_document(request), sort_keys=True))}
+
+
+def _request_from(item: Mapping[str, Any]) -> Request:
+    return request_from(json.loads(_text(item, "Request") or "{}"))
+
+
 def lock_fields(run: Run) -> Item:
-    return {**attempt_fields(run.attempt), "Execution": s(run.execution), "StartedAt": time(run.started_at)}
+    return {
+        **attempt_fields(run.attempt),
+        **request_fields(run.request),
+        "Execution": s(run.execution),
+        "StartedAt": time(run.started_at),
+    }
 
 
 def lock_from(item: Mapping[str, Any]) -> Lock:
@@ -113,7 +182,7 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         version=item["Version"]["S"],
         number=_number(item, "Attempt", 1),
     )
-    run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]))
+    run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), _request_from(item))
     return Lock(run, _text(item, "TaskToken"))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.errors import MissingSetting
+from orchestrator.records import Operation
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,21 @@ class Settings:
     def version(self) -> str:
         return self._required("BERTH_VERSION")
 
+    def machine(self, operation: Operation) -> str:
+        return self._required(f"BERTH_{operation}_MACHINE")
+
     @property
-    def create_machine(self) -> str:
-        return self._required("BERTH_CREATE_MACHINE")
+    def tenant_queue_machine(self) -> str:
+        return self._required("BERTH_TENANT_QUEUE_MACHINE")
+
+    @property
+    def queue_access_role(self) -> str | None:
+        """The role that temporary credentials are of; without one, none are given."""
+        return self.environment.get("BERTH_QUEUE_ACCESS_ROLE") or None
+
+    @property
+    def credentials_seconds(self) -> int:
+        return int(self._required("BERTH_CREDENTIALS_SECONDS"))
 
     @property
     def stack_role(self) -> str:

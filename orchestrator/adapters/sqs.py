@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
-from orchestrator.records import Queue
+from orchestrator.records import Messages, Queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
 
 # The JSON protocol's name and the older query protocol's name of the same error.
 _NOT_THERE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
@@ -23,11 +25,43 @@ class SqsQueues:
         self._client = client
 
     def answers(self, queue: Queue) -> bool:
+        return (self._attributes(queue.url, "QueueArn") or {}).get("QueueArn") == queue.arn
+
+    def messages(self, url: str) -> Messages | None:
+        found = self._attributes(
+            url,
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        )
+        if found is None:
+            return None
+        return Messages(
+            visible=int(found.get("ApproximateNumberOfMessages", 0)),
+            in_flight=int(found.get("ApproximateNumberOfMessagesNotVisible", 0)),
+            delayed=int(found.get("ApproximateNumberOfMessagesDelayed", 0)),
+        )
+
+    def dead_letter_queue(self, url: str) -> str | None:
+        policy = json.loads((self._attributes(url, "RedrivePolicy") or {}).get("RedrivePolicy", "{}"))
+        if "deadLetterTargetArn" not in policy:
+            return None
+        name = str(policy["deadLetterTargetArn"]).rpartition(":")[2]
         try:
             with throttling():
-                response = self._client.get_queue_attributes(QueueUrl=queue.url, AttributeNames=["QueueArn"])
+                return self._client.get_queue_url(QueueName=name)["QueueUrl"]
         except ClientError as error:
             if error_code(error) in _NOT_THERE:
-                return False
+                return None
             raise
-        return response["Attributes"].get("QueueArn") == queue.arn
+
+    def _attributes(self, url: str, *names: QueueAttributeNameType) -> dict[QueueAttributeNameType, str] | None:
+        """``None`` when there is no such queue."""
+        try:
+            with throttling():
+                response = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=list(names))
+        except ClientError as error:
+            if error_code(error) in _NOT_THERE:
+                return None
+            raise
+        return response.get("Attributes", {})

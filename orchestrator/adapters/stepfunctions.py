@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.execution_input import machine_input
+from orchestrator.records import Attempt, Operation, Request
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -24,7 +26,7 @@ class StepFunctionsExecutions:
     The client is made when it is first needed: getQueue rarely needs one, and making it costs a cold start.
     """
 
-    def __init__(self, make_client: Callable[[], SFNClient], machine: Callable[[], str]) -> None:
+    def __init__(self, make_client: Callable[[], SFNClient], machine: Callable[[Operation], str]) -> None:
         self._make_client = make_client
         self._machine = machine
 
@@ -32,17 +34,19 @@ class StepFunctionsExecutions:
     def _client(self) -> SFNClient:
         return self._make_client()
 
-    def start(self, machine_input: dict[str, object], name: str) -> str | None:
-        machine = self._machine()
+    def start(self, attempt: Attempt, request: Request) -> str | None:
+        return self.start_by_name(self._machine(attempt.operation), attempt.name, machine_input(attempt, request))
+
+    def start_by_name(self, machine: str, name: str, given: dict[str, object]) -> str | None:
         try:
             with throttling():
                 response = self._client.start_execution(
-                    stateMachineArn=machine, name=name, input=json.dumps(machine_input, sort_keys=True)
+                    stateMachineArn=machine, name=name, input=json.dumps(given, sort_keys=True)
                 )
         except ClientError as error:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
-            # Either it has ended, or the caller and a running one differ in their input's spelling.
+            # Either it has ended, or another caller asked for it first, in other words.
             execution = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
             return execution if self.is_running(execution) else None
         return response["executionArn"]

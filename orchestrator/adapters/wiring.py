@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudformation import CloudFormationStacks
     from orchestrator.adapters.s3 import S3Templates
     from orchestrator.adapters.sqs import SqsQueues
+    from orchestrator.adapters.sts import StsCredentials
+    from orchestrator.lifecycle import Lifecycle
 
 
 class Wiring:
@@ -32,7 +34,7 @@ class Wiring:
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
-        return StepFunctionsExecutions(lambda: client("stepfunctions"), lambda: self.settings.create_machine)
+        return StepFunctionsExecutions(lambda: client("stepfunctions"), self.settings.machine)
 
     @cached_property
     def stacks(self) -> CloudFormationStacks:
@@ -43,7 +45,7 @@ class Wiring:
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:
-        """Tenants' stacks, to create and delete."""
+        """Tenants' stacks, to create, update and delete."""
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
         return CloudFormationStacks(
@@ -68,3 +70,27 @@ class Wiring:
     @cached_property
     def get_queue(self) -> GetQueue:
         return GetQueue(self.table, self.executions, self.clock, self.settings.version)
+
+    @cached_property
+    def credentials(self) -> StsCredentials | None:
+        """Who issues temporary credentials; nobody where that is not switched on."""
+        role = self.settings.queue_access_role
+        if role is None:
+            return None
+        from orchestrator.adapters.sts import StsCredentials
+
+        return StsCredentials(lambda: client("sts"), role, self.settings.credentials_seconds)
+
+    @cached_property
+    def lifecycle(self) -> Lifecycle:
+        from orchestrator.lifecycle import Lifecycle
+
+        return Lifecycle(
+            reader=self.table,
+            descriptions=self.table,
+            releases=self.table,
+            executions=self.executions,
+            queues=self.queues,
+            clock=self.clock,
+            version=self.settings.version,
+        )

@@ -9,27 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
-from orchestrator.ports import TableReader
-from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.queue_api import ApiAnswer
+    from orchestrator.adapters.berth_api import BerthApi
 
 DEFAULT_STACK = "Berth"
-
-
-class QueueAnswers(Protocol):
-    def get_queue(self, tenant: TenantId) -> ApiAnswer: ...
-
-
-class ControlPlane(Protocol):
-    """What commands ask. Nothing is looked for before it is asked."""
-
-    @property
-    def table(self) -> TableReader: ...
-
-    @property
-    def queue_api(self) -> QueueAnswers: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +67,13 @@ def connect(
     *,
     environment: Mapping[str, str] = os.environ,
     find_local: FindLocal = find_local,
-) -> ControlPlane:
+) -> BerthApi:
+    """The API of the control plane, which is all that a command needs of it."""
     local = choose(options, environment, find_local)
     if local and not options.local:
         note(f"Using the local control plane at {local.endpoint} (for AWS: --region or --profile).")
 
     # Not at the top: loading the SDK takes longer than all the rest, and --help does not need it.
-    from orchestrator.cli.deployed import DeployedControlPlane
+    from orchestrator.cli.deployed import Deployment
 
-    return DeployedControlPlane(options, local)
+    return Deployment(options, local).api()

@@ -1,24 +1,19 @@
-"""A control plane that CDK has deployed, on AWS or locally: its parts, found by the outputs of its stack."""
+"""A control plane that CDK has deployed, on AWS or locally: its API, found by the outputs of its stack."""
 
 from __future__ import annotations
-
-from functools import cached_property
 
 from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.adapters.queue_api import QueueApi
+from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
 
 
-class DeployedControlPlane:
-    """Implements :class:`orchestrator.cli.control_plane.ControlPlane`."""
-
+class Deployment:
     def __init__(self, options: Options, local: LocalControlPlane | None) -> None:
         self._stack = options.stack
         self._local = local
@@ -34,23 +29,17 @@ class DeployedControlPlane:
             self._where = f"at {local.endpoint}"
             self._how_to_get_one = "deploy it with make up, or use --stack"
 
-    @cached_property
-    def table(self) -> DynamoTable:
-        name = self._output("TableName")
-        return DynamoTable(self._session.client("dynamodb", endpoint_url=self._endpoint_url, config=self._config), name)
-
-    @cached_property
-    def queue_api(self) -> QueueApi:
+    def api(self) -> BerthApi:
         url = self._output("ApiUrl")
         credentials = self._session.get_credentials()
         if credentials is None:
             raise NoCredentialsError
         if self._local:
             url = self._local.api_url(url)
-        return QueueApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
+        return BerthApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
 
     def _output(self, name: str) -> str:
-        status, outputs = self._described
+        status, outputs = self._described()
         if name not in outputs:
             raise ControlPlaneNotFound(
                 f"The stack {self._stack} {self._where} has no output {name} (it is {status}): "
@@ -58,7 +47,6 @@ class DeployedControlPlane:
             )
         return outputs[name]
 
-    @cached_property
     def _described(self) -> tuple[str, dict[str, str]]:
         """The stack's status and outputs."""
         client = self._session.client("cloudformation", endpoint_url=self._endpoint_url, config=self._config)

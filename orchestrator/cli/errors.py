@@ -4,13 +4,14 @@ What the command line adds to the tree of :mod:`orchestrator.errors`:
 
     BerthError
     ├── ControlPlaneNotFound    there is no control plane where it was looked for
-    ├── NoSuchTenant            nothing is recorded about the tenant
-    └── ApiProblem              the API answered, but neither with a queue nor with "wait"
+    ├── ApiProblem              the API answered, but not with what it was asked for
+    ├── OperationFailed         the operation that was waited for has failed
+    └── NotConfirmed            someone was asked whether they mean it, and they did not say so
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -25,6 +26,7 @@ class ExitCode(IntEnum):
     FAILED = 4
     GONE = 5
     NO_CONTROL_PLANE = 6
+    REFUSED = 7
     INTERRUPTED = 130
 
     @property
@@ -35,11 +37,12 @@ class ExitCode(IntEnum):
 _MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.UNEXPECTED: "unexpected error (--debug shows where)",
-    ExitCode.BAD_USAGE: "bad usage, or an invalid tenant id",
+    ExitCode.BAD_USAGE: "bad usage: also an invalid tenant id, or an unknown version",
     ExitCode.NOT_READY: "not ready yet: ask again later",
-    ExitCode.FAILED: "provisioning failed",
+    ExitCode.FAILED: "the operation failed",
     ExitCode.GONE: "being deleted, deleted, or no such tenant",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
+    ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -48,34 +51,52 @@ class ControlPlaneNotFound(BerthError):
     """There is no control plane where it was looked for."""
 
 
-class NoSuchTenant(BerthError):
-    """Nothing is recorded about the tenant."""
-
-
 class ApiProblem(BerthError):
-    """The API answered, but neither with a queue nor with "wait"."""
+    """The API answered, but not with what it was asked for. ``advice`` is what can be done about it, line by line."""
 
-    def __init__(self, line: str, code: ExitCode, body: Mapping[str, object] | None) -> None:
+    def __init__(
+        self, line: str, code: ExitCode, body: Mapping[str, object] | None, advice: Sequence[str] = ()
+    ) -> None:
         super().__init__(line)
         self.code = code
         self.body = body
+        self.advice = advice
+
+
+class OperationFailed(BerthError):
+    """The operation that was waited for has failed. ``record`` is what is recorded about it."""
+
+    def __init__(self, line: str, record: Mapping[str, object], advice: Sequence[str] = ()) -> None:
+        super().__init__(line)
+        self.record = record
+        self.advice = advice
+
+
+class NotConfirmed(BerthError):
+    """Someone was asked whether they mean it, and they did not say so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as an operator is told: one line, an exit code, and a document for ``--json``."""
+    """An error as an operator is told: one line, an exit code, a document for ``--json``, and what can be done."""
 
     code: ExitCode
     line: str
     document: Mapping[str, object]
+    advice: Sequence[str] = ()
 
 
 def explain(error: Exception) -> Failure:
     code, line = _sort(error)
     line = " ".join(line.split())
-    if isinstance(error, ApiProblem) and error.body is not None:
-        return Failure(code, line, error.body)
-    return Failure(code, line, {"title": code.meaning, "detail": line, "exitCode": code.value})
+    document: Mapping[str, object] = {"title": code.meaning, "detail": line, "exitCode": code.value}
+    match error:
+        case ApiProblem():
+            return Failure(code, line, document if error.body is None else error.body, error.advice)
+        case OperationFailed():
+            return Failure(code, line, {**document, **error.record}, error.advice)
+        case _:
+            return Failure(code, line, document)
 
 
 def _sort(error: Exception) -> tuple[ExitCode, str]:
@@ -86,8 +107,10 @@ def _sort(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.BAD_USAGE, str(error)
         case Throttled():
             return ExitCode.NOT_READY, f"AWS asks to slow down, try again later: {error}"
-        case NoSuchTenant():
-            return ExitCode.GONE, str(error)
+        case OperationFailed():
+            return ExitCode.FAILED, str(error)
+        case NotConfirmed():
+            return ExitCode.REFUSED, str(error)
         case ControlPlaneNotFound():
             return ExitCode.NO_CONTROL_PLANE, str(error)
         case BerthError():

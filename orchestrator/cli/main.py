@@ -1,13 +1,7 @@
-"""`berth`: its commands and options, and what becomes of errors."""
+"""`berth`: its commands and global options."""
 
 from __future__ import annotations
 
-import sys
-import time
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import metadata
 from itertools import islice
 from typing import Annotated, Any
@@ -15,22 +9,27 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import render
-from orchestrator.cli.control_plane import DEFAULT_STACK, ControlPlane, Options, connect
-from orchestrator.cli.errors import ExitCode, explain
-from orchestrator.cli.get_queue import ask, show
-from orchestrator.cli.tenants import ListedState, show_tenant, show_tenants
-from orchestrator.tenants import TenantId
+from orchestrator.cli.control_plane import DEFAULT_STACK, Options
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.get_queue import get_queue
+from orchestrator.cli.invocation import Invocation, World
+from orchestrator.cli.orders import create, delete, retry, upgrade
+from orchestrator.cli.releases import releases
+from orchestrator.cli.tenant import tenant
+from orchestrator.cli.tenants import tenants
 
 _EXAMPLES = """\
 [bold]Examples[/]
-  berth get-queue acme --wait    the queue of acme, provisioned if need be
-  berth get-queue acme --json    the answer as a platform gets it
-  berth tenant acme              all that is recorded about acme
-  berth tenants --state FAILED   whose provisioning failed, and why
-  berth tenants --profile prod   the tenants of a control plane on AWS
+  berth create acme --wait            create acme, and wait for its queue
+  berth create acme --version 0.1.0   pin acme to a release
+  berth get-queue acme --json         what a platform is told about acme
+  berth upgrade acme --wait           move acme to the current release
+  berth retry acme                    try again what failed
+  berth delete acme --drain 600       delete acme once its queue is empty
+  berth tenant acme                   all that is recorded about acme
+  berth tenants --state FAILED        whose provisioning failed, and why
+  berth releases --profile prod       the releases of a control plane on AWS
 """
-_STATES = ", ".join(ListedState)
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
 
@@ -68,43 +67,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What commands reach outside themselves. Tests bring their own, as the context's object."""
-
-    connect: Callable[[Options], ControlPlane] = connect
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """What the global options say, for the command that follows."""
-
-    options: Options
-    debug: bool
-    world: World = field(default_factory=World)
-
-    def connect(self) -> ControlPlane:
-        return self.world.connect(self.options)
-
-    @contextmanager
-    def telling_errors(self, *, as_json: bool) -> Iterator[None]:
-        """Whatever goes wrong is one line on stderr and an exit code; with ``--json`` also a document on stdout."""
-        try:
-            yield
-        except BrokenPipeError:
-            raise  # Nobody is reading any more; typer ends quietly.
-        except Exception as error:
-            if self.debug:
-                traceback.print_exception(error, file=sys.stderr)
-            failure = explain(error)
-            if as_json:
-                render.show_json(failure.document)
-            render.complain(failure.line)
-            raise typer.Exit(failure.code) from error
+for command in (create, get_queue, upgrade, retry, delete, tenant, tenants, releases):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -137,59 +101,6 @@ def berth(
         raise typer.BadParameter("it goes with neither --region nor --profile.", param_hint="'--local'")
     options = Options(local=local, stack=stack, region=region, profile=profile)
     context.obj = Invocation(options, debug, context.obj or World())
-
-
-Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
-
-@app.command("get-queue")
-def get_queue(
-    context: typer.Context,
-    tenant: Tenant,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the queue is ready.")] = False,
-    timeout: Annotated[int, typer.Option(metavar="SECONDS", min=1, help="How long to wait.")] = 900,
-    as_json: Json = False,
-) -> None:
-    """Ask for a tenant's queue, which provisions it when there is none."""
-    here: Invocation = context.obj
-    world = here.world
-    with here.telling_errors(as_json=as_json):
-        tenant_id = TenantId.parse(tenant)
-        began = world.monotonic()
-        answer = ask(
-            tenant_id,
-            here.connect().queue_api,
-            timeout=timeout if wait else 0,
-            monotonic=world.monotonic,
-            sleep=world.sleep,
-        )
-        code = show(tenant_id, answer, as_json=as_json, waited=world.monotonic() - began if wait else None)
-    raise typer.Exit(code)
-
-
-@app.command("tenant")
-def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> None:
-    """Show what is recorded about one tenant."""
-    here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
-        show_tenant(TenantId.parse(tenant), here.connect().table, as_json=as_json)
-
-
-@app.command("tenants")
-def tenants(
-    context: typer.Context,
-    state: Annotated[
-        ListedState | None,
-        typer.Option(case_sensitive=False, metavar="STATE", help=f"Only tenants in this state: {_STATES}."),
-    ] = None,
-    version: Annotated[str | None, typer.Option(metavar="VERSION", help="Only tenants at this version.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the tenants."""
-    here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
-        show_tenants(here.connect().table, state=state, version=version, as_json=as_json)
 
 
 def main() -> None:

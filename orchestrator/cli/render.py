@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.fleet import TenantState
-from orchestrator.records import Status
+from orchestrator.cli.api import Document
+from orchestrator.records import Operation, RootCause, Status, TenantState, parse_timestamp
 
-STYLES: Mapping[str, str] = {
+_STYLES: Mapping[str, str] = {
     TenantState.READY: "green",
     TenantState.PROVISIONING: "yellow",
+    TenantState.UPDATING: "yellow",
+    TenantState.UPDATE_FAILED: "bold red",
     TenantState.FAILED: "bold red",
     TenantState.DELETING: "yellow",
     TenantState.DELETED: "dim",
@@ -61,6 +63,12 @@ def complain(line: str) -> None:
     stderr().print(Text.assemble(("Error: ", "bold red"), line), soft_wrap=True)
 
 
+def ask(question: str) -> str:
+    """What is typed in answer. Nothing when nobody is there to type."""
+    stderr().print(Text(question), end=" ", soft_wrap=True)
+    return sys.stdin.readline().strip()
+
+
 def columns(*headings: str) -> Table:
     """A table without lines, and one blank between columns: 40 characters of a tenant id fit into 80."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -69,9 +77,24 @@ def columns(*headings: str) -> Table:
     return table
 
 
-def state(value: TenantState | Status) -> Text:
-    return Text(value, STYLES[value])
+def state(word: str) -> Text:
+    """A tenant's state, or an operation's status."""
+    return Text(word, _STYLES.get(word, ""))
 
 
-def moment(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def moment(text: str, to: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
+    return parse_timestamp(text).strftime(to)
+
+
+def operation(record: Document) -> str:
+    """What a record is about. A delete is of no version, though one is recorded with it."""
+    return str(record["operation"]) + (f" {version(record)}" if version(record) else "")
+
+
+def version(record: Document) -> str:
+    return "" if record["operation"] == Operation.DELETE else record["version"] or ""
+
+
+def root_cause(document: Document) -> str | None:
+    cause = document["rootCause"]
+    return str(RootCause(cause["resource"], cause["type"], cause["reason"])) if cause else None

@@ -1,4 +1,4 @@
-"""The demonstration: a platform asks for a tenant's queue, and uses it. Everything is real but the cloud."""
+"""The demonstration: the whole life of a tenant. Everything is real but the cloud."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.adapters.queue_api import QueueApi
+from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.sessions import session_without_profile
+from orchestrator.cli.errors import ExitCode
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
 from orchestrator.local.errors import LocalError
+from orchestrator.local.releases import bumped, publish, released_template
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ ASKED_AT_MOST = 60
 
 
 def main(console: Console) -> None:
-    console.print("A tenant gets its queue: the real control plane, on this machine, without an AWS account.\n")
+    console.print("The life of a tenant. The control plane is the real one, the cloud is on this machine.\n")
     left_over = Emulator.running(HOME)
     if left_over is not None:
         left_over.stop()  # By a demonstration that was killed.
@@ -54,22 +56,70 @@ def _show(console: Console, emulator: Emulator, outputs: dict[str, str]) -> None
     credentials = session.get_credentials()
     if credentials is None:
         raise LocalError("The emulator's credentials are missing.")
-    api = QueueApi(emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint)
-    console.print(f"\n[bold]A platform asks for tenant {TENANT}'s queue, until it is there:[/]")
+    api = BerthApi(emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint)
+    sqs = session.client("sqs", endpoint_url=emulator.endpoint)
+
+    _chapter(console, f"A platform asks for tenant {TENANT}'s queue, until it is there:")
     queue_url = _ask_until_ready(console, api)
-    console.print("\n[bold]It sends a message through the queue, and receives it:[/]")
-    _use(console, session.client("sqs", endpoint_url=emulator.endpoint), queue_url)
-    console.print("\n[bold]What an operator sees:[/]")
+    _chapter(console, "It sends a message through the queue, and receives it:")
+    _use(console, sqs, queue_url)
+
+    better, worse = _publish_releases(emulator, outputs)
+    _chapter(console, f"A release later, an operator moves the tenant to {better}:")
+    _berth(console, emulator, "upgrade", TENANT.value, "--to", better, "--wait")
+    _chapter(console, f"Release {worse} cannot be deployed. The upgrade fails, and says why:")
+    _berth(console, emulator, "upgrade", TENANT.value, "--to", worse, "--wait", ends_with=ExitCode.FAILED)
+    _chapter(console, "The tenant is served all the same, as before:")
+    _ask(console, api)
+
+    _chapter(console, "A message is waiting in the queue, so the tenant is not deleted:")
+    sqs.send_message(QueueUrl=queue_url, MessageBody="Not handled yet")
+    _berth(console, emulator, "delete", TENANT.value, ends_with=ExitCode.REFUSED)
+    _chapter(console, "Unless the operator insists:")
+    _berth(console, emulator, "delete", TENANT.value, "--force", "--yes", "--wait")
+    _chapter(console, "A deleted tenant stays deleted, whoever asks for its queue:")
+    _ask(console, api)
+    _chapter(console, "Until someone creates it again:")
+    _berth(console, emulator, "create", TENANT.value, "--wait")
+
+    _chapter(console, "All of it is on record:")
     _berth(console, emulator, "tenant", TENANT.value)
 
 
-def _ask_until_ready(console: Console, api: QueueApi) -> str:
+def _chapter(console: Console, title: str) -> None:
+    console.print(f"\n[bold]{title}[/]")
+
+
+def _publish_releases(emulator: Emulator, outputs: dict[str, str]) -> tuple[str, str]:
+    """Two more releases, as two more deployments would publish them: one that works, and one that cannot."""
+    current = outputs["Version"]
+    major, minor, _ = current.split(".")
+    better, worse = f"{major}.{int(minor) + 1}.0", f"{major}.{int(minor) + 2}.0"
+    template = released_template(current)
+    queue = template["Resources"]["InboundQueue"]["Properties"]
+    queue["VisibilityTimeout"] = 120
+    publish(emulator, outputs, better, bumped(template, better))
+    # SQS hides a message for twelve hours at most.
+    queue["VisibilityTimeout"] = 999_999
+    publish(emulator, outputs, worse, bumped(template, worse))
+    return better, worse
+
+
+def _ask(console: Console, api: BerthApi) -> ApiAnswer:
+    answer = api.get_queue(TENANT)
+    told = str(answer.body.get("detail", ""))
+    if answer.status == 200:
+        told = f"here it is, at version {answer.body['version']}"
+    elif answer.retry_after:
+        told = f"being provisioned, ask again in {answer.retry_after:.0f} s"
+    asked = f"  GET /tenants/{TENANT}/queue  [bold]{answer.status}[/]  [dim]{told}[/]"
+    console.print(asked, highlight=False, soft_wrap=True)
+    return answer
+
+
+def _ask_until_ready(console: Console, api: BerthApi) -> str:
     for _ in range(ASKED_AT_MOST):
-        answer = api.get_queue(TENANT)
-        told = {200: "here it is", 202: "being provisioned"}.get(answer.status, "")
-        if answer.retry_after:
-            told += f", ask again in {answer.retry_after:.0f} s"
-        console.print(f"  GET /tenants/{TENANT}/queue  [bold]{answer.status}[/]  [dim]{told}[/]", highlight=False)
+        answer = _ask(console, api)
         if answer.status == 200:
             console.print(f"  [dim]{answer.body['queueUrl']}[/]", highlight=False, soft_wrap=True)
             return str(answer.body["queueUrl"])
@@ -90,11 +140,13 @@ def _use(console: Console, sqs: SQSClient, queue_url: str) -> None:
     console.print(f"  received  {received[0]['Body']}", highlight=False)
 
 
-def _berth(console: Console, emulator: Emulator, *arguments: str) -> None:
+def _berth(console: Console, emulator: Emulator, *arguments: str, ends_with: ExitCode = ExitCode.OK) -> None:
     """Run the command line as a person would, on the demonstration's control plane."""
     command = ["berth", "--local", *arguments]
     console.print(f"  $ {shlex.join(command)}", highlight=False)
     console.file.flush()
     environment = os.environ | {"BERTH_LOCAL_HOME": str(emulator.home)}
     berth = Path(sys.executable).with_name("berth")
-    subprocess.run([berth, *command[1:]], env=environment, check=True)  # noqa: S603 (our own command line)
+    done = subprocess.run([berth, *command[1:]], env=environment, check=False)  # noqa: S603 (our own command line)
+    if done.returncode != ends_with:
+        raise LocalError(f"That was to end with {ends_with.value}, not with {done.returncode}.")

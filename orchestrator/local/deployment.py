@@ -23,18 +23,25 @@ DEPLOY_SECONDS = 600
 # All that is deployed differently from AWS.
 CONTEXT = {
     # The emulator sends no CloudFormation events: waiting for one ends by its timeout, so make it short.
-    "berth:awaitStackSeconds": "2",
+    "berth:awaitStackSeconds": "1",
+    # It draws up change sets before it answers.
+    "berth:awaitReviewSeconds": "1",
     # Lambda workers import from this virtual environment; on AWS a layer is built.
     "berth:dependencies": "host",
     # Each call at once is a process here: more than this wait for their turn, as throttled callers do on AWS.
     "berth:getQueueConcurrency": "4",
+    # So that they can be tried: on AWS getQueue gives no credentials unless that is switched on.
+    "berth:credentialsSeconds": "900",
 }
 
 Progress = Callable[[str], None]
 
 
-def deploy(emulator: Emulator, progress: Progress) -> dict[str, str]:
-    """Deploy, or bring up to date, and return the stack's outputs. ``progress`` hears each step begin."""
+def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, str]:
+    """Deploy, or bring up to date, and return the stack's outputs.
+
+    ``progress`` hears each step begin; ``context`` are settings other than the local ones, without their prefix.
+    """
     if not CDK.exists():
         raise LocalError("The CDK command line is not installed. Install it: make install")
     with _alone(emulator.home, progress) as lock:
@@ -51,7 +58,7 @@ def deploy(emulator: Emulator, progress: Progress) -> dict[str, str]:
         # Creates the stack without a change set in between: nobody would look at it.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator))]
-        for key, value in CONTEXT.items():
+        for key, value in (CONTEXT | {f"berth:{name}": value for name, value in context.items()}).items():
             options += ["--context", f"{key}={value}"]
         _cdk(emulator, lock, CHECKOUT, "deploy", STACK, *options)
     return outputs(emulator)

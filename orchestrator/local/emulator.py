@@ -35,6 +35,7 @@ CHANGING = (
     "DELETE_IN_PROGRESS",
     "ROLLBACK_IN_PROGRESS",
     "UPDATE_ROLLBACK_IN_PROGRESS",
+    "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
 )
 
 # Whatever proxy this machine uses, the emulator is not behind it.
@@ -252,6 +253,8 @@ class Emulator:
             # a function's second and further workers go after half a minute without work.
             "LAMBDA_ACCOUNT_CONCURRENCY": "40",
             "LAMBDA_WARM_TTL_SECONDS": "30",
+            # Machines wait as long as things take on AWS, where a stack takes minutes. Here it takes a second.
+            "SFN_WAIT_SCALE": "0.3",
             # It would also listen for IoT devices, on one fixed port and on every interface.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import BerthError
+from orchestrator.releases import VERSION_PATTERN, order
 
 RELEASES = Path(__file__).resolve().parent
 
@@ -24,6 +26,10 @@ class ReleaseMissing(BerthError):
     """The version has no committed template."""
 
 
+class ReleaseUnexpected(BerthError):
+    """A committed template that the version cannot publish: a later version's, or no version's."""
+
+
 def canonical(template: Mapping[str, Any]) -> bytes:
     """The one spelling of a template: what is committed, published and digested."""
     return (json.dumps(template, indent=2, sort_keys=True) + "\n").encode()
@@ -34,6 +40,25 @@ def release_file(version: str, releases: Path = RELEASES) -> Path:
     if not file.is_file():
         raise ReleaseMissing(f"Version {version} has no release: run `make release`, then commit {file.name}.")
     return file
+
+
+def releases_up_to(version: str, releases: Path = RELEASES) -> list[Path]:
+    """The committed releases, oldest first. The version's own is the last: it has to be there, and none after it."""
+    newest = release_file(version, releases)
+    committed = sorted(releases.glob("*.json"), key=_numbers)
+    later = [file.name for file in committed if _numbers(file) > _numbers(newest)]
+    if later:
+        raise ReleaseUnexpected(
+            f"Releases after version {version} are committed: {', '.join(later)}. Bump version.txt to the last of them."
+        )
+    return committed
+
+
+def _numbers(file: Path) -> tuple[int, ...]:
+    """A release's place in the order of versions, in which 0.10.0 comes after 0.9.0."""
+    if not re.fullmatch(VERSION_PATTERN, file.stem):
+        raise ReleaseUnexpected(f"{file.name} is among the releases; each is named after its version, like 1.2.3.json.")
+    return order(file.stem)
 
 
 def digest(file: Path) -> str:

@@ -19,7 +19,14 @@ from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.keys import LISTING_INDEX
 from orchestrator.records import Metadata, Operation, Status
 from orchestrator.tenants import TenantId
-from tests.adapters.tables import LEGACY_QUEUE, LEGACY_TIME, Legacy, Table
+from tests.adapters.tables import (
+    LEGACY_OUTBOUND_QUEUE,
+    LEGACY_QUEUE,
+    LEGACY_TIME,
+    LEGACY_VERSION,
+    Legacy,
+    Table,
+)
 from tests.fakes import ACME, InMemoryTable, an_audit
 
 if TYPE_CHECKING:
@@ -47,6 +54,10 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def dynamodb(aws: None) -> DynamoDBClient:  # noqa: ARG001 - the account it is in
+    return an_empty_table()
+
+
+def an_empty_table() -> DynamoDBClient:
     """The table, with the keys and the index that the control plane gives it."""
     dynamodb: DynamoDBClient = client("dynamodb")
     dynamodb.create_table(
@@ -135,19 +146,31 @@ def table(kind: str, request: pytest.FixtureRequest) -> Table:
 @pytest.fixture
 def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
     if isinstance(table, InMemoryTable):
-        memory = table
+        return legacy_in_memory(table)
+    return legacy_in_dynamodb(request.getfixturevalue("dynamodb"))
 
-        def plant_metadata(tenant: TenantId) -> None:
-            memory.plant_metadata(Metadata(tenant, LEGACY_QUEUE, None, "0.1.12", LEGACY_TIME, LEGACY_TIME))
 
-        def plant_audit(operation: Operation, status: Status, version: str | None) -> None:
-            audit = an_audit(status, operation, version=version, at=LEGACY_TIME, execution="arn:legacy")
-            memory.plant_audit(audit, numbered=False)
+def legacy_in_memory(memory: InMemoryTable) -> Legacy:
+    def plant_metadata(tenant: TenantId) -> None:
+        metadata = Metadata(
+            tenant,
+            LEGACY_QUEUE,
+            None,
+            LEGACY_VERSION,
+            LEGACY_TIME,
+            LEGACY_TIME,
+            outbound_queue=LEGACY_OUTBOUND_QUEUE,
+        )
+        memory.plant_metadata(metadata, listed=False)
 
-        return Legacy(plant_metadata, plant_audit)
+    def plant_audit(operation: Operation, status: Status, version: str | None) -> None:
+        audit = an_audit(status, operation, version=version, at=LEGACY_TIME, execution="arn:legacy")
+        memory.plant_audit(audit, numbered=False)
 
-    dynamodb = request.getfixturevalue("dynamodb")
+    return Legacy(plant_metadata, plant_audit)
 
+
+def legacy_in_dynamodb(dynamodb: DynamoDBClient) -> Legacy:
     def put(tenant: TenantId, sort_key: str, **attributes: str) -> None:
         row = {"pk": f"TENANT_ID#{tenant}", "sk": sort_key, "UpdatedAt": "2020-08-31T16:02:16.808Z", **attributes}
         dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
@@ -157,9 +180,9 @@ def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
             tenant,
             "METADATA",
             CreatedAt="2020-08-31T16:02:16.808Z",
-            Version="0.1.12",
-            OutboundQueueArn="arn:aws:sqs:eu-west-1:0:out",
-            OutboundQueueUrl="https://sqs.eu-west-1.amazonaws.com/0/out",
+            Version=LEGACY_VERSION,
+            OutboundQueueArn=LEGACY_OUTBOUND_QUEUE.arn,
+            OutboundQueueUrl=LEGACY_OUTBOUND_QUEUE.url,
             InboundQueueArn=LEGACY_QUEUE.arn,
             InboundQueueUrl=LEGACY_QUEUE.url,
         )

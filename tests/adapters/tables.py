@@ -9,15 +9,25 @@ from typing import Protocol
 
 import pytest
 
-from orchestrator.ports import FleetReader, OperationLedger, QueueMetadata, Releases, TenantReader
-from orchestrator.records import Audit, Operation, Queue, Run, Status
+from orchestrator.ports import (
+    FleetReader,
+    ListedTenant,
+    OperationLedger,
+    QueueMetadata,
+    Releases,
+    TenantDescriptions,
+    TenantReader,
+)
+from orchestrator.records import Audit, Metadata, Operation, Queue, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
+    NEXT_VERSION,
     NOON,
     QUEUE,
     VERSION,
     a_run,
+    take,
 )
 
 SECOND = timedelta(seconds=1)
@@ -25,18 +35,26 @@ LATER = NOON + timedelta(minutes=1)
 LATER_STILL = NOON + timedelta(minutes=2)
 LEGACY_TIME = datetime.fromisoformat("2020-08-31T16:02:16.808Z")
 LEGACY_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:in", "https://sqs.eu-west-1.amazonaws.com/0/in")
+LEGACY_OUTBOUND_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:out", "https://sqs.eu-west-1.amazonaws.com/0/out")
+LEGACY_VERSION = "0.1.12"
 
 RUN = a_run()
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=LATER)
+DELETE = a_run(operation=Operation.DELETE, started_at=LATER)
 OTHER_OPERATIONS = {
     "next attempt": a_run(2, started_at=LATER),
-    "another version": a_run(version="0.2.0", started_at=LATER),
-    "update": a_run(operation=Operation.UPDATE, started_at=LATER),
-    "delete": a_run(operation=Operation.DELETE, started_at=LATER),
+    "another version": a_run(version=NEXT_VERSION, started_at=LATER),
+    "update": UPDATE,
+    "delete": DELETE,
 }
 for_each_other_operation = pytest.mark.parametrize("other", list(OTHER_OPERATIONS.values()), ids=list(OTHER_OPERATIONS))
+for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=["create", "update", "delete"])
+
+NOTHING_ABOUT_ACME = Metadata(ACME, None, None, None, None, None)
+"""What is there once an operation has begun, and before anything has come of it."""
 
 
-class Table(TenantReader, OperationLedger, QueueMetadata, FleetReader, Releases, Protocol):
+class Table(TenantReader, OperationLedger, QueueMetadata, TenantDescriptions, FleetReader, Releases, Protocol):
     """All of it."""
 
 
@@ -50,17 +68,58 @@ class Legacy:
 
 def everything(table: Table, tenant: TenantId = ACME) -> tuple[object, ...]:
     """All that is known of a tenant, to see that nothing of it has changed."""
-    return (table.metadata(tenant), list(table.audits(tenant)), list(table.history(tenant)), table.lock(tenant))
+    return (
+        table.metadata(tenant),
+        list(table.audits(tenant)),
+        list(table.history(tenant)),
+        table.lock(tenant),
+        [listed for listed in listed_tenants(table) if listed.tenant == tenant],
+    )
+
+
+NOTHING: tuple[object, ...] = (None, [], [], None, [])
+
+
+def listed_tenants(table: Table) -> list[ListedTenant]:
+    return [listed for state in TenantState for listed in table.tenants_in(state, limit=100)]
+
+
+def states(table: Table, tenant: TenantId = ACME) -> list[TenantState]:
+    """The states that the tenant is listed in: one, or none."""
+    return [listed.state for listed in listed_tenants(table) if listed.tenant == tenant]
 
 
 def outcomes(table: Table, run: Run) -> list[Status]:
     return [entry.status for entry in table.history(run.tenant) if entry.execution == run.execution]
 
 
-def publish(table: Table, run: Run = RUN, *, at: datetime = LATER, version: str = VERSION) -> None:
-    table.publish(run, stack_id="stack-1", queue=QUEUE, version=version, at=at)
+def publish(
+    table: Table, run: Run = RUN, *, at: datetime = LATER, version: str = VERSION, queue: Queue = QUEUE
+) -> None:
+    table.publish(run, stack_id="stack-1", queue=queue, version=version, at=at)
+
+
+def create(table: Table, tenant: TenantId = ACME, version: str = VERSION) -> None:
+    """A tenant that is served."""
+    run = a_run(tenant=tenant)
+    take(table, run)
+    publish(table, run, at=NOON + SECOND, version=version)
+
+
+def delete(table: Table, tenant: TenantId = ACME, at: datetime = LATER) -> None:
+    """A tenant that was served, and is deleted."""
+    create(table, tenant)
+    run = a_run(operation=Operation.DELETE, tenant=tenant, started_at=at)
+    take(table, run)
+    table.remove(run, at=at + SECOND)
 
 
 def audit_of(table: Table, run: Run) -> Audit:
     (audit,) = [audit for audit in table.audits(run.tenant) if audit.execution == run.execution]
     return audit
+
+
+def metadata_of(table: Table, tenant: TenantId = ACME) -> Metadata:
+    metadata = table.metadata(tenant)
+    assert metadata is not None
+    return metadata

@@ -28,6 +28,7 @@ def an_error(code: str, *cancellations: str) -> ClientError:
         "RequestLimitExceeded",
         "RequestThrottled",
         "SlowDown",
+        "ExecutionLimitExceeded",
         "ProvisionedThroughputExceededException",
         "TransactionInProgressException",
     ],

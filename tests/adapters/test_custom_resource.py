@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import answer_resource, respond
 from tests.adapters.conftest import Endpoint
 
 MOST_BYTES = 4_096
@@ -107,3 +107,34 @@ def test_an_answer_that_is_not_taken_at_once_is_sent_again_without_doing_the_wor
     respond(endpoint.event(), work, physical_id="release")
     assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3
     assert worked == [1]
+
+
+def test_an_answer_without_a_reason_is_success_under_the_id_that_it_is_given(endpoint: Endpoint) -> None:
+    # A custom resource whose work is done elsewhere says itself when its id changes.
+    event = endpoint.event(RequestType="Update", PhysicalResourceId="acme")
+    answer_resource(event, physical_id="globex", data={"QueueUrl": "https://example.com"})
+    assert endpoint.answers == [
+        {
+            "Status": "SUCCESS",
+            "Reason": "",
+            "PhysicalResourceId": "globex",
+            "StackId": event["StackId"],
+            "RequestId": event["RequestId"],
+            "LogicalResourceId": event["LogicalResourceId"],
+            "Data": {"QueueUrl": "https://example.com"},
+        }
+    ]
+
+
+def test_an_answer_with_a_reason_is_a_failure_in_as_many_words_as_fit(endpoint: Endpoint) -> None:
+    answer_resource(endpoint.event(), physical_id="acme", reason="it broke\n" + "€" * 10_000)
+    (answer,) = endpoint.answers
+    assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
+    assert answer["Reason"].startswith("it broke €")
+    assert endpoint.sizes[0] <= MOST_BYTES
+
+
+def test_an_answer_that_is_not_taken_at_once_is_sent_again(endpoint: Endpoint) -> None:
+    endpoint.refusals = 2
+    answer_resource(endpoint.event(), physical_id="acme")
+    assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3

@@ -11,14 +11,17 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.errors import Throttled
-from orchestrator.operations import machine_input
+from orchestrator.execution_input import machine_input
+from orchestrator.records import Operation, Request
 from tests.adapters.conftest import client
-from tests.fakes import NOON, an_attempt
+from tests.fakes import EXPLICIT, NOON, an_attempt
 
-MACHINE = "arn:aws:states:eu-west-1:000000000000:stateMachine:create-tenant"
-NAME = an_attempt().name
-EXECUTION = f"arn:aws:states:eu-west-1:000000000000:execution:create-tenant:{NAME}"
-INPUT = machine_input(an_attempt())
+STATES = "arn:aws:states:eu-west-1:000000000000"
+MACHINES = {operation: f"{STATES}:stateMachine:{operation.lower()}-tenant" for operation in Operation}
+MACHINE = MACHINES[Operation.CREATE]
+ATTEMPT = an_attempt()
+NAME = ATTEMPT.name
+EXECUTION = f"{STATES}:execution:create-tenant:{NAME}"
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def states() -> Iterator[Stubber]:
 
 @pytest.fixture
 def executions() -> StepFunctionsExecutions:
-    return StepFunctionsExecutions(lambda: client("stepfunctions"), lambda: MACHINE)
+    return StepFunctionsExecutions(lambda: client("stepfunctions"), MACHINES.__getitem__)
 
 
 def describe(states: Stubber, status: str) -> None:
@@ -39,22 +42,56 @@ def describe(states: Stubber, status: str) -> None:
     states.add_response("describe_execution", answer, {"executionArn": EXECUTION})
 
 
-def test_an_execution_is_started_by_name_with_its_input(executions: StepFunctionsExecutions, states: Stubber) -> None:
-    sent = {"stateMachineArn": MACHINE, "name": NAME, "input": json.dumps(INPUT, sort_keys=True)}
-    states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON}, sent)
-    assert executions.start(INPUT, NAME) == EXECUTION
+@pytest.mark.parametrize("operation", Operation)
+def test_an_attempt_is_started_by_its_name_on_its_operations_machine_with_what_was_asked_for(
+    executions: StepFunctionsExecutions, states: Stubber, operation: Operation
+) -> None:
+    attempt = an_attempt(operation=operation)
+    sent = {
+        "stateMachineArn": MACHINES[operation],
+        "name": attempt.name,
+        "input": json.dumps(machine_input(attempt, EXPLICIT), sort_keys=True),
+    }
+    execution = f"{STATES}:execution:{operation.lower()}-tenant:{attempt.name}"
+    states.add_response("start_execution", {"executionArn": execution, "startDate": NOON}, sent)
+    assert executions.start(attempt, EXPLICIT) == execution
 
 
-def test_equal_inputs_are_spelled_equally(executions: StepFunctionsExecutions, states: Stubber) -> None:
-    sent = {"stateMachineArn": MACHINE, "name": NAME, "input": json.dumps(INPUT, sort_keys=True)}
-    states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON}, sent)
-    assert executions.start(dict(reversed(INPUT.items())), NAME) == EXECUTION
+def test_equal_requests_are_spelled_equally(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    labels = {"a": "1", "b": "2"}
+    requests = [Request(by="ada", labels=labels), Request(by="ada", labels=dict(reversed(labels.items())))]
+    sent = {
+        "stateMachineArn": MACHINE,
+        "name": NAME,
+        "input": json.dumps(machine_input(ATTEMPT, requests[0]), sort_keys=True),
+    }
+    for request in requests:
+        states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON}, sent)
+        assert executions.start(ATTEMPT, request) == EXECUTION
+
+
+def test_an_execution_of_any_machine_is_started_by_name(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    machine, execution = f"{STATES}:stateMachine:tenant-queue", f"{STATES}:execution:tenant-queue:request-1"
+    sent = {"stateMachineArn": machine, "name": "request-1", "input": '{"event": {"a": 1, "b": 2}}'}
+    states.add_response("start_execution", {"executionArn": execution, "startDate": NOON}, sent)
+    assert executions.start_by_name(machine, "request-1", {"event": {"b": 2, "a": 1}}) == execution
+
+
+@pytest.mark.parametrize(("status", "running"), [("RUNNING", True), ("SUCCEEDED", False)])
+def test_of_any_machine_a_name_is_used_once(
+    executions: StepFunctionsExecutions, states: Stubber, status: str, running: bool
+) -> None:
+    machine, execution = f"{STATES}:stateMachine:tenant-queue", f"{STATES}:execution:tenant-queue:request-1"
+    states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
+    answer = {"executionArn": execution, "stateMachineArn": machine, "status": status, "startDate": NOON}
+    states.add_response("describe_execution", answer, {"executionArn": execution})
+    assert executions.start_by_name(machine, "request-1", {}) == (execution if running else None)
 
 
 def test_a_name_that_is_running_is_that_execution(executions: StepFunctionsExecutions, states: Stubber) -> None:
     states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
     describe(states, "RUNNING")
-    assert executions.start(INPUT, NAME) == EXECUTION
+    assert executions.start(ATTEMPT, EXPLICIT) == EXECUTION
 
 
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"])
@@ -63,13 +100,13 @@ def test_a_name_that_has_ended_is_not_started_again(
 ) -> None:
     states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
     describe(states, status)
-    assert executions.start(INPUT, NAME) is None
+    assert executions.start(ATTEMPT, EXPLICIT) is None
 
 
 def test_any_other_refusal_is_an_error(executions: StepFunctionsExecutions, states: Stubber) -> None:
     states.add_client_error("start_execution", "StateMachineDoesNotExist", "State Machine Does Not Exist")
     with pytest.raises(ClientError, match="StateMachineDoesNotExist"):
-        executions.start(INPUT, NAME)
+        executions.start(ATTEMPT, EXPLICIT)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +120,11 @@ def test_only_running_is_running(
     assert executions.is_running(EXECUTION) is running
 
 
-def test_an_execution_that_does_not_exist_is_not_running(executions: StepFunctionsExecutions, states: Stubber) -> None:
-    states.add_client_error("describe_execution", "ExecutionDoesNotExist", "Execution Does Not Exist")
+@pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "InvalidArn"])
+def test_an_execution_that_does_not_exist_is_not_running(
+    executions: StepFunctionsExecutions, states: Stubber, code: str
+) -> None:
+    states.add_client_error("describe_execution", code, "no such execution")
     assert executions.is_running(EXECUTION) is False
 
 
@@ -119,7 +159,7 @@ def test_every_call_may_be_throttled(executions: StepFunctionsExecutions, states
     for method in ("start_execution", "describe_execution", "send_task_success"):
         states.add_client_error(method, "ThrottlingException", "Rate exceeded")
     for call in (
-        lambda: executions.start(INPUT, NAME),
+        lambda: executions.start(ATTEMPT, EXPLICIT),
         lambda: executions.is_running(EXECUTION),
         lambda: executions.wake("token"),
     ):
@@ -134,7 +174,7 @@ def test_the_client_is_made_when_it_is_first_needed_and_once() -> None:
         made.append(client("stepfunctions"))
         return made[-1]
 
-    executions = StepFunctionsExecutions(make, lambda: MACHINE)  # type: ignore[arg-type]
+    executions = StepFunctionsExecutions(make, MACHINES.__getitem__)  # type: ignore[arg-type]
     assert not made
     with Stubber(client("stepfunctions")) as states:
         for _ in range(2):
@@ -150,13 +190,13 @@ def test_a_real_machine_starts_a_name_once() -> None:
     machine = states.create_state_machine(
         name="create-tenant", roleArn="arn:aws:iam::123456789012:role/r", definition=json.dumps(definition)
     )["stateMachineArn"]
-    executions = StepFunctionsExecutions(lambda: states, lambda: machine)
+    executions = StepFunctionsExecutions(lambda: states, lambda _operation: machine)
 
-    first = executions.start(INPUT, NAME)
+    first = executions.start(ATTEMPT, EXPLICIT)
 
     assert first is not None
-    assert executions.start(INPUT, NAME) == first
+    assert executions.start(ATTEMPT, EXPLICIT) == first
     assert executions.is_running(first)
     states.stop_execution(executionArn=first)
-    assert executions.start(INPUT, NAME) is None
+    assert executions.start(ATTEMPT, EXPLICIT) is None
     assert not executions.is_running(first)

@@ -6,25 +6,60 @@ import pytest
 
 from orchestrator.adapters.settings import Settings
 from orchestrator.errors import MissingSetting
+from orchestrator.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
+OPTIONAL = {"queue_access_role"}
+NUMBERS = {"credentials_seconds"}
+TEXTS = sorted(VARIABLES.keys() - NUMBERS)
+REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
 
 def test_every_setting_is_a_variable_of_its_own() -> None:
-    assert {"table", "version", "create_machine"} <= set(VARIABLES)
+    assert {"table", "version", "tenant_queue_machine"} | OPTIONAL | NUMBERS <= set(VARIABLES)
 
 
-@pytest.mark.parametrize("name", VARIABLES)
+@pytest.mark.parametrize("name", TEXTS)
 def test_a_setting_is_read_from_its_variable(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: "value"}), name) == "value"
 
 
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_a_number_is_read_as_one(name: str) -> None:
+    assert getattr(Settings({VARIABLES[name]: "900"}), name) == 900
+
+
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])
-@pytest.mark.parametrize("name", VARIABLES)
+@pytest.mark.parametrize("name", REQUIRED)
 def test_a_missing_setting_is_named(name: str, environment: dict[str, str] | None) -> None:
     settings = Settings({VARIABLES[name]: ""} if environment is None else environment)
     with pytest.raises(MissingSetting, match=VARIABLES[name]):
         getattr(settings, name)
+
+
+@pytest.mark.parametrize("environment", [{}, {"BERTH_QUEUE_ACCESS_ROLE": ""}], ids=["unset", "empty"])
+def test_without_a_role_for_credentials_there_is_none_and_that_is_no_error(environment: dict[str, str]) -> None:
+    assert Settings(environment).queue_access_role is None
+
+
+MACHINES = {
+    Operation.CREATE: "BERTH_CREATE_MACHINE",
+    Operation.UPDATE: "BERTH_UPDATE_MACHINE",
+    Operation.DELETE: "BERTH_DELETE_MACHINE",
+}
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_every_operation_has_a_machine_of_its_own(operation: Operation) -> None:
+    settings = Settings({variable: f"machine of {each}" for each, variable in MACHINES.items()})
+    assert settings.machine(operation) == f"machine of {operation}"
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_the_machine_of_an_operation_that_a_function_does_not_start_is_missing_by_name(operation: Operation) -> None:
+    others = {variable: "machine" for each, variable in MACHINES.items() if each is not operation}
+    with pytest.raises(MissingSetting, match=MACHINES[operation]):
+        Settings(others).machine(operation)
 
 
 def test_by_default_it_is_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

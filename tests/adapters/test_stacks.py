@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,14 +11,22 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.cloudformation import CloudFormationStacks
-from orchestrator.errors import Throttled
-from orchestrator.ports import Stack
-from tests.adapters.conftest import client
+from orchestrator.errors import Conflict, Throttled
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
+from tests.adapters.conftest import REGION, client
 from tests.fakes import ACME, NOON, QUEUE, VERSION
 
 STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
 ROLE, SERVICE_TOKEN = "arn:aws:iam::000000000000:role/tenant-stacks", "arn:aws:lambda:eu-west-1:0:function:metadata"
 URL = "https://releases.s3.eu-west-1.amazonaws.com/0.1.0.json"
+PARAMETERS = [
+    {"ParameterKey": "TenantId", "ParameterValue": "acme"},
+    {"ParameterKey": "MetadataServiceToken", "ParameterValue": SERVICE_TOKEN},
+]
+CHANGES = "update-acme-0-2-0-1"
+"""The name of a change set."""
+
+for_each_mode = pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
 
 
 @pytest.fixture
@@ -98,28 +107,31 @@ def test_any_other_refusal_is_not_taken_for_absence(
         stacks.find(ACME.stack_name)
 
 
-@pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
+def stacks_in(mode: Any) -> CloudFormationStacks:
+    return CloudFormationStacks(client("cloudformation"), service_role=ROLE, service_token=SERVICE_TOKEN, mode=mode)
+
+
+@for_each_mode
 def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
     cloudformation: Stubber, mode: Any
 ) -> None:
-    stacks = CloudFormationStacks(client("cloudformation"), service_role=ROLE, service_token=SERVICE_TOKEN, mode=mode)
     sent = {
         "StackName": ACME.stack_name,
         "TemplateURL": URL,
-        "Parameters": [
-            {"ParameterKey": "TenantId", "ParameterValue": "acme"},
-            {"ParameterKey": "MetadataServiceToken", "ParameterValue": SERVICE_TOKEN},
-        ],
+        "Parameters": PARAMETERS,
         "RoleARN": ROLE,
         "ClientRequestToken": "token-create",
         "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
     }
     cloudformation.add_response("create_stack", {"StackId": STACK_ID}, sent)
-    assert stacks.create(ACME, template_url=URL, client_token="token-create") == STACK_ID
+    assert stacks_in(mode).create(ACME, template_url=URL, client_token="token-create") == STACK_ID
 
 
-def test_a_stack_that_exists_already_is_not_created(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
-    cloudformation.add_client_error("create_stack", "AlreadyExistsException", f"Stack [{ACME.stack_name}] exists")
+@pytest.mark.parametrize("code", ["AlreadyExistsException", "TokenAlreadyExistsException"])
+def test_a_stack_that_exists_already_is_not_created(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("create_stack", code, f"Stack [{ACME.stack_name}] exists")
     assert stacks.create(ACME, template_url=URL, client_token="token") is None
 
 
@@ -132,24 +144,245 @@ def test_a_refused_creation_is_an_error_with_cloudformations_words(
         stacks.create(ACME, template_url=URL, client_token="token")
 
 
-def test_a_stack_is_deleted_by_its_id_with_its_role(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
-    sent = {"StackName": STACK_ID, "RoleARN": ROLE, "ClientRequestToken": "token-delete"}
+@for_each_mode
+def test_a_stack_is_deleted_by_its_id_in_its_mode_with_its_role(cloudformation: Stubber, mode: Any) -> None:
+    sent = {
+        "StackName": STACK_ID,
+        "RoleARN": ROLE,
+        "ClientRequestToken": "token-delete",
+        "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
+    }
     cloudformation.add_response("delete_stack", {}, sent)
-    stacks.delete(STACK_ID, client_token="token-delete")
+    stacks_in(mode).delete(STACK_ID, client_token="token-delete")
+
+
+@for_each_mode
+def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_parameters(
+    cloudformation: Stubber, mode: Any
+) -> None:
+    sent = {
+        "StackName": ACME.stack_name,
+        "ChangeSetName": CHANGES,
+        "ChangeSetType": "UPDATE",
+        "TemplateURL": URL,
+        "Parameters": PARAMETERS,
+        "RoleARN": ROLE,
+        "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
+    }
+    cloudformation.add_response("create_change_set", {}, sent)
+    stacks_in(mode).draw_up_changes(ACME, template_url=URL, name=CHANGES)
+
+
+def test_changes_that_are_drawn_up_already_are_not_drawn_up_again(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
+    stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES)
+
+
+@pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
+def test_changes_that_cannot_be_drawn_up_are_an_error_with_cloudformations_words(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("create_change_set", code, "because of this")
+    with pytest.raises(ClientError, match="because of this"):
+        stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES)
+
+
+def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
+    told = {
+        "Action": action,
+        "LogicalResourceId": resource,
+        "PhysicalResourceId": QUEUE.url,
+        "ResourceType": "AWS::SQS::Queue",
+        **changes,
+    }
+    return {"Type": "Resource", "ResourceChange": told}
+
+
+def drawn_up(
+    *changes: dict[str, Any], status: str = "CREATE_COMPLETE", execution_status: str = "AVAILABLE", **more: Any
+) -> dict[str, Any]:
+    return {"Status": status, "ExecutionStatus": execution_status, "Changes": list(changes), **more}
+
+
+@pytest.mark.parametrize(
+    ("status", "execution_status", "reason", "state"),
+    [
+        ("CREATE_PENDING", "UNAVAILABLE", "", ChangeSetState.PENDING),
+        ("CREATE_IN_PROGRESS", "UNAVAILABLE", "", ChangeSetState.PENDING),
+        ("CREATE_COMPLETE", "AVAILABLE", "", ChangeSetState.READY),
+        ("CREATE_COMPLETE", "EXECUTE_IN_PROGRESS", "", ChangeSetState.EXECUTED),
+        ("CREATE_COMPLETE", "EXECUTE_COMPLETE", "", ChangeSetState.EXECUTED),
+        ("CREATE_COMPLETE", "EXECUTE_FAILED", "", ChangeSetState.EXECUTED),
+        ("CREATE_COMPLETE", "OBSOLETE", "", ChangeSetState.STALE),
+        (
+            "FAILED",
+            "UNAVAILABLE",
+            "The submitted information didn't contain changes. Submit different information to create a change set.",
+            ChangeSetState.EMPTY,
+        ),
+        ("FAILED", "UNAVAILABLE", "No updates are to be performed.", ChangeSetState.EMPTY),
+        ("FAILED", "UNAVAILABLE", "Template error: unresolved reference", ChangeSetState.FAILED),
+        ("FAILED", "UNAVAILABLE", "", ChangeSetState.FAILED),
+        ("DELETE_FAILED", "UNAVAILABLE", "", ChangeSetState.FAILED),
+        # Words that would mean nothing to change are read only where CloudFormation has failed to draw up changes.
+        ("CREATE_COMPLETE", "AVAILABLE", "No updates are to be performed.", ChangeSetState.READY),
+    ],
+)
+def test_every_state_of_a_change_set_is_sorted(
+    stacks: CloudFormationStacks,
+    cloudformation: Stubber,
+    status: str,
+    execution_status: str,
+    reason: str,
+    state: ChangeSetState,
+) -> None:
+    answer = drawn_up(status=status, execution_status=execution_status, StatusReason=reason)
+    cloudformation.add_response("describe_change_set", answer, {"StackName": ACME.stack_name, "ChangeSetName": CHANGES})
+    assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(state, reason, [])
+
+
+@pytest.mark.parametrize(
+    ("action", "replacement", "removes"),
+    [
+        ("Add", None, False),
+        ("Modify", "False", False),
+        ("Modify", "True", True),
+        ("Modify", "Conditional", True),
+        ("Remove", None, True),
+    ],
+)
+def test_a_change_removes_a_resource_if_it_is_removed_or_replaced_or_might_be(
+    stacks: CloudFormationStacks, cloudformation: Stubber, action: str, replacement: str | None, removes: bool
+) -> None:
+    change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
+    cloudformation.add_response("describe_change_set", drawn_up(change))
+    told = stacks.changes(STACK_ID, CHANGES)
+    assert told == ChangeSet(ChangeSetState.READY, "", [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)])
+
+
+def test_a_resource_that_is_added_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    change = a_change(action="Add")
+    del change["ResourceChange"]["PhysicalResourceId"]
+    cloudformation.add_response("describe_change_set", drawn_up(change))
+    told = stacks.changes(STACK_ID, CHANGES)
+    assert told is not None
+    assert [change.physical_id for change in told.changes] == [""]
+
+
+def test_changes_are_read_page_by_page_to_the_last(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    pages = {None: "second", "second": "third", "third": None}
+    for number, (token, following) in enumerate(pages.items()):
+        asked = {"StackName": ACME.stack_name, "ChangeSetName": CHANGES}
+        cloudformation.add_response(
+            "describe_change_set",
+            drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
+            asked | ({"NextToken": token} if token else {}),
+        )
+    told = stacks.changes(STACK_ID, CHANGES)
+    assert told is not None
+    assert [change.resource for change in told.changes] == ["Queue0", "Queue1", "Queue2"]
+
+
+@pytest.mark.parametrize("code", ["ChangeSetNotFound", "ChangeSetNotFoundException"])
+def test_changes_that_were_never_drawn_up_are_none(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("describe_change_set", code, f"ChangeSet [{CHANGES}] does not exist")
+    assert stacks.changes(STACK_ID, CHANGES) is None
+
+
+def test_changes_that_may_not_be_looked_at_are_not_taken_for_absent(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_client_error("describe_change_set", "AccessDenied", "not authorized")
+    with pytest.raises(ClientError, match="not authorized"):
+        stacks.changes(STACK_ID, CHANGES)
+
+
+def test_changes_are_made_with_a_token_and_undone_if_they_fail(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    sent = {
+        "StackName": ACME.stack_name,
+        "ChangeSetName": CHANGES,
+        "ClientRequestToken": "token-update",
+        "DisableRollback": False,
+    }
+    cloudformation.add_response("execute_change_set", {}, sent)
+    stacks.make_changes(STACK_ID, CHANGES, client_token="token-update")
+
+
+@pytest.mark.parametrize("code", ["InvalidChangeSetStatus", "InvalidChangeSetStatusException"])
+def test_changes_that_cannot_be_made_any_more_are_a_conflict(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("execute_change_set", code, "ChangeSet is in OBSOLETE status")
+    with pytest.raises(Conflict, match="OBSOLETE"):
+        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+
+
+@pytest.mark.parametrize("code", ["ChangeSetNotFound", "InsufficientCapabilitiesException", "ValidationError"])
+def test_any_other_refusal_to_make_changes_is_an_error(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("execute_change_set", code, "because of this")
+    with pytest.raises(ClientError, match="because of this"):
+        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+
+
+def test_changes_are_forgotten_by_their_name(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    sent = {"StackName": ACME.stack_name, "ChangeSetName": CHANGES}
+    cloudformation.add_response("delete_change_set", {}, sent)
+    stacks.forget_changes(STACK_ID, CHANGES)
+
+
+def test_a_failed_update_is_undone_by_the_stacks_id_with_its_role(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    sent = {"StackName": STACK_ID, "RoleARN": ROLE, "ClientRequestToken": "token-undo-1"}
+    cloudformation.add_response("rollback_stack", {}, sent)
+    stacks.roll_back(STACK_ID, client_token="token-undo-1")
+
+
+def test_undoing_goes_on_by_the_stacks_id_with_its_role_and_skips_no_resource(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    sent = {"StackName": STACK_ID, "RoleARN": ROLE, "ClientRequestToken": "token-undo-2"}
+    cloudformation.add_response("continue_update_rollback", {}, sent)
+    stacks.continue_rollback(STACK_ID, client_token="token-undo-2")
+
+
+CALLS: dict[str, Callable[[CloudFormationStacks], object]] = {
+    "describe_stacks": lambda stacks: stacks.find(STACK_ID),
+    "create_stack": lambda stacks: stacks.create(ACME, template_url=URL, client_token="token"),
+    "delete_stack": lambda stacks: stacks.delete(STACK_ID, client_token="token"),
+    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES),
+    "describe_change_set": lambda stacks: stacks.changes(STACK_ID, CHANGES),
+    "execute_change_set": lambda stacks: stacks.make_changes(STACK_ID, CHANGES, client_token="token"),
+    "delete_change_set": lambda stacks: stacks.forget_changes(STACK_ID, CHANGES),
+    "rollback_stack": lambda stacks: stacks.roll_back(STACK_ID, client_token="token"),
+    "continue_update_rollback": lambda stacks: stacks.continue_rollback(STACK_ID, client_token="token"),
+    "describe_stack_events": lambda stacks: list(stacks.events(STACK_ID)),
+}
 
 
 @pytest.mark.parametrize("code", ["Throttling", "ThrottlingException", "RequestLimitExceeded"])
-def test_every_call_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
-    for method in ("describe_stacks", "create_stack", "delete_stack", "describe_stack_events"):
-        cloudformation.add_client_error(method, code, "Rate exceeded", http_status_code=400)
-    for call in (
-        lambda: stacks.find(STACK_ID),
-        lambda: stacks.create(ACME, template_url=URL, client_token="token"),
-        lambda: stacks.delete(STACK_ID, client_token="token"),
-        lambda: list(stacks.events(STACK_ID)),
-    ):
-        with pytest.raises(Throttled, match="Rate exceeded"):
-            call()
+@pytest.mark.parametrize("method", CALLS)
+def test_every_call_may_be_throttled(
+    stacks: CloudFormationStacks, cloudformation: Stubber, method: str, code: str
+) -> None:
+    cloudformation.add_client_error(method, code, "Rate exceeded", http_status_code=400)
+    with pytest.raises(Throttled, match="Rate exceeded"):
+        CALLS[method](stacks)
+
+
+def test_the_later_pages_of_changes_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_change_set", drawn_up(a_change(), NextToken="more"))
+    cloudformation.add_client_error("describe_change_set", "Throttling", "Rate exceeded")
+    with pytest.raises(Throttled, match="Rate exceeded"):
+        stacks.changes(STACK_ID, CHANGES)
 
 
 def an_event(number: int, resource: str, status: str, **changes: Any) -> dict[str, Any]:
@@ -195,6 +428,74 @@ def test_events_are_read_page_by_page_newest_first(stacks: CloudFormationStacks,
     assert [event.cancelled for event in events] == [False, True, False, False, False]
 
 
+def test_an_event_bears_the_token_of_the_request_that_it_is_an_effect_of(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    events = [
+        an_event(2, "Q", "UPDATE_FAILED", ClientRequestToken="token-update"),
+        an_event(1, "Q", "CREATE_COMPLETE"),
+    ]
+    cloudformation.add_response("describe_stack_events", {"StackEvents": events})
+    assert [event.client_token for event in stacks.events(STACK_ID)] == ["token-update", ""]
+
+
 def test_a_page_that_is_not_needed_is_not_asked_for(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stack_events", PAGES[0], {"StackName": ANY})
     assert next(iter(stacks.events(STACK_ID))).status == "ROLLBACK_IN_PROGRESS"
+
+
+BUCKET = "berth-releases"
+
+
+def publish(version: str) -> str:
+    """A template that differs from version to version by how long its queue keeps messages."""
+    template = {
+        "Parameters": {"TenantId": {"Type": "String"}, "MetadataServiceToken": {"Type": "String"}},
+        "Resources": {
+            "InboundQueue": {
+                "Type": "AWS::SQS::Queue",
+                "Properties": {"MessageRetentionPeriod": 60 + int(version.replace(".", ""))},
+            }
+        },
+        "Outputs": {
+            "InboundQueueArn": {"Value": {"Fn::GetAtt": ["InboundQueue", "Arn"]}},
+            "InboundQueueUrl": {"Value": {"Ref": "InboundQueue"}},
+            "Version": {"Value": version},
+        },
+    }
+    client("s3").put_object(Bucket=BUCKET, Key=f"{version}.json", Body=json.dumps(template))
+    return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json"
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_stack_is_created_updated_and_deleted(stacks: CloudFormationStacks) -> None:
+    client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    created = stacks.create(ACME, template_url=publish("0.1.0"), client_token="create-1")
+    assert created is not None
+    before = stacks.find(ACME.stack_name)
+    assert before is not None
+    assert (before.stack_id, before.status, before.tenant_id) == (created, "CREATE_COMPLETE", "acme")
+
+    stacks.draw_up_changes(ACME, template_url=publish("0.2.0"), name=CHANGES)
+    ready = stacks.changes(created, CHANGES)
+    assert ready is not None
+    assert (ready.state, [change.resource for change in ready.changes]) == (ChangeSetState.READY, ["InboundQueue"])
+    stacks.make_changes(created, CHANGES, client_token="update-1")
+    executed = stacks.changes(created, CHANGES)
+    assert executed is not None
+    assert executed.state is ChangeSetState.EXECUTED
+    after = stacks.find(created)
+    assert after is not None
+    assert (after.status, after.queue) == ("UPDATE_COMPLETE", before.queue)
+
+    stacks.draw_up_changes(ACME, template_url=publish("0.2.0"), name="again")
+    empty = stacks.changes(created, "again")
+    assert empty is not None
+    assert empty.state is ChangeSetState.EMPTY
+    stacks.forget_changes(created, "again")
+
+    stacks.delete(created, client_token="delete-1")
+    gone = stacks.find(created)
+    assert gone is not None
+    assert gone.status == "DELETE_COMPLETE"
+    assert stacks.find(ACME.stack_name) is None

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from orchestrator.errors import QueueOwnedElsewhere
-from orchestrator.records import Audit, Metadata, Operation, Release, Status
+from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.fleet import list_tenants
+from orchestrator.ports import ListedTenant, Pin
+from orchestrator.records import Audit, Metadata, Operation, Release, Request, Status
+from orchestrator.records import TenantState as State
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
+    DELETE,
     LATER,
     LATER_STILL,
+    LEGACY_OUTBOUND_QUEUE,
     LEGACY_QUEUE,
     LEGACY_TIME,
+    LEGACY_VERSION,
     OTHER_OPERATIONS,
     RUN,
     SECOND,
+    UPDATE,
     Legacy,
     Table,
     audit_of,
+    create,
+    delete,
     everything,
+    metadata_of,
     publish,
+    states,
 )
 from tests.fakes import (
     ACME,
+    EXPLICIT,
+    NEXT_VERSION,
     NOON,
     OTHER_QUEUE,
     QUEUE,
@@ -52,6 +67,53 @@ class TestHistory:
         (audit,) = table.audits(ACME)
         assert (audit.attempt, audit.status, audit.root_cause) == (2, Status.SUCCESS, None)
 
+    def test_a_whole_life_is_told_and_by_whom_each_part_was_asked_for(self, table: Table) -> None:
+        def by(name: str) -> Request:
+            return Request(by=name, explicit=True)
+
+        lives = [
+            (a_run(request=by("ada")), Status.SUCCESS),
+            (a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=by("ben")), Status.FAILURE),
+            (a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, request=by("cleo")), Status.SUCCESS),
+            (a_run(operation=Operation.DELETE, request=by("dora")), Status.SUCCESS),
+            (a_run(2, request=by("eve")), Status.FAILURE),
+        ]
+        told = []
+        for minute, (run, outcome) in enumerate(lives):
+            begun = replace(run, started_at=NOON + timedelta(minutes=minute))
+            take(table, begun)
+            if outcome is Status.FAILURE:
+                table.fail(begun, QUEUE_TABOO, begun.started_at + SECOND)
+            elif run.attempt.operation is Operation.DELETE:
+                table.remove(begun, at=begun.started_at + SECOND)
+            else:
+                publish(table, begun, at=begun.started_at + SECOND)
+            told += [
+                (run.attempt.operation, run.attempt.version, run.attempt.number, status, run.request.by)
+                for status in (Status.STARTED, outcome)
+            ]
+            assert [
+                (entry.operation, entry.version, entry.attempt, entry.status, entry.requested_by)
+                for entry in table.history(ACME)
+            ] == told
+
+    def test_what_was_told_is_never_told_otherwise(self, table: Table) -> None:
+        """Every write of a run is repeated, later and with another cause: nothing that is there changes."""
+        create(table)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER + SECOND)
+        take(table, replace(DELETE, started_at=LATER_STILL))
+        table.remove(DELETE, at=LATER_STILL + SECOND)
+        before = list(table.history(ACME))
+        publish(table, at=LATER_STILL)
+        table.fail(UPDATE, replace(QUEUE_TABOO, reason="another"), LATER_STILL)
+        table.remove(DELETE, at=LATER_STILL + 2 * SECOND)
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL + 2 * SECOND)
+        for run in (RUN, UPDATE, DELETE):
+            with pytest.raises(LostOwnership):
+                table.begin(run, at=LATER_STILL)
+        assert list(table.history(ACME)) == before
+
     def test_versions_and_operations_have_audits_of_their_own(self, table: Table) -> None:
         runs = [a_run(), *OTHER_OPERATIONS.values()]
         for run in runs:
@@ -61,14 +123,85 @@ class TestHistory:
             (Operation.CREATE, "0.1.0"),
             (Operation.CREATE, "0.2.0"),
             (Operation.DELETE, "0.1.0"),
-            (Operation.UPDATE, "0.1.0"),
+            (Operation.UPDATE, "0.2.0"),
         ]
+
+
+class TestDescriptions:
+    def test_labels_and_pin_are_set_and_the_rest_stays(self, table: Table) -> None:
+        create(table)
+        before = metadata_of(table)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        assert table.metadata(ACME) == replace(
+            before, labels={"tier": "gold"}, pinned_version=VERSION, updated_at=LATER
+        )
+        assert states(table) == [State.READY]
+
+    def test_what_is_not_said_stays(self, table: Table) -> None:
+        create(table)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        assert table.describe(ACME, labels=None, pin=Pin(), at=LATER)
+        assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "gold"}, VERSION)
+
+    def test_labels_are_replaced_as_a_whole_also_by_none(self, table: Table) -> None:
+        create(table)
+        table.describe(ACME, labels={"tier": "gold", "team": "blue"}, pin=Pin(), at=LATER)
+        table.describe(ACME, labels={"team": "red"}, pin=Pin(), at=LATER)
+        assert metadata_of(table).labels == {"team": "red"}
+        table.describe(ACME, labels={}, pin=Pin(), at=LATER)
+        assert metadata_of(table).labels == {}
+
+    def test_a_pin_is_lifted(self, table: Table) -> None:
+        create(table)
+        table.describe(ACME, labels=None, pin=Pin(VERSION), at=LATER)
+        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), at=LATER)
+        assert metadata_of(table).pinned_version == NEXT_VERSION
+        assert table.describe(ACME, labels=None, pin=Pin(lift=True), at=LATER)
+        assert metadata_of(table).pinned_version is None
+
+    def test_it_is_told_in_the_list(self, table: Table) -> None:
+        create(table)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        (listed,) = table.tenants_in(State.READY, limit=9)
+        assert (listed.labels, listed.pinned_version, listed.updated_at) == ({"tier": "gold"}, VERSION, LATER)
+
+    def test_an_update_that_goes_on_does_not_hinder_it(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER)
+        publish(table, UPDATE, at=LATER_STILL)
+        assert metadata_of(table).labels == {"tier": "gold"}
+
+    def test_of_an_unknown_tenant_nothing_can_be_said(self, table: Table) -> None:
+        assert not table.describe(ACME, labels={}, pin=Pin(VERSION), at=LATER)
+        assert table.metadata(ACME) is None
+
+    def test_of_a_tenant_that_is_being_deleted_nothing_can_be_said(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        before = everything(table)
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(lift=True), at=LATER_STILL)
+        assert everything(table) == before
+
+    def test_of_a_deleted_tenant_nothing_can_be_said(self, table: Table) -> None:
+        delete(table)
+        before = everything(table)
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER_STILL)
+        assert everything(table) == before
 
 
 class TestWhatTheStackKeepsTrue:
     def test_the_first_stack_records_its_queue(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", None, NOON, NOON)
+
+    def test_what_the_create_has_said_stays(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
+        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
+        assert table.metadata(ACME) == Metadata(
+            ACME, QUEUE, "stack-1", None, LATER, LATER, labels={"tier": "gold"}, pinned_version=VERSION
+        )
+        assert states(table) == [State.PROVISIONING]
 
     def test_its_own_stack_may_replace_a_published_queue(self, table: Table) -> None:
         take(table, RUN)
@@ -89,26 +222,68 @@ class TestWhatTheStackKeepsTrue:
             table.record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_a_stack_may_make_its_own_queue_be_forgotten(self, table: Table) -> None:
+    def test_another_stack_may_not_replace_a_queue_that_is_withdrawn(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        before = everything(table)
+        with pytest.raises(QueueOwnedElsewhere, match="stack-2"):
+            table.record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, at=LATER_STILL)
+        assert everything(table) == before
+
+    def test_a_queue_that_vanished_is_forgotten_and_what_people_said_stays(self, table: Table) -> None:
+        create(table)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        before = metadata_of(table)
+        assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        assert table.metadata(ACME) == replace(before, queue=None, stack_id=None, version=None)
+        assert states(table) == [State.UNKNOWN]
+
+    def test_a_queue_that_vanished_after_a_failed_update_has_no_root_cause_for_that(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
+        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        (listed,) = table.tenants_in(State.UNKNOWN, limit=9)
+        assert listed.root_cause is None
+
+    def test_a_queue_that_a_delete_takes_down_is_forgotten_and_the_tenant_is_still_being_deleted(
+        self, table: Table
+    ) -> None:
+        create(table)
+        take(table, DELETE)
+        assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
+        assert metadata_of(table).queue is None
+        assert metadata_of(table).withdrawn_by == DELETE.execution
+        (listed,) = table.tenants_in(State.DELETING, limit=9)
+        assert (listed.version, listed.queue) == (None, None)
+        assert not table.tenants_in(State.DELETING, version=VERSION, limit=9)
+
+    def test_a_queue_of_a_stack_that_never_lived_is_forgotten_and_the_tenant_is_still_provisioned(
+        self, table: Table
+    ) -> None:
         take(table, RUN)
-        publish(table)
-        assert table.forget_queue(ACME, stack_id="stack-1")
+        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
+        assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
+        assert metadata_of(table).queue is None
+        assert states(table) == [State.PROVISIONING]
+
+    @pytest.mark.parametrize("vanished", [False, True])
+    def test_a_stack_may_not_make_another_stacks_queue_be_forgotten(self, table: Table, vanished: bool) -> None:
+        create(table)
+        before = everything(table)
+        assert not table.forget_queue(ACME, stack_id="stack-2", vanished=vanished)
+        assert everything(table) == before
+
+    @pytest.mark.parametrize("vanished", [False, True])
+    def test_what_is_not_there_need_not_be_forgotten(self, table: Table, vanished: bool) -> None:
+        assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
         assert table.metadata(ACME) is None
-        assert list(table.published_tenants()) == []
-
-    def test_a_stack_may_not_make_another_stacks_queue_be_forgotten(self, table: Table) -> None:
-        take(table, RUN)
-        publish(table)
-        assert not table.forget_queue(ACME, stack_id="stack-2")
-        assert table.metadata(ACME) is not None
-
-    def test_what_is_not_there_need_not_be_forgotten(self, table: Table) -> None:
-        assert not table.forget_queue(ACME, stack_id="stack-1")
 
 
 class TestReleases:
     def test_an_unpublished_version_has_none(self, table: Table) -> None:
         assert table.release(VERSION) is None
+        assert list(table.releases()) == []
 
     def test_a_recorded_release_is_found_by_its_version(self, table: Table) -> None:
         release = a_release()
@@ -122,11 +297,28 @@ class TestReleases:
         assert table.record_release(second) == first
         assert table.release(VERSION) == first
 
+    def test_all_releases_are_listed_once_each(self, table: Table) -> None:
+        recorded = {table.record_release(a_release(version)) for version in ("0.9.0", "0.10.0", "0.1.0")}
+        create(table)
+        assert set(table.releases()) == recorded
+        assert len(table.releases()) == 3
+
 
 class TestLegacyRows:
-    def test_metadata_without_a_stack_id_is_read(self, table: Table, legacy: Legacy) -> None:
+    def test_metadata_without_a_stack_id_is_read_with_the_outbound_queue_and_served(
+        self, table: Table, legacy: Legacy
+    ) -> None:
         legacy.metadata(ACME)
-        assert table.metadata(ACME) == Metadata(ACME, LEGACY_QUEUE, None, "0.1.12", LEGACY_TIME, LEGACY_TIME)
+        assert table.metadata(ACME) == Metadata(
+            ACME,
+            LEGACY_QUEUE,
+            None,
+            LEGACY_VERSION,
+            LEGACY_TIME,
+            LEGACY_TIME,
+            outbound_queue=LEGACY_OUTBOUND_QUEUE,
+        )
+        assert decide(table.metadata(ACME), [], VERSION) == Ready(LEGACY_QUEUE, LEGACY_VERSION)
 
     def test_a_create_without_a_version_is_read_as_the_first_attempt_of_no_version(
         self, table: Table, legacy: Legacy
@@ -135,12 +327,29 @@ class TestLegacyRows:
         assert list(table.audits(ACME)) == [
             Audit(ACME, Operation.CREATE, None, Status.STARTED, "arn:legacy", LEGACY_TIME, attempt=1)
         ]
+        assert decide(None, table.audits(ACME), VERSION) == Wait("arn:legacy")
 
     def test_an_updates_version_is_read_off_its_key(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
         assert list(table.audits(ACME)) == [
             Audit(ACME, Operation.UPDATE, "0.1.18", Status.FAILURE, "arn:legacy", LEGACY_TIME, attempt=1)
         ]
+
+    def test_a_delete_is_read_without_a_version_and_keeps_the_tenant_deleted(
+        self, table: Table, legacy: Legacy
+    ) -> None:
+        legacy.audit(Operation.DELETE, Status.SUCCESS, None)
+        (audit,) = table.audits(ACME)
+        assert audit == Audit(ACME, Operation.DELETE, None, Status.SUCCESS, "arn:legacy", LEGACY_TIME, attempt=1)
+        assert decide(None, [audit], VERSION) == Deleted(audit)
+
+    def test_a_delete_of_old_is_overcome_by_an_explicit_create(self, table: Table, legacy: Legacy) -> None:
+        legacy.audit(Operation.DELETE, Status.SUCCESS, None)
+        take(table, RUN)
+        table.revive(RUN)
+        table.fail(RUN, QUEUE_TABOO, LATER)
+        assert decide(table.metadata(ACME), table.audits(ACME), NEXT_VERSION) == StartCreate(1)
+        assert states(table) == [State.FAILED]
 
     def test_a_create_without_a_version_stays_beside_one_with_a_version(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.CREATE, Status.FAILURE, None)
@@ -155,53 +364,280 @@ class TestLegacyRows:
 
     def test_any_stack_may_claim_a_queue_that_says_no_stack(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
+        before = metadata_of(table)
         table.record_queue(ACME, stack_id="stack-1", queue=LEGACY_QUEUE, at=NOON)
-        assert table.metadata(ACME) == Metadata(ACME, LEGACY_QUEUE, "stack-1", "0.1.12", LEGACY_TIME, NOON)
+        assert table.metadata(ACME) == replace(before, stack_id="stack-1", updated_at=NOON)
 
-    def test_no_stack_may_make_a_queue_be_forgotten_that_says_no_stack(self, table: Table, legacy: Legacy) -> None:
+    @pytest.mark.parametrize("vanished", [False, True])
+    def test_no_stack_may_make_a_queue_be_forgotten_that_says_no_stack(
+        self, table: Table, legacy: Legacy, vanished: bool
+    ) -> None:
         legacy.metadata(ACME)
-        assert not table.forget_queue(ACME, stack_id="stack-1")
-        assert table.metadata(ACME) is not None
+        before = everything(table)
+        assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        assert everything(table) == before
+
+    def test_an_update_clears_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
+        legacy.metadata(ACME)
+        take(table, UPDATE)
+        assert metadata_of(table).outbound_queue == LEGACY_OUTBOUND_QUEUE
+        publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION, queue=LEGACY_QUEUE)
+        assert table.metadata(ACME) == Metadata(
+            ACME, LEGACY_QUEUE, "stack-1", NEXT_VERSION, LEGACY_TIME, LATER_STILL, outbound_queue=None
+        )
+
+    def test_an_update_that_fails_leaves_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
+        legacy.metadata(ACME)
+        before = table.metadata(ACME)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
+        assert table.metadata(ACME) == before
+
+    def test_a_create_leaves_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
+        legacy.metadata(ACME)
+        take(table, RUN)
+        publish(table, queue=LEGACY_QUEUE)
+        assert metadata_of(table).outbound_queue == LEGACY_OUTBOUND_QUEUE
+
+    def test_a_tenant_of_old_may_be_deleted(self, table: Table, legacy: Legacy) -> None:
+        legacy.metadata(ACME)
+        take(table, DELETE)
+        assert not metadata_of(table).published
+        assert states(table) == [State.DELETING]
+        table.remove(DELETE, at=LATER_STILL)
+        assert table.metadata(ACME) is None
+        assert states(table) == [State.DELETED]
+
+    def test_a_tenant_of_old_is_listed_from_its_first_operation_on(self, table: Table, legacy: Legacy) -> None:
+        legacy.metadata(ACME)
+        legacy.audit(Operation.CREATE, Status.STARTED, None)
+        assert states(table) == []
+        assert list(table.unfinished_operations()) == []
+        take(table, UPDATE)
+        assert states(table) == [State.UPDATING]
+        (listed,) = table.tenants_in(State.UPDATING, version=LEGACY_VERSION, limit=9)
+        assert (listed.tenant, listed.queue) == (ACME, LEGACY_QUEUE)
 
 
 class TestListings:
-    def test_published_tenants_are_listed_by_version_and_name(self, table: Table) -> None:
+    def test_a_tenant_is_listed_with_all_that_is_known_at_a_glance(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
+        publish(table)
+        assert list(table.tenants_in(State.READY, limit=9)) == [
+            ListedTenant(
+                tenant=ACME,
+                state=State.READY,
+                version=VERSION,
+                pinned_version=VERSION,
+                labels={"tier": "gold"},
+                queue=QUEUE,
+                updated_at=LATER,
+                root_cause=None,
+                position=f"{VERSION}#acme",
+            )
+        ]
+
+    def test_a_tenant_is_listed_in_one_state_at_every_moment_of_its_life(self, table: Table) -> None:
+        take(table, RUN)
+        assert states(table) == [State.PROVISIONING]
+        table.fail(RUN, QUEUE_TABOO, NOON + SECOND)
+        assert states(table) == [State.FAILED]
+        again = a_run(2, started_at=LATER)
+        take(table, again)
+        assert states(table) == [State.PROVISIONING]
+        publish(table, again, at=LATER + SECOND)
+        assert states(table) == [State.READY]
+        take(table, replace(UPDATE, started_at=LATER + 2 * SECOND))
+        assert states(table) == [State.UPDATING]
+        table.fail(UPDATE, QUEUE_TABOO, LATER + 3 * SECOND)
+        assert states(table) == [State.UPDATE_FAILED]
+        better = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, started_at=LATER + 4 * SECOND)
+        take(table, better)
+        assert states(table) == [State.UPDATING]
+        publish(table, better, at=LATER + 5 * SECOND, version=NEXT_VERSION)
+        assert states(table) == [State.READY]
+        take(table, replace(DELETE, started_at=LATER + 6 * SECOND))
+        assert states(table) == [State.DELETING]
+        table.fail(DELETE, QUEUE_TABOO, LATER + 7 * SECOND)
+        assert states(table) == [State.FAILED]
+        harder = a_run(2, operation=Operation.DELETE, started_at=LATER + 8 * SECOND)
+        take(table, harder)
+        assert states(table) == [State.DELETING]
+        table.remove(harder, at=LATER + 9 * SECOND)
+        assert states(table) == [State.DELETED]
+        back = a_run(3, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        assert states(table) == [State.PROVISIONING]
+        publish(table, back, at=LATER_STILL + SECOND)
+        assert states(table) == [State.READY]
+
+    def test_a_delete_that_was_refused_leaves_the_tenant_in_the_state_it_was_in(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=True)
+        (listed,) = table.tenants_in(State.READY, version=VERSION, limit=9)
+        assert (listed.queue, listed.root_cause) == (QUEUE, None)
+
+    def test_a_delete_that_was_refused_after_a_failed_update_leaves_that_to_be_seen_and_why(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER + SECOND)
+        take(table, replace(DELETE, started_at=LATER_STILL))
+        table.fail(DELETE, replace(QUEUE_TABOO, reason="messages"), LATER_STILL + SECOND, restore=True)
+        (listed,) = table.tenants_in(State.UPDATE_FAILED, limit=9)
+        assert listed.root_cause == QUEUE_TABOO
+
+    @pytest.mark.parametrize(("restore", "state", "queue"), [(False, State.FAILED, None), (True, State.READY, QUEUE)])
+    def test_a_queue_is_listed_while_it_is_served(
+        self, table: Table, restore: bool, state: State, queue: object
+    ) -> None:
+        create(table)
+        take(table, DELETE)
+        (deleting,) = table.tenants_in(State.DELETING, limit=9)
+        assert deleting.queue is None
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=restore)
+        (listed,) = table.tenants_in(state, limit=9)
+        assert listed.queue == queue
+
+    def test_a_failed_tenant_is_listed_with_its_root_cause_until_something_else_is_tried(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER + SECOND)
+        (failed,) = table.tenants_in(State.UPDATE_FAILED, limit=9)
+        assert failed.root_cause == QUEUE_TABOO
+        again = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, started_at=LATER_STILL)
+        take(table, again)
+        (updating,) = table.tenants_in(State.UPDATING, limit=9)
+        assert updating.root_cause is None
+        publish(table, again, at=LATER_STILL + SECOND, version=NEXT_VERSION)
+        (updated,) = table.tenants_in(State.READY, limit=9)
+        assert updated.root_cause is None
+
+    def test_a_tenant_that_never_got_to_begin_is_listed_as_failed(self, table: Table) -> None:
+        table.fail(RUN, QUEUE_TABOO, LATER)
+        (listed,) = table.tenants_in(State.FAILED, limit=9)
+        assert (listed.tenant, listed.root_cause) == (ACME, QUEUE_TABOO)
+
+    def test_an_update_that_never_got_to_begin_is_seen_in_the_list(self, table: Table) -> None:
+        create(table)
+        table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
+        (listed,) = table.tenants_in(State.UPDATE_FAILED, version=VERSION, limit=9)
+        assert (listed.queue, listed.root_cause) == (QUEUE, QUEUE_TABOO)
+
+    def test_a_create_of_a_tenant_that_is_served_does_not_make_it_look_otherwise(self, table: Table) -> None:
+        create(table)
+        late = a_run(2, started_at=LATER)
+        take(table, late)
+        assert states(table) == [State.READY]
+        table.fail(late, QUEUE_TABOO, LATER_STILL)
+        assert states(table) == [State.READY]
+
+    def test_tenants_are_listed_by_version_and_name(self, table: Table) -> None:
         for name, version in (("b", "0.2.0"), ("c", "0.1.0"), ("a", "0.2.0")):
-            run = a_run(tenant=TenantId.parse(name))
-            take(table, run)
-            publish(table, run, version=version)
-        assert [(m.version, str(m.tenant)) for m in table.published_tenants()] == [
+            create(table, TenantId.parse(name), version)
+        assert [(listed.version, str(listed.tenant)) for listed in table.tenants_in(State.READY, limit=9)] == [
             ("0.1.0", "c"),
             ("0.2.0", "a"),
             ("0.2.0", "b"),
         ]
 
-    def test_what_is_not_published_is_not_listed(self, table: Table) -> None:
-        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
-        assert list(table.published_tenants()) == []
-
     def test_a_tenant_that_is_published_again_is_listed_once_at_its_new_version(self, table: Table) -> None:
-        take(table, RUN)
-        publish(table)
-        update = OTHER_OPERATIONS["update"]
-        take(table, update)
-        publish(table, update, at=LATER_STILL, version="0.2.0")
-        assert [m.version for m in table.published_tenants()] == ["0.2.0"]
+        create(table)
+        take(table, UPDATE)
+        publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION)
+        assert [listed.version for listed in table.tenants_in(State.READY, limit=9)] == [NEXT_VERSION]
+        assert not table.tenants_in(State.READY, version=VERSION, limit=9)
 
-    def test_operations_are_listed_while_started_and_once_failed_but_not_once_succeeded(self, table: Table) -> None:
-        def listed() -> dict[Status, list[Audit]]:
-            return {status: list(table.operations(status)) for status in (Status.STARTED, Status.FAILURE)}
+    def test_one_version_is_listed_alone(self, table: Table) -> None:
+        for name, version in (("a", "0.1.0"), ("b", "0.1.1"), ("c", "0.1.10"), ("d", "10.1.1")):
+            create(table, TenantId.parse(name), version)
+        for name, version in (("a", "0.1.0"), ("b", "0.1.1"), ("c", "0.1.10"), ("d", "10.1.1")):
+            assert [str(each.tenant) for each in table.tenants_in(State.READY, version=version, limit=9)] == [name]
+        assert not table.tenants_in(State.READY, version="0.1", limit=9)
+
+    def test_what_only_a_stack_said_is_not_listed(self, table: Table) -> None:
+        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
+        assert states(table) == []
+
+    def test_a_deleted_tenant_is_listed_as_deleted_since_then_until_it_comes_back(self, table: Table) -> None:
+        delete(table)
+        assert list(table.tenants_in(State.DELETED, limit=9)) == [
+            ListedTenant(ACME, State.DELETED, None, None, {}, None, LATER + SECOND, None, "#acme")
+        ]
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        assert not table.tenants_in(State.DELETED, limit=9)
+
+    def test_a_deleted_tenant_is_listed_once_though_a_create_was_refused_since(self, table: Table) -> None:
+        delete(table)
+        before = list(table.tenants_in(State.DELETED, limit=9))
+        refused = a_run(2, started_at=LATER_STILL)
+        take(table, refused)
+        table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
+        assert states(table) == [State.DELETED]
+        assert list(table.tenants_in(State.DELETED, limit=9)) == before
+
+    @pytest.mark.parametrize("state", [State.READY, State.DELETED])
+    def test_a_list_is_read_in_pages_by_position(self, table: Table, state: State) -> None:
+        for name in ("e", "b", "a", "d", "c"):
+            (delete if state is State.DELETED else create)(table, TenantId.parse(name))
+        whole = list(table.tenants_in(state, limit=9))
+        assert [str(listed.tenant) for listed in whole] == ["a", "b", "c", "d", "e"]
+        assert list(table.tenants_in(state, limit=2)) == whole[:2]
+        assert list(table.tenants_in(state, after=whole[1].position, limit=2)) == whole[2:4]
+        assert list(table.tenants_in(state, after=whole[3].position, limit=2)) == whole[4:]
+        assert list(table.tenants_in(state, after=whole[4].position, limit=2)) == []
+
+    def test_a_list_of_one_version_is_read_in_pages_too(self, table: Table) -> None:
+        for name, version in (("a", "0.1.0"), ("b", "0.2.0"), ("c", "0.1.0"), ("d", "0.1.0"), ("e", "0.3.0")):
+            create(table, TenantId.parse(name), version)
+        first = table.tenants_in(State.READY, version="0.1.0", limit=2)
+        rest = table.tenants_in(State.READY, version="0.1.0", after=first[-1].position, limit=2)
+        assert [str(listed.tenant) for listed in (*first, *rest)] == ["a", "c", "d"]
+
+    def test_a_page_begins_after_its_position_though_nobody_is_there_any_more(self, table: Table) -> None:
+        for name in ("a", "b", "c"):
+            create(table, TenantId.parse(name))
+        position = table.tenants_in(State.READY, limit=2)[-1].position
+        gone = a_run(operation=Operation.DELETE, tenant=TenantId.parse("b"), started_at=LATER)
+        take(table, gone)
+        table.remove(gone, at=LATER_STILL)
+        assert [str(listed.tenant) for listed in table.tenants_in(State.READY, after=position, limit=9)] == ["c"]
+
+    def test_all_states_are_listed_page_by_page(self, table: Table) -> None:
+        for name in ("a", "b", "c"):
+            create(table, TenantId.parse(name))
+            take(table, a_run(tenant=TenantId.parse(f"new-{name}")))
+        page = list_tenants(table, limit=2)
+        names = [str(listed.tenant) for listed in page.tenants]
+        while page.cursor:
+            page = list_tenants(table, limit=2, cursor=page.cursor)
+            names += [str(listed.tenant) for listed in page.tenants]
+        assert names == ["a", "b", "c", "new-a", "new-b", "new-c"]
+
+    def test_operations_are_unfinished_while_they_are_started(self, table: Table) -> None:
+        def unfinished() -> list[Audit]:
+            return list(table.unfinished_operations())
 
         take(table, RUN)
-        assert listed() == {Status.STARTED: list(table.audits(ACME)), Status.FAILURE: []}
+        assert unfinished() == list(table.audits(ACME))
         table.fail(RUN, QUEUE_TABOO, LATER)
-        assert listed() == {Status.STARTED: [], Status.FAILURE: list(table.audits(ACME))}
+        assert unfinished() == []
         second = a_run(2, started_at=LATER)
         take(table, second)
+        assert [audit.execution for audit in unfinished()] == [second.execution]
         publish(table, second, at=LATER_STILL)
-        assert listed() == {Status.STARTED: [], Status.FAILURE: []}
+        assert unfinished() == []
+        take(table, replace(DELETE, started_at=LATER_STILL))
+        assert [audit.operation for audit in unfinished()] == [Operation.DELETE]
+        table.remove(DELETE, at=LATER_STILL + SECOND)
+        assert unfinished() == []
 
-    def test_operations_are_listed_in_the_order_of_time(self, table: Table) -> None:
+    def test_unfinished_operations_are_listed_oldest_first_with_what_was_asked_for(self, table: Table) -> None:
         for minute, name in enumerate(("c", "a", "b")):
             take(table, a_run(tenant=TenantId.parse(name), started_at=NOON + timedelta(minutes=minute)))
-        assert [str(audit.tenant) for audit in table.operations(Status.STARTED)] == ["c", "a", "b"]
+        unfinished = list(table.unfinished_operations())
+        assert [str(audit.tenant) for audit in unfinished] == ["c", "a", "b"]
+        assert {audit.request for audit in unfinished} == {EXPLICIT}

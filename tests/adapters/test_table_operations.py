@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from orchestrator.errors import LostOwnership
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, RootCause, Run, Status
+from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.records import TenantState as State
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
+    DELETE,
     LATER,
     LATER_STILL,
+    NOTHING,
+    NOTHING_ABOUT_ACME,
     OTHER_OPERATIONS,
     RUN,
     SECOND,
+    UPDATE,
     Table,
     audit_of,
+    create,
+    delete,
     everything,
+    for_each_operation,
     for_each_other_operation,
+    metadata_of,
     outcomes,
     publish,
+    states,
 )
 from tests.fakes import (
     ACME,
+    EXPLICIT,
+    NEXT_VERSION,
     NOON,
     OTHER_QUEUE,
     QUEUE,
@@ -36,29 +50,71 @@ from tests.fakes import (
 
 class TestNothingYet:
     def test_an_unknown_tenant_has_nothing(self, table: Table) -> None:
-        assert everything(table) == (None, [], [], None)
+        assert everything(table) == NOTHING
 
     def test_an_empty_table_lists_nothing(self, table: Table) -> None:
-        assert list(table.published_tenants()) == []
-        assert [list(table.operations(status)) for status in Status] == [[], [], []]
+        assert [list(table.tenants_in(state, limit=9)) for state in State] == [[]] * len(State)
+        assert list(table.unfinished_operations()) == []
 
 
 class TestBegin:
-    def test_a_free_tenant_is_locked_and_its_operation_recorded_as_started(self, table: Table) -> None:
-        assert take(table, RUN) is None
-        assert table.lock(ACME) == Lock(RUN, None)
+    @for_each_operation
+    def test_a_free_tenant_is_locked_and_its_operation_recorded_as_started(self, table: Table, run: Run) -> None:
+        assert take(table, run) is None
+        assert table.lock(ACME) == Lock(run, None)
+        attempt = run.attempt
         assert list(table.audits(ACME)) == [
-            Audit(ACME, Operation.CREATE, VERSION, Status.STARTED, RUN.execution, NOON, 1)
+            Audit(
+                ACME,
+                attempt.operation,
+                attempt.version,
+                Status.STARTED,
+                run.execution,
+                run.started_at,
+                1,
+                request=run.request,
+            )
         ]
         assert list(table.history(ACME)) == [
-            HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, RUN.execution)
+            HistoryEntry(
+                ACME,
+                run.started_at,
+                attempt.operation,
+                attempt.version,
+                1,
+                Status.STARTED,
+                run.execution,
+                requested_by=EXPLICIT.by,
+            )
         ]
-        assert table.metadata(ACME) is None
 
-    def test_repeated_it_changes_nothing(self, table: Table) -> None:
-        take(table, RUN)
+    @pytest.mark.parametrize(
+        "request_",
+        [
+            Request(),
+            Request(by="arn:aws:iam::0:user/ada", explicit=True),
+            Request(labels={"tier": "gold", "empty": ""}, pin=VERSION),
+            Request(labels={}),
+            Request(allow_downgrade=True, allow_replacement=True),
+            Request(force=True, drain_seconds=60),
+        ],
+        ids=["nothing", "explicit", "labels and pin", "no labels", "update", "delete"],
+    )
+    def test_what_was_asked_for_is_kept_with_lock_and_audit(self, table: Table, request_: Request) -> None:
+        run = a_run(request=request_)
+        take(table, run)
+        lock = table.lock(ACME)
+        assert lock is not None
+        assert lock.run.request == audit_of(table, run).request == request_
+        table.fail(run, QUEUE_TABOO, LATER)
+        assert audit_of(table, run).request == request_
+        assert {entry.requested_by for entry in table.history(ACME)} == {request_.by}
+
+    @for_each_operation
+    def test_repeated_it_changes_nothing(self, table: Table, run: Run) -> None:
+        take(table, run)
         before = everything(table)
-        assert take(table, RUN) is None
+        assert take(table, run) is None
         assert everything(table) == before
 
     def test_a_run_that_had_to_wait_is_recorded_as_started_when_it_begins(self, table: Table) -> None:
@@ -81,6 +137,14 @@ class TestBegin:
         assert take(table, other) == Lock(RUN, None)
         assert everything(table) == before
 
+    def test_a_delete_that_waits_for_its_turn_withdraws_nothing(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        before = everything(table)
+        assert take(table, DELETE) == Lock(UPDATE, None)
+        assert everything(table) == before
+        assert metadata_of(table).published
+
     @for_each_other_operation
     def test_a_dead_holders_lock_is_taken_over_and_its_operation_closed_as_failed(
         self, table: Table, other: Run
@@ -93,12 +157,15 @@ class TestBegin:
         assert [audit.execution for audit in table.audits(ACME) if audit.status is Status.STARTED] == [other.execution]
 
     @pytest.mark.parametrize("other", [OTHER_OPERATIONS["update"], OTHER_OPERATIONS["another version"]])
-    def test_a_closed_operation_has_a_root_cause(self, table: Table, other: Run) -> None:
+    def test_a_closed_operation_has_a_root_cause_and_still_says_what_was_asked_for(
+        self, table: Table, other: Run
+    ) -> None:
         take(table, RUN)
         take(table, other, instead_of=Lock(RUN, None))
         closed = audit_of(table, RUN)
         assert closed.status is Status.FAILURE
         assert closed.updated_at == LATER
+        assert closed.request == RUN.request
         assert closed.root_cause is not None
         assert "ended" in closed.root_cause.reason
 
@@ -129,10 +196,18 @@ class TestBegin:
     def test_a_dead_holder_is_taken_over_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
-        successor = a_run(operation=Operation.UPDATE, started_at=LATER)
-        assert take(table, successor, instead_of=Lock(RUN, None)) is None
-        assert table.lock(ACME) == Lock(successor, None)
+        assert take(table, UPDATE, instead_of=Lock(RUN, None)) is None
+        assert table.lock(ACME) == Lock(UPDATE, None)
         assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
+
+    def test_a_dead_deletes_lock_is_taken_over_by_the_next_delete_which_has_withdrawn_the_queue_then(
+        self, table: Table
+    ) -> None:
+        create(table)
+        take(table, DELETE)
+        successor = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL)
+        assert take(table, successor, instead_of=Lock(DELETE, None)) is None
+        assert metadata_of(table).withdrawn_by == successor.execution
 
     def test_it_never_goes_back_to_an_earlier_attempt(self, table: Table) -> None:
         take(table, a_run(2))
@@ -154,6 +229,13 @@ class TestBegin:
             take(table, RUN)
         assert everything(table) == before
 
+    def test_a_delete_that_has_ended_does_not_begin_again(self, table: Table) -> None:
+        delete(table)
+        before = everything(table)
+        with pytest.raises(LostOwnership):
+            take(table, DELETE)
+        assert everything(table) == before
+
     def test_times_are_kept_to_the_millisecond(self, table: Table) -> None:
         take(table, a_run(started_at=NOON + timedelta(microseconds=1_999)))
         assert table.audits(ACME)[0].updated_at == NOON + timedelta(milliseconds=1)
@@ -162,9 +244,51 @@ class TestBegin:
         neighbours = [TenantId.parse(name) for name in ("Acme", "acme-2", "acm", "a")]
         take(table, RUN)
         for neighbour in neighbours:
-            assert everything(table, neighbour) == (None, [], [], None)
+            assert everything(table, neighbour) == NOTHING
             assert take(table, a_run(tenant=neighbour)) is None
         assert len(table.audits(ACME)) == len(table.history(ACME)) == 1
+
+
+class TestWhatBeginningDoesToTheMetadata:
+    def test_a_create_makes_room_for_what_will_be_said(self, table: Table) -> None:
+        take(table, RUN)
+        assert table.metadata(ACME) == replace(NOTHING_ABOUT_ACME, updated_at=NOON)
+
+    def test_an_update_leaves_the_queue_in_service(self, table: Table) -> None:
+        create(table)
+        before = table.metadata(ACME)
+        take(table, UPDATE)
+        assert table.metadata(ACME) == before
+        assert metadata_of(table).published
+
+    def test_a_delete_withdraws_the_queue_and_forgets_nothing(self, table: Table) -> None:
+        create(table)
+        before = metadata_of(table)
+        take(table, DELETE)
+        assert table.metadata(ACME) == replace(before, withdrawn_by=DELETE.execution)
+        assert not metadata_of(table).published
+
+    def test_labels_and_pin_are_set_as_asked(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
+        metadata = metadata_of(table)
+        assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
+
+    def test_labels_and_pin_of_which_nothing_is_said_stay(self, table: Table) -> None:
+        create(table)
+        take(table, replace(UPDATE, request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
+        publish(table, UPDATE, version=NEXT_VERSION)
+        take(table, a_run(operation=Operation.UPDATE, version="0.3.0", started_at=LATER_STILL))
+        metadata = metadata_of(table)
+        assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
+
+    def test_labels_are_replaced_as_a_whole(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold", "team": "blue"})))
+        table.fail(RUN, QUEUE_TABOO, NOON + SECOND)
+        take(table, a_run(2, started_at=LATER, request=Request(labels={"team": "red"})))
+        assert metadata_of(table).labels == {"team": "red"}
+        table.fail(a_run(2), QUEUE_TABOO, LATER + SECOND)
+        take(table, a_run(3, started_at=LATER_STILL, request=Request(labels={})))
+        assert metadata_of(table).labels == {}
 
 
 class TestRememberToken:
@@ -183,7 +307,7 @@ class TestRememberToken:
     def test_there_is_no_token_without_a_lock(self, table: Table) -> None:
         with pytest.raises(LostOwnership):
             table.remember_token(RUN, "token")
-        assert everything(table) == (None, [], [], None)
+        assert everything(table) == NOTHING
 
 
 class TestPublish:
@@ -192,7 +316,7 @@ class TestPublish:
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
         assert audit_of(table, RUN) == Audit(
-            ACME, Operation.CREATE, VERSION, Status.SUCCESS, RUN.execution, LATER, attempt=1
+            ACME, Operation.CREATE, VERSION, Status.SUCCESS, RUN.execution, LATER, attempt=1, request=RUN.request
         )
         assert outcomes(table, RUN) == [Status.STARTED, Status.SUCCESS]
         assert table.lock(ACME) is None
@@ -207,9 +331,7 @@ class TestPublish:
     def test_the_version_published_is_the_one_given_and_the_audits_the_attempts(self, table: Table) -> None:
         take(table, RUN)
         publish(table, version="0.0.7")
-        metadata = table.metadata(ACME)
-        assert metadata is not None
-        assert metadata.version == "0.0.7"
+        assert metadata_of(table).version == "0.0.7"
         assert audit_of(table, RUN).version == VERSION
 
     def test_when_it_was_created_stays(self, table: Table) -> None:
@@ -218,6 +340,36 @@ class TestPublish:
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, LATER)
 
+    def test_an_update_publishes_the_new_version_and_keeps_labels_and_pin(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
+        publish(table, at=NOON + SECOND)
+        take(table, UPDATE)
+        publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION, queue=OTHER_QUEUE)
+        assert table.metadata(ACME) == Metadata(
+            ACME,
+            OTHER_QUEUE,
+            "stack-1",
+            NEXT_VERSION,
+            NOON + SECOND,
+            LATER_STILL,
+            pinned_version=NEXT_VERSION,
+            labels={"tier": "gold"},
+        )
+        assert table.lock(ACME) is None
+
+    def test_a_queue_that_a_failed_delete_had_withdrawn_is_served_again_once_it_is_published(
+        self, table: Table
+    ) -> None:
+        create(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER + SECOND)
+        again = a_run(2, started_at=LATER_STILL)
+        take(table, again)
+        assert not metadata_of(table).published
+        publish(table, again, at=LATER_STILL + SECOND)
+        assert metadata_of(table).withdrawn_by is None
+        assert metadata_of(table).published
+
     def test_whoever_holds_the_lock_publishes_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
@@ -225,35 +377,114 @@ class TestPublish:
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
         assert table.lock(ACME) is None
 
-    @for_each_other_operation
-    def test_a_run_that_lost_its_lock_publishes_nothing(self, table: Table, other: Run) -> None:
-        take(table, RUN)
-        take(table, other, instead_of=Lock(RUN, None))
+
+class TestRemove:
+    def test_it_forgets_the_metadata_records_success_and_frees_the_lock(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        table.remove(DELETE, at=LATER_STILL)
+        assert table.metadata(ACME) is None
+        assert audit_of(table, DELETE) == Audit(
+            ACME, Operation.DELETE, VERSION, Status.SUCCESS, DELETE.execution, LATER_STILL, 1, request=DELETE.request
+        )
+        assert outcomes(table, DELETE) == [Status.STARTED, Status.SUCCESS]
+        assert table.lock(ACME) is None
+
+    def test_what_happened_before_stays_in_the_history(self, table: Table) -> None:
+        create(table)
+        before = list(table.history(ACME))
+        take(table, DELETE)
+        table.remove(DELETE, at=LATER_STILL)
+        assert list(table.history(ACME))[: len(before)] == before
+
+    def test_repeated_it_is_accepted_and_changes_nothing(self, table: Table) -> None:
+        delete(table)
         before = everything(table)
-        with pytest.raises(LostOwnership):
-            publish(table)
+        table.remove(DELETE, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_a_run_that_never_began_publishes_nothing(self, table: Table) -> None:
-        with pytest.raises(LostOwnership):
-            publish(table)
-        assert everything(table) == (None, [], [], None)
+    def test_repeated_after_the_tenant_came_back_it_changes_nothing(self, table: Table) -> None:
+        delete(table)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        publish(table, back, at=LATER_STILL + SECOND)
+        before = everything(table)
+        table.remove(DELETE, at=LATER_STILL + 2 * SECOND)
+        assert everything(table) == before
 
-    def test_a_run_that_has_failed_publishes_nothing(self, table: Table) -> None:
+    def test_a_tenant_without_metadata_may_be_deleted(self, table: Table) -> None:
+        take(table, DELETE)
+        table.remove(DELETE, at=LATER_STILL)
+        assert table.metadata(ACME) is None
+        assert outcomes(table, DELETE) == [Status.STARTED, Status.SUCCESS]
+
+
+class TestRevive:
+    def test_it_marks_the_delete_and_nothing_else(self, table: Table) -> None:
+        delete(table)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        before, history, lock = audit_of(table, DELETE), list(table.history(ACME)), table.lock(ACME)
+        table.revive(back)
+        assert audit_of(table, DELETE) == replace(before, revived_by=back.execution)
+        assert (list(table.history(ACME)), table.lock(ACME)) == (history, lock)
+
+    def test_repeated_it_changes_nothing(self, table: Table) -> None:
+        delete(table)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        before = everything(table)
+        table.revive(back)
+        assert everything(table) == before
+
+    def test_a_failed_delete_may_be_overcome_too(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER + SECOND)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        assert audit_of(table, DELETE).revived_by == back.execution
+        assert audit_of(table, DELETE).status is Status.FAILURE
+
+    def test_a_tenant_that_was_never_deleted_is_not_revived(self, table: Table) -> None:
         take(table, RUN)
-        table.fail(RUN, QUEUE_TABOO, LATER)
         before = everything(table)
         with pytest.raises(LostOwnership):
-            publish(table)
+            table.revive(RUN)
         assert everything(table) == before
+
+    def test_the_next_delete_counts_again(self, table: Table) -> None:
+        delete(table)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back)
+        table.revive(back)
+        publish(table, back, at=LATER_STILL + SECOND)
+        again = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL + 2 * SECOND)
+        take(table, again)
+        assert audit_of(table, again).revived_by is None
+        table.remove(again, at=LATER_STILL + 3 * SECOND)
+        assert audit_of(table, again).revived_by is None
 
 
 class TestFail:
-    def test_it_records_the_cause_and_frees_the_lock(self, table: Table) -> None:
-        take(table, RUN)
-        assert table.fail(RUN, QUEUE_TABOO, LATER)
-        assert audit_of(table, RUN) == Audit(
-            ACME, Operation.CREATE, VERSION, Status.FAILURE, RUN.execution, LATER, 1, QUEUE_TABOO
+    @for_each_operation
+    def test_it_records_the_cause_and_frees_the_lock(self, table: Table, run: Run) -> None:
+        take(table, run)
+        assert table.fail(run, QUEUE_TABOO, LATER_STILL)
+        started = run.attempt
+        assert audit_of(table, run) == Audit(
+            ACME,
+            started.operation,
+            started.version,
+            Status.FAILURE,
+            run.execution,
+            LATER_STILL,
+            1,
+            QUEUE_TABOO,
+            run.request,
         )
         assert [entry.root_cause for entry in table.history(ACME)] == [None, QUEUE_TABOO]
         assert table.lock(ACME) is None
@@ -265,16 +496,69 @@ class TestFail:
         assert table.fail(RUN, RootCause("x", "y", "z"), LATER_STILL)
         assert everything(table) == before
 
+    def test_a_failed_update_leaves_the_metadata_as_it_was(self, table: Table) -> None:
+        create(table)
+        before = table.metadata(ACME)
+        take(table, UPDATE)
+        table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
+        assert table.metadata(ACME) == before
+
+    def test_a_failed_delete_leaves_the_queue_withdrawn(self, table: Table) -> None:
+        create(table)
+        before = metadata_of(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL)
+        assert table.metadata(ACME) == replace(before, withdrawn_by=DELETE.execution)
+
+    def test_a_failed_delete_may_give_the_queue_back(self, table: Table) -> None:
+        create(table)
+        before = metadata_of(table)
+        take(table, DELETE)
+        assert table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=True)
+        assert table.metadata(ACME) == before
+        assert metadata_of(table).published
+        assert table.lock(ACME) is None
+
+    def test_repeated_it_gives_nothing_back(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL)
+        before = everything(table)
+        assert table.fail(DELETE, QUEUE_TABOO, LATER_STILL + SECOND, restore=True)
+        assert everything(table) == before
+
+    def test_who_never_owned_the_tenant_gives_nothing_back(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        waiting = a_run(2, operation=Operation.DELETE, started_at=LATER)
+        table.fail(waiting, QUEUE_TABOO, LATER_STILL, restore=True)
+        assert metadata_of(table).withdrawn_by == DELETE.execution
+
+    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_no_metadata_behind(
+        self, table: Table
+    ) -> None:
+        delete(table)
+        refused = a_run(2, started_at=LATER_STILL, request=Request(labels={"tier": "gold"}))
+        take(table, refused)
+        assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
+        assert table.metadata(ACME) is None
+        assert audit_of(table, refused).status is Status.FAILURE
+
     def test_what_never_began_is_recorded_too(self, table: Table) -> None:
         assert table.fail(RUN, QUEUE_TABOO, LATER)
         assert audit_of(table, RUN).status is Status.FAILURE
         assert outcomes(table, RUN) == [Status.FAILURE]
 
     @for_each_other_operation
-    def test_what_never_began_leaves_the_holders_lock_alone(self, table: Table, other: Run) -> None:
+    def test_what_never_began_leaves_the_holders_lock_and_the_tenants_metadata_alone(
+        self, table: Table, other: Run
+    ) -> None:
         take(table, RUN)
+        before = table.metadata(ACME)
         table.fail(other, QUEUE_TABOO, LATER)
         assert table.lock(ACME) == Lock(RUN, None)
+        assert table.metadata(ACME) == before
+        assert states(table) == [State.PROVISIONING]
 
     def test_a_later_attempt_is_not_overwritten(self, table: Table) -> None:
         take(table, RUN)
@@ -290,9 +574,15 @@ class TestFail:
         assert not table.fail(RUN, QUEUE_TABOO, LATER_STILL)
         assert everything(table) == before
 
+    def test_a_done_delete_is_not_overwritten(self, table: Table) -> None:
+        delete(table)
+        before = everything(table)
+        assert not table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=True)
+        assert everything(table) == before
+
     def test_a_run_whose_operation_was_closed_is_told_that_its_failure_is_recorded(self, table: Table) -> None:
         take(table, RUN)
-        take(table, OTHER_OPERATIONS["update"], instead_of=Lock(RUN, None))
+        take(table, UPDATE, instead_of=Lock(RUN, None))
         before = everything(table)
         assert table.fail(RUN, QUEUE_TABOO, LATER_STILL)
         assert everything(table) == before
@@ -303,3 +593,58 @@ class TestFail:
         assert table.fail(RUN, QUEUE_TABOO, LATER)
         assert table.lock(ACME) is None
         assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
+
+
+# Whoever does not hold the lock writes nothing, whatever it was about to write
+
+WRITES: dict[str, Callable[[Table, Run], object]] = {
+    "token": lambda table, run: table.remember_token(run, "token"),
+    "revive": lambda table, run: table.revive(run),
+    "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),
+    "remove": lambda table, run: table.remove(run, at=LATER_STILL),
+}
+for_each_write = pytest.mark.parametrize("write", list(WRITES.values()), ids=list(WRITES))
+
+
+class TestFencing:
+    @for_each_write
+    @pytest.mark.parametrize("operation", list(Operation))
+    def test_a_run_that_lost_its_lock_writes_nothing(
+        self, table: Table, operation: Operation, write: Callable[[Table, Run], object]
+    ) -> None:
+        delete(table)  # so that there is something to revive
+        dead = a_run(7, operation=operation, version="0.3.0", started_at=LATER_STILL)
+        successor = a_run(8, operation=operation, version="0.3.0", started_at=LATER_STILL)
+        take(table, dead)
+        take(table, successor, instead_of=Lock(dead, None))
+        before = everything(table)
+        with pytest.raises(LostOwnership):
+            write(table, dead)
+        assert everything(table) == before
+
+    @for_each_write
+    def test_a_run_that_never_began_writes_nothing(self, table: Table, write: Callable[[Table, Run], object]) -> None:
+        with pytest.raises(LostOwnership):
+            write(table, RUN)
+        assert everything(table) == NOTHING
+
+    @for_each_write
+    @for_each_operation
+    def test_a_run_that_has_failed_writes_nothing(
+        self, table: Table, run: Run, write: Callable[[Table, Run], object]
+    ) -> None:
+        take(table, run)
+        table.fail(run, QUEUE_TABOO, LATER)
+        before = everything(table)
+        with pytest.raises(LostOwnership):
+            write(table, run)
+        assert everything(table) == before
+
+    def test_a_slow_deletes_failure_does_not_give_back_what_its_successor_has_withdrawn(self, table: Table) -> None:
+        create(table)
+        successor = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL)
+        take(table, DELETE)
+        take(table, successor, instead_of=Lock(DELETE, None))
+        before = everything(table)
+        assert not table.fail(DELETE, QUEUE_TABOO, LATER_STILL + SECOND, restore=True)
+        assert everything(table) == before

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.errors import Throttled
-from orchestrator.records import Operation, Status
-from tests.adapters.conftest import TABLE
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
+from orchestrator.errors import LostOwnership, Throttled
+from orchestrator.ports import Pin
+from orchestrator.records import Operation, Request, Status, TenantState
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import TABLE, legacy_in_dynamodb
+from tests.adapters.tables import create, publish
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -19,6 +25,18 @@ if TYPE_CHECKING:
 RUN = a_run()
 EXECUTION = RUN.execution
 AT = "2026-11-16T12:00:00.000Z"
+ONE_SECOND_LATER = NOON + timedelta(seconds=1)
+METADATA = ("TENANT_ID#acme", "METADATA")
+ASKED_FOR = {"Request": json.dumps({"by": EXPLICIT.by, "explicit": True})}
+ROOT_CAUSE = {
+    "M": {
+        "Resource": {"S": "InboundQueue"},
+        "Type": {"S": "AWS::SQS::Queue"},
+        "Reason": {"S": QUEUE_TABOO.reason},
+    }
+}
+
+Row = dict[str, Any]
 
 
 @pytest.fixture
@@ -26,18 +44,26 @@ def table(dynamodb: DynamoDBClient) -> DynamoTable:
     return DynamoTable(dynamodb, TABLE)
 
 
-def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], dict[str, Any]]:
+def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], Row]:
     """Every row by its keys, without types where they are text."""
-    items: list[dict[str, Any]] = dynamodb.scan(TableName=TABLE)["Items"]
+    items: list[Row] = dynamodb.scan(TableName=TABLE)["Items"]
     plain = [{name: value.get("S", value) for name, value in item.items()} for item in items]
     return {(row.pop("pk"), row.pop("sk")): row for row in plain}
 
 
-def test_begin_writes_lock_audit_and_history(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def history_row(status: Status, *, at: str = AT) -> tuple[str, str]:
+    return "HISTORY#acme", f"{at}#{RUN.attempt.name}#{status}"
+
+
+def listing(row: Row) -> tuple[str | None, str | None, str | None]:
+    return row.get("State"), row.get("ListingKey"), row.get("ListingSort")
+
+
+def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     operation = {"Operation": "CREATE", "Version": VERSION, "Attempt": {"N": "1"}, "Execution": EXECUTION}
     assert rows(dynamodb) == {
-        ("TENANT_ID#acme", "LOCK"): {**operation, "StartedAt": AT},
+        ("TENANT_ID#acme", "LOCK"): {**operation, **ASKED_FOR, "StartedAt": AT},
         ("TENANT_ID#acme", "AUDIT#CREATE#0.1.0"): {
             "Status": "Started",
             "Execution": EXECUTION,
@@ -46,8 +72,15 @@ def test_begin_writes_lock_audit_and_history(table: DynamoTable, dynamodb: Dynam
             "Attempt": {"N": "1"},
             "ListingKey": "OPERATION#Started",
             "ListingSort": f"{AT}#acme",
+            **ASKED_FOR,
         },
-        ("TENANT_ID#acme", f"HISTORY#{AT}#{RUN.attempt.name}#Started"): {**operation, "Status": "Started", "At": AT},
+        METADATA: {
+            "UpdatedAt": AT,
+            "State": "PROVISIONING",
+            "ListingKey": "TENANT#PROVISIONING",
+            "ListingSort": "#acme",
+        },
+        history_row(Status.STARTED): {**operation, "Status": "Started", "At": AT, "RequestedBy": EXPLICIT.by},
     }
 
 
@@ -55,14 +88,15 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
     take(table, RUN)
     table.publish(RUN, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
     written = rows(dynamodb)
-    assert written["TENANT_ID#acme", "METADATA"] == {
+    assert written[METADATA] == {
         "CreatedAt": AT,
         "UpdatedAt": AT,
         "Version": VERSION,
         "InboundQueueArn": QUEUE.arn,
         "InboundQueueUrl": QUEUE.url,
         "StackId": "stack-1",
-        "ListingKey": "TENANT",
+        "State": "READY",
+        "ListingKey": "TENANT#READY",
         "ListingSort": "0.1.0#acme",
     }
     assert written["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"] == {
@@ -71,24 +105,158 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
         "UpdatedAt": AT,
         "Version": VERSION,
         "Attempt": {"N": "1"},
+        **ASKED_FOR,
     }
     assert ("TENANT_ID#acme", "LOCK") not in written
-    assert ("TENANT_ID#acme", f"HISTORY#{AT}#{RUN.attempt.name}#Success") in written
+    assert history_row(Status.SUCCESS) in written
 
 
-def test_fail_writes_the_root_cause_into_audit_and_history(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    take(table, RUN)
     table.fail(RUN, QUEUE_TABOO, NOON)
-    cause = {
-        "M": {
-            "Resource": {"S": "InboundQueue"},
-            "Type": {"S": "AWS::SQS::Queue"},
-            "Reason": {"S": QUEUE_TABOO.reason},
-        }
-    }
     written = rows(dynamodb)
     audit = written["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]
-    assert (audit["Status"], audit["RootCause"], audit["ListingKey"]) == ("Failure", cause, "OPERATION#Failure")
-    assert written["TENANT_ID#acme", f"HISTORY#{AT}#{RUN.attempt.name}#Failure"]["RootCause"] == cause
+    assert (audit["Status"], audit["RootCause"]) == ("Failure", ROOT_CAUSE)
+    assert "ListingKey" not in audit
+    assert written[history_row(Status.FAILURE)]["RootCause"] == ROOT_CAUSE
+    assert written[METADATA] == {
+        "UpdatedAt": AT,
+        "State": "FAILED",
+        "ListingKey": "TENANT#FAILED",
+        "ListingSort": "#acme",
+        "RootCause": ROOT_CAUSE,
+    }
+
+
+def test_a_delete_says_who_has_withdrawn_the_queue_and_takes_it_back_if_nothing_came_of_it(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    create(table)
+    before = rows(dynamodb)[METADATA]
+    run = a_run(operation=Operation.DELETE)
+    take(table, run)
+    assert rows(dynamodb)[METADATA] == {
+        **before,
+        "WithdrawnBy": run.execution,
+        "State": "DELETING",
+        "ListingKey": "TENANT#DELETING",
+    }
+    table.fail(run, QUEUE_TABOO, NOON + timedelta(minutes=1), restore=True)
+    assert rows(dynamodb)[METADATA] == before
+
+
+def test_of_a_deleted_tenant_only_audit_and_history_stay(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    create(table)
+    run = a_run(operation=Operation.DELETE, started_at=ONE_SECOND_LATER)
+    take(table, run)
+    table.remove(run, at=ONE_SECOND_LATER)
+    written = rows(dynamodb)
+    assert {sk for pk, sk in written if pk == "TENANT_ID#acme"} == {"AUDIT#CREATE#0.1.0", "AUDIT#DELETE"}
+    assert len([pk for pk, _ in written if pk == "HISTORY#acme"]) == 4
+    audit = written["TENANT_ID#acme", "AUDIT#DELETE"]
+    assert (audit["Status"], audit["ListingKey"], audit["ListingSort"]) == ("Success", "TENANT#DELETED", "#acme")
+
+
+def test_a_delete_that_was_overcome_says_by_whom_and_is_listed_no_more(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    gone = a_run(operation=Operation.DELETE)
+    take(table, gone)
+    table.remove(gone, at=NOON)
+    take(table, RUN)
+    table.revive(RUN)
+    audit = rows(dynamodb)["TENANT_ID#acme", "AUDIT#DELETE"]
+    assert audit["RevivedBy"] == EXECUTION
+    assert not {"ListingKey", "ListingSort"} & set(audit)
+
+
+def test_labels_and_pin_are_kept_with_the_metadata(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
+    row = rows(dynamodb)[METADATA]
+    assert (row["Labels"], row["PinnedVersion"]) == ({"M": {"tier": {"S": "gold"}}}, VERSION)
+    table.describe(ACME, labels={}, pin=Pin(lift=True), at=NOON)
+    row = rows(dynamodb)[METADATA]
+    assert row["Labels"] == {"M": {}}
+    assert "PinnedVersion" not in row
+
+
+@pytest.mark.parametrize(
+    ("operation", "stays"), [(Operation.CREATE, True), (Operation.UPDATE, False)], ids=["create", "update"]
+)
+def test_the_outbound_queues_columns_are_cleared_by_an_update(
+    table: DynamoTable, dynamodb: DynamoDBClient, operation: Operation, stays: bool
+) -> None:
+    legacy_in_dynamodb(dynamodb).metadata(ACME)
+    run = a_run(operation=operation)
+    take(table, run)
+    assert {"OutboundQueueArn", "OutboundQueueUrl"} <= set(rows(dynamodb)[METADATA])
+    publish(table, run)
+    left = {"OutboundQueueArn", "OutboundQueueUrl"} & set(rows(dynamodb)[METADATA])
+    assert len(left) == (2 if stays else 0)
+
+
+def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    create(table)
+    table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+    row = rows(dynamodb)[METADATA]
+    assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
+    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"}
+
+
+def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    """Whatever brought the row there: a write that would replace it does not go through, nor what comes with it."""
+    pk, sk = history_row(Status.STARTED)
+    dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}, "Told": {"S": "before"}})
+    with pytest.raises(LostOwnership):
+        take(table, RUN)
+    assert rows(dynamodb) == {(pk, sk): {"Told": "before"}}
+
+
+def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_taken(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    other = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=ONE_SECOND_LATER)
+
+    def take_it_first(**_: object) -> None:
+        dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", take_it_first)
+        take(table, other)
+
+    dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", take_it_first)
+    assert not table.fail(RUN, QUEUE_TABOO, NOON)
+    assert listing(rows(dynamodb)[METADATA])[0] == "UPDATING"
+    assert table.fail(RUN, QUEUE_TABOO, NOON)
+    assert listing(rows(dynamodb)[METADATA])[0] == "UPDATING"
+    assert rows(dynamodb)["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]["Status"] == "Failure"
+
+
+def test_every_state_that_is_written_is_listed_under_its_own_name(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    seen = set()
+
+    def look() -> None:
+        row = rows(dynamodb)[METADATA]
+        state, key, _ = listing(row)
+        assert key == f"TENANT#{state}"
+        seen.add(state)
+
+    later = (NOON + timedelta(minutes=minute) for minute in range(99))
+    for run in (RUN, a_run(operation=Operation.UPDATE, version=NEXT_VERSION), a_run(operation=Operation.DELETE)):
+        begun = replace(run, started_at=next(later))
+        take(table, begun)
+        look()
+        table.fail(begun, QUEUE_TABOO, next(later))
+        look()
+        again = replace(begun, attempt=replace(begun.attempt, number=2), execution="again", started_at=next(later))
+        if run.attempt.operation is not Operation.DELETE:
+            take(table, again)
+            publish(table, again, at=next(later))
+            look()
+    table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+    look()
+    assert seen == set(TenantState) - {TenantState.DELETED}
 
 
 @pytest.mark.parametrize(
@@ -142,15 +310,34 @@ def test_a_token_is_kept_with_the_lock(table: DynamoTable, dynamodb: DynamoDBCli
 def test_more_rows_than_fit_one_answer_are_all_read(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     for number in range(1, 4):
         table.fail(a_run(number), QUEUE_TABOO, NOON)
-    for row in dynamodb.scan(TableName=TABLE)["Items"]:
-        dynamodb.put_item(TableName=TABLE, Item={**row, "Padding": {"S": "x" * 390_000}})
+    pad(dynamodb)
     first_page = dynamodb.query(
-        TableName=TABLE,
-        KeyConditionExpression="pk = :pk AND begins_with(sk, :history)",
-        ExpressionAttributeValues={":pk": {"S": "TENANT_ID#acme"}, ":history": {"S": "HISTORY#"}},
+        TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": "HISTORY#acme"}}
     )
     assert first_page["Count"] < 3
     assert [entry.attempt for entry in table.history(ACME)] == [1, 2, 3]
+
+
+def test_more_tenants_than_fit_one_answer_are_all_listed(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        create(table, TenantId.parse(name))
+    pad(dynamodb)
+    first_page = dynamodb.query(
+        TableName=TABLE,
+        IndexName="Listing",
+        KeyConditionExpression="ListingKey = :key",
+        ExpressionAttributeValues={":key": {"S": "TENANT#READY"}},
+    )
+    assert first_page["Count"] < 4
+    assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=9)] == names
+    assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=3)] == names[:3]
+
+
+def pad(dynamodb: DynamoDBClient) -> None:
+    """Make every row so large that only two fit one answer."""
+    for row in dynamodb.scan(TableName=TABLE)["Items"]:
+        dynamodb.put_item(TableName=TABLE, Item={**row, "Padding": {"S": "x" * 390_000}})
 
 
 @pytest.mark.parametrize("said", ["InboundQueueArn", "InboundQueueUrl"])

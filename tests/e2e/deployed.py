@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +14,26 @@ from typing import Any, TypeVar
 
 import boto3
 
+from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.adapters.queue_api import ApiAnswer, QueueApi
 from orchestrator.adapters.sessions import session_without_profile
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.local.emulator import Emulator
-from orchestrator.operations import machine_input
-from orchestrator.records import Attempt, Operation
+from orchestrator.records import Attempt, Operation, Request
 from orchestrator.tenants import TenantId
 
 Seen = TypeVar("Seen")
+
+_BLOCKER = """
+import json, os, urllib.request
+
+def handler(event, _context):
+    blocks = event["RequestType"] == "Delete" and os.environ.get("BLOCKS")
+    answer = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+    answer |= {"Status": "FAILED" if blocks else "SUCCESS", "Reason": "I will not go.", "PhysicalResourceId": "blocker"}
+    request = urllib.request.Request(event["ResponseURL"], data=json.dumps(answer).encode(), method="PUT")
+    urllib.request.urlopen(request, timeout=10).close()
+"""
 
 WITHIN_SECONDS = 120.0
 ASK_AGAIN = frozenset({429, 500, 502, 503})
@@ -61,13 +74,13 @@ class Deployed:
 
     # As a platform
 
-    def api(self) -> QueueApi:
+    def api(self) -> BerthApi:
         credentials = self._session.get_credentials()
         assert credentials is not None
         url = self.emulator.api_url(self.outputs["ApiUrl"])
-        return QueueApi(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
+        return BerthApi(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
 
-    def ask(self, tenant: TenantId, api: QueueApi | None = None) -> ApiAnswer:
+    def ask(self, tenant: TenantId, api: BerthApi | None = None) -> ApiAnswer:
         """One answer. Being throttled is none: the client asks again."""
         api = api or self.api()
 
@@ -98,12 +111,21 @@ class Deployed:
     # As an operator
 
     def start_create(self, tenant: TenantId, attempt: int) -> str:
-        """What an explicit create will do: start the machine for that attempt."""
         chosen = Attempt(tenant, Operation.CREATE, self.outputs["Version"], attempt)
-        response = self.client("stepfunctions").start_execution(
-            stateMachineArn=self.machine, name=chosen.name, input=json.dumps(machine_input(chosen), sort_keys=True)
+        return self.start(chosen, Request(by="a test", explicit=True))
+
+    def start(self, attempt: Attempt, request: Request) -> str:
+        """Start the machine for that attempt, whatever the API would say to it."""
+        execution = self.executions_of_machines.start(attempt, request)
+        assert execution is not None, f"{attempt.name} has ended before"
+        return execution
+
+    @cached_property
+    def executions_of_machines(self) -> StepFunctionsExecutions:
+        return StepFunctionsExecutions(
+            lambda: self.client("stepfunctions"),
+            lambda operation: self.outputs[f"{operation.value.capitalize()}TenantMachineArn"],
         )
-        return str(response["executionArn"])
 
     def ended(self, execution: str) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
@@ -148,6 +170,43 @@ class Deployed:
             lambda: True if self.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" else None, what="the stack is there"
         )
         return str(stack_id)
+
+    def update_stack_by_hand(self, tenant: TenantId, version: str, **more: Any) -> None:
+        """Past Berth, to a release of its own; until that has ended one way or the other."""
+        release = self.table.release(version)
+        assert release is not None
+        self.client("cloudformation").update_stack(
+            StackName=tenant.stack_name,
+            TemplateURL=release.template_url,
+            Parameters=[
+                {"ParameterKey": name, "UsePreviousValue": True} for name in ("TenantId", "MetadataServiceToken")
+            ],
+            **more,
+        )
+        eventually(
+            lambda: True if not self.stack(tenant)["StackStatus"].endswith("_IN_PROGRESS") else None,
+            what=f"the stack of {tenant} is updated",
+        )
+
+    def a_function_that_fails_to_delete(self) -> str:
+        """A custom resource's function, which lets itself be created and updated, but not deleted."""
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as code:
+            code.writestr("blocker.py", _BLOCKER)
+        created = self.client("lambda").create_function(
+            FunctionName="blocker",
+            Runtime="python3.13",
+            Role="arn:aws:iam::000000000000:role/blocker",
+            Handler="blocker.handler",
+            Code={"ZipFile": archive.getvalue()},
+            Environment={"Variables": {"BLOCKS": "yes"}},
+        )
+        return str(created["FunctionArn"])
+
+    def let_it_delete(self, function: str) -> None:
+        self.client("lambda").update_function_configuration(
+            FunctionName=function, Environment={"Variables": {"BLOCKS": ""}}
+        )
 
     def delete_stack_by_hand(self, tenant: TenantId, stack_id: str) -> None:
         cloudformation = self.client("cloudformation")

@@ -46,9 +46,29 @@ def test_a_tenant_is_shown_with_its_audit_and_history(berth: Deployed) -> None:
 
 def test_all_tenants_are_listed(berth: Deployed) -> None:
     berth.settled(TenantId("listed"))
-    done = run(berth, "--local", "tenants", "--json")
+    done = run(berth, "--local", "tenants", "--all", "--json")
     assert done.returncode == 0, done.stderr
     assert "listed" in {tenant["tenantId"] for tenant in json.loads(done.stdout)["tenants"]}
+
+
+def test_a_tenant_is_created_and_deleted_by_command(berth: Deployed) -> None:
+    created = run(berth, "--local", "create", "ordered", "--label", "team=blue", "--wait", "--json")
+    assert created.returncode == 0, created.stderr
+    tenant = json.loads(created.stdout)
+    assert (tenant["state"], tenant["labels"]) == ("READY", {"team": "blue"})
+    assert tenant["queueUrl"] == berth.ask(TenantId("ordered")).body["queueUrl"]
+    deleted = run(berth, "--local", "delete", "ordered", "--wait", "--json")
+    assert deleted.returncode == 0, deleted.stderr
+    assert json.loads(deleted.stdout)["state"] == "DELETED"
+    assert berth.ask(TenantId("ordered")).status == 410
+
+
+def test_the_releases_are_listed(berth: Deployed) -> None:
+    done = run(berth, "--local", "releases", "--json")
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(done.stdout)
+    assert listed["current"] == berth.outputs["Version"]
+    assert listed["current"] in {release["version"] for release in listed["releases"]}
 
 
 def test_an_invalid_tenant_id_is_one_clear_line(berth: Deployed) -> None:

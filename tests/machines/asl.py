@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from jsonata import Jsonata  # type: ignore[import-untyped]
@@ -20,6 +21,7 @@ State = dict[str, Any]
 Check = Callable[[Machine], list[str]]
 
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+VARIABLE = re.compile(r"\$([A-Za-z]\w*)(?![\w(])")
 OUTCOME_READ = re.compile(r"\$states\.input\.outcome\s*=\s*'([^']*)'")
 THROTTLED = "Lambda.TooManyRequestsException"
 MANY_ATTEMPTS = 20
@@ -44,10 +46,16 @@ def catches(state: State) -> Iterator[tuple[list[str], str]]:
     return ((catch["ErrorEquals"], catch["Next"]) for catch in state.get("Catch", []))
 
 
+def leads_on(state: State) -> set[str]:
+    """Where the machine may go from here if nothing goes wrong."""
+    return {choice["Next"] for choice in state.get("Choices", [])} | {
+        state[name] for name in ("Next", "Default") if name in state
+    }
+
+
 def successors(state: State) -> set[str]:
     """Where the machine may go from here, by success, choice or error."""
-    targets = {target for _, target in catches(state)} | {choice["Next"] for choice in state.get("Choices", [])}
-    return targets | {state[name] for name in ("Next", "Default") if name in state}
+    return leads_on(state) | {target for _, target in catches(state)}
 
 
 def reachable(machine: Machine, start: str) -> set[str]:
@@ -82,8 +90,40 @@ def texts(value: object) -> Iterator[str]:
             yield from texts(inner)
 
 
+def is_expression(text: str) -> bool:
+    return text.startswith("{%") and text.endswith("%}")
+
+
 def expressions(machine: Machine) -> Iterator[str]:
-    return (text[2:-2].strip() for text in texts(machine) if text.startswith("{%") and text.endswith("%}"))
+    return (text[2:-2].strip() for text in texts(machine) if is_expression(text))
+
+
+# What a machine makes of what it is given
+
+
+@cache
+def _compiled(expression: str) -> Jsonata:
+    return Jsonata(expression[2:-2])
+
+
+def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
+    """What the machine makes of a template: every expression in it, evaluated. An unknown variable is an error."""
+    if isinstance(template, dict):
+        return {name: evaluate(value, variables) for name, value in template.items()}
+    if isinstance(template, str) and is_expression(template):
+        expression = _compiled(template)
+        for name in VARIABLE.findall(template):
+            expression.assign(name, variables[name])
+        return expression.evaluate(None)
+    return template
+
+
+def chosen(choice: State, told: object) -> str:
+    """The state that a Choice leads to when this is its input."""
+    for rule in choice["Choices"]:
+        if evaluate(rule["Condition"], {"states": {"input": told}}) is True:
+            return str(rule["Next"])
+    return str(choice["Default"])
 
 
 # The checks
@@ -104,7 +144,7 @@ def leads_somewhere(machine: Machine) -> list[str]:
     for name, state in states(machine).items():
         wrong += [f"{name} leads to {target}, which does not exist" for target in successors(state) - names]
         ends = state["Type"] in ("Succeed", "Fail") or state.get("End") is True
-        if ends == bool(successors(state)):
+        if ends == bool(leads_on(state)):
             wrong.append(f"{name} neither ends nor leads on, or does both")
     return wrong + [f"{name} is never reached" for name in names - reachable(machine, machine["StartAt"])]
 
@@ -115,6 +155,17 @@ def tasks_time_out(machine: Machine) -> list[str]:
         seconds = state.get("TimeoutSeconds")
         if not (isinstance(seconds, int) and seconds > 0) and not PLACEHOLDER.fullmatch(str(seconds)):
             wrong.append(f"{name} has no TimeoutSeconds")
+    return wrong
+
+
+def waits_end(machine: Machine) -> list[str]:
+    wrong = []
+    for name, state in states(machine).items():
+        seconds = state.get("Seconds")
+        counted = isinstance(seconds, int) and seconds > 0
+        computed = isinstance(seconds, str) and (is_expression(seconds) or PLACEHOLDER.fullmatch(seconds))
+        if state["Type"] == "Wait" and not counted and not computed:
+            wrong.append(f"{name} has no Seconds to wait")
     return wrong
 
 
@@ -203,6 +254,18 @@ def outlives(deadline: timedelta) -> Check:
     return check
 
 
+def succeeds_at(last: str) -> Check:
+    """This state ends the machine green, and no other does."""
+
+    def check(machine: Machine) -> list[str]:
+        green = {name for name, state in states(machine).items() if ends_green(state)}
+        return [f"{name} ends the machine as a success" for name in green - {last}] + [
+            f"{name} does not end the machine" for name in {last} - green
+        ]
+
+    return check
+
+
 def placeholders(machine: Machine) -> set[str]:
     return {name for text in texts(machine) for name in PLACEHOLDER.findall(text)}
 
@@ -240,6 +303,7 @@ CHECKS: tuple[Check, ...] = (
     speaks_jsonata,
     leads_somewhere,
     tasks_time_out,
+    waits_end,
     tasks_retry,
     faults_end_in_failure,
     loops_wait,

@@ -55,7 +55,7 @@ SOUND: asl.Machine = {
             "Default": "Pause",
         },
         "Pause": {"Type": "Wait", "Seconds": 1, "Next": "Work"},
-        "Done": {"Type": "Succeed"},
+        "Done": task(End=True),
         "Record": task(Catch=[{"ErrorEquals": ["States.ALL"], "Next": "Failed"}], Next="Failed"),
         "Failed": {"Type": "Fail", "Error": "{% $states.input.Error %}"},
     },
@@ -64,12 +64,14 @@ TOLD = {
     "Work": set[str](),
     "Await": set[str](),
     "Look": {"done", "working", "failed", "again"},
+    "Done": set[str](),
     "Record": set[str](),
 }
 
 ALL_CHECKS: tuple[asl.Check, ...] = (
     *asl.CHECKS,
     asl.outlives(timedelta(minutes=30)),
+    asl.succeeds_at("Done"),
     asl.filled_by({"WorkArn"}),
     asl.outcomes_are_read(TOLD),
 )
@@ -117,8 +119,13 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     (asl.leads_somewhere, put("States", "Sort", "Choices", 0, "Next", value="Nowhere"), "Sort leads to Nowhere"),
     (asl.leads_somewhere, put("States", "Orphan", value={"Type": "Succeed"}), "Orphan is never reached"),
     (asl.leads_somewhere, drop("States", "Pause", "Next"), "Pause neither ends"),
+    (asl.leads_somewhere, put("States", "Done", "Next", value="Look"), "Done neither ends"),
+    (asl.leads_somewhere, drop("States", "Done", "End"), "Done neither ends"),
     (asl.tasks_time_out, drop(*W, "TimeoutSeconds"), "Work has no TimeoutSeconds"),
     (asl.tasks_time_out, put(*W, "TimeoutSeconds", value="60"), "Work has no TimeoutSeconds"),
+    (asl.waits_end, drop("States", "Pause", "Seconds"), "Pause has no Seconds"),
+    (asl.waits_end, put("States", "Pause", "Seconds", value=0), "Pause has no Seconds"),
+    (asl.waits_end, put("States", "Pause", "Seconds", value="5"), "Pause has no Seconds"),
     (asl.tasks_retry, drop(*W, "Retry"), "Work does not retry throttled"),
     (asl.tasks_retry, drop(*W, "Retry", 0), "Work does not retry throttled"),
     (asl.tasks_retry, drop(*W, "Retry", 1), "Work does not retry other"),
@@ -154,6 +161,9 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     (asl.expressions_parse, put(*W, "Arguments", "Payload", "deep", value=[{"x": "{% $f( %}"}]), "does not parse"),
     (asl.outlives(timedelta(minutes=30)), put("TimeoutSeconds", value=1800), "times out after 1800"),
     (asl.outlives(timedelta(minutes=30)), drop("TimeoutSeconds"), "times out after 0"),
+    (asl.succeeds_at("Done"), put("States", "Pause", value={"Type": "Succeed"}), "Pause ends the machine"),
+    (asl.succeeds_at("Done"), put("States", "Failed", value={"Type": "Pass", "End": True}), "Failed ends"),
+    (asl.succeeds_at("Done"), drop("States", "Done", "End"), "Done does not end"),
     (asl.filled_by({"WorkArn"}), put(*W, "Arguments", "FunctionName", value="${Typo}"), "put in for ${Typo}"),
     (asl.filled_by({"WorkArn", "Unused"}), put("Comment", value=""), "no ${Unused} to fill"),
     (
@@ -171,6 +181,17 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
 )
 def test_a_broken_machine_is_found_out(check: asl.Check, change: Callable[[asl.Machine], None], found: str) -> None:
     assert any(found in wrong for wrong in check(broken(change)))
+
+
+@pytest.mark.parametrize("seconds", [30, "${PauseSeconds}", "{% 1 + $floor($random() * 10) %}"])
+def test_a_wait_may_be_counted_filled_in_or_computed(seconds: object) -> None:
+    assert asl.waits_end(broken(put("States", "Pause", "Seconds", value=seconds))) == []
+
+
+def test_an_expression_sees_only_what_has_been_assigned() -> None:
+    assert asl.evaluate({"stack": "{% $stack.id %}"}, {"stack": {"id": "1"}}) == {"stack": "1"}
+    with pytest.raises(KeyError, match="stack"):
+        asl.evaluate({"stack": "{% $stack.id %}"}, {})
 
 
 def test_a_placeholder_outside_quotes_is_no_json() -> None:

@@ -17,27 +17,44 @@ os.environ.setdefault("JSII_NODE", str(Path(sys.executable).parent / "node"))
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks.app import build
 from stacks.project import read_version
 from stacks.tenant_stack import tenant_template
+from tests.stacks.policies import spelled, trust
 
 Json = dict[str, Any]
 
 
-@pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The control plane with the settings' defaults, checked by cdk-nag on the way."""
-    directory = tmp_path_factory.mktemp("assembly")
-    app = App(outdir=str(directory), analytics_reporting=False, context={"berth:dependencies": "host"})
+def _synthesised(directory: Path, **settings: str) -> Path:
+    """Checked by cdk-nag on the way."""
+    context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
+    app = App(outdir=str(directory), analytics_reporting=False, context=context)
     build(app)
     app.synth()
     return directory
 
 
-@pytest.fixture(scope="session")
-def control_plane(assembly: Path) -> Json:
+def _template(assembly: Path) -> Json:
     template: Json = json.loads((assembly / "Berth.template.json").read_text(encoding="utf-8"))
     return template
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The control plane with the settings' defaults."""
+    return _synthesised(tmp_path_factory.mktemp("assembly"))
+
+
+@pytest.fixture(scope="session")
+def control_plane(assembly: Path) -> Json:
+    return _template(assembly)
+
+
+@pytest.fixture(scope="session")
+def with_credentials(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane, giving temporary credentials for queues."""
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), credentialsSeconds="1800"))
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +78,16 @@ def function_ids(control_plane: Json) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
+def releases(control_plane: Json) -> dict[str, str]:
+    """The logical id of every release that the deployment publishes, by its version."""
+    return {
+        resource["Properties"]["Version"]: logical_id
+        for logical_id, resource in control_plane["Resources"].items()
+        if resource["Type"] == "Custom::Release"
+    }
+
+
+@pytest.fixture(scope="session")
 def the_only(control_plane: Json) -> Callable[[str], str]:
     """The logical id of the only resource of a type."""
 
@@ -71,3 +98,65 @@ def the_only(control_plane: Json) -> Callable[[str], str]:
         return logical_id
 
     return find
+
+
+@pytest.fixture(scope="session")
+def machine_ids(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
+    """The logical id of every machine, by the name of its workflow's file."""
+    outputs, resources = control_plane["Outputs"], control_plane["Resources"]
+    told = resources[function_ids["tenant_queue"]]["Properties"]["Environment"]["Variables"]
+    found = {
+        "create_tenant": outputs["CreateTenantMachineArn"]["Value"]["Ref"],
+        "update_tenant": outputs["UpdateTenantMachineArn"]["Value"]["Ref"],
+        "delete_tenant": outputs["DeleteTenantMachineArn"]["Value"]["Ref"],
+        "tenant_queue": told["BERTH_TENANT_QUEUE_MACHINE"]["Ref"],
+    }
+    machines = {name for name, resource in resources.items() if resource["Type"] == "AWS::StepFunctions::StateMachine"}
+    assert set(found.values()) == machines
+    return found
+
+
+@pytest.fixture(scope="session")
+def stack_role(control_plane: Json) -> str:
+    (role,) = (
+        logical_id
+        for logical_id, resource in control_plane["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Role"
+        and trust(resource)["Principal"] == {"Service": "cloudformation.amazonaws.com"}
+    )
+    return role
+
+
+@pytest.fixture(scope="session")
+def names(
+    control_plane: Json,
+    the_only: Callable[[str], str],
+    function_ids: dict[str, str],
+    machine_ids: dict[str, str],
+    releases: dict[str, str],
+    stack_role: str,
+) -> dict[str, str]:
+    """ARNs as the template spells them, in the product's words."""
+    here = "<AWS::Region>:<AWS::AccountId>"
+    table = f"<{the_only('AWS::DynamoDB::Table')}.Arn>"
+    uploaded = [control_plane["Resources"][release]["Properties"] for release in releases.values()]
+    return {
+        table: "the table",
+        f"{table}/index/Listing": "the index",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/{STACK_NAME_PREFIX}*/*": "tenant stacks",
+        f"arn:<AWS::Partition>:sqs:{here}:{STACK_NAME_PREFIX}*": "tenant queues",
+        f"<{stack_role}.Arn>": "the stack role",
+        f"<{the_only('AWS::S3::Bucket')}.Arn>/*": "published templates",
+        **{
+            f"arn:<AWS::Partition>:s3:::{spelled(template['SourceBucket'])}/{template['SourceKey']}": (
+                f"the uploaded template {template['Version']}"
+            )
+            for template in uploaded
+        },
+        **{f"<{machine}>": f"the machine {name}" for name, machine in machine_ids.items()},
+        **{
+            f"arn:<AWS::Partition>:states:{here}:execution:<{machine}.Name>:*": f"executions of {name}"
+            for name, machine in machine_ids.items()
+        },
+        **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in function_ids.items()},
+    }

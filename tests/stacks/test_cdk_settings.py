@@ -20,11 +20,13 @@ def settings(context: dict[str, Any], layer: Path) -> Settings:
 def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
     assert settings({}, tmp_path) == Settings(
         await_stack_seconds=60,
+        await_review_seconds=3,
         dependencies=Dependencies.LAYER,
         deployment_mode=DeploymentMode.EXPRESS,
         alarm_topic_arn=None,
         log_retention_days=90,
         get_queue_concurrency=None,
+        credentials_seconds=None,
     )
 
 
@@ -34,14 +36,18 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:deploymentMode": "STANDARD",
         "berth:alarmTopicArn": TOPIC,
         "berth:getQueueConcurrency": "16",
+        "berth:awaitReviewSeconds": "5",
+        "berth:credentialsSeconds": "900",
     }
     expected = Settings(
         await_stack_seconds=2,
+        await_review_seconds=5,
         dependencies=Dependencies.HOST,
         deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         log_retention_days=7,
         get_queue_concurrency=16,
+        credentials_seconds=900,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -54,12 +60,16 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:awaitStackSeconds", "2.5", "must be a whole number"),
         ("berth:awaitStackSeconds", "0", "must be 1 to 3600 seconds"),
         ("berth:awaitStackSeconds", "86400", "must be 1 to 3600 seconds"),
+        ("berth:awaitReviewSeconds", "0", "must be 1 to 3600 seconds"),
         ("berth:dependencies", "docker", "must be layer or host"),
         ("berth:deploymentMode", "express", "must be EXPRESS or STANDARD"),
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
         ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),
         ("berth:getQueueConcurrency", "-1", "must be a whole number above zero"),
+        ("berth:credentialsSeconds", "899", "must be 900 to 3600 seconds"),
+        ("berth:credentialsSeconds", "3601", "must be 900 to 3600 seconds"),
+        ("berth:credentialsSeconds", "-900", "must be 900 to 3600 seconds"),
     ],
 )
 def test_a_wrong_setting_is_named_together_with_what_would_do(
@@ -77,3 +87,13 @@ def test_a_layer_that_is_not_built_is_missed_at_once(tmp_path: Path) -> None:
 def test_without_a_layer_none_has_to_be_built(tmp_path: Path) -> None:
     found = settings({"berth:dependencies": "host"}, tmp_path / "not-built")
     assert found.dependencies is Dependencies.HOST
+
+
+@pytest.mark.parametrize("seconds", ["0", 0])
+def test_credentials_of_no_length_are_none(tmp_path: Path, seconds: object) -> None:
+    assert settings({"berth:credentialsSeconds": seconds}, tmp_path).credentials_seconds is None
+
+
+@pytest.mark.parametrize("seconds", [900, 3600])
+def test_credentials_are_good_for_as_long_as_sts_lets_them(tmp_path: Path, seconds: int) -> None:
+    assert settings({"berth:credentialsSeconds": seconds}, tmp_path).credentials_seconds == seconds

@@ -12,18 +12,32 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
+from lambdas.operators import ROUTES
 from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks import functions as functions_module
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
-from stacks.releases import digest, release_file
+from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest
 from stacks.settings import Dependencies, DeploymentMode, Settings
-from stacks.tenant_machines import CREATE_TENANT, CREATE_TENANT_FUNCTIONS, create_tenant_definition
+from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
+from tests.stacks.policies import spelled
 
 Json = dict[str, Any]
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+
+NUMBERS_OF = {
+    "create_tenant": {"AwaitStackSeconds"},
+    "update_tenant": {"AwaitStackSeconds", "AwaitReviewSeconds"},
+    "delete_tenant": {"AwaitStackSeconds"},
+    "tenant_queue": set(),
+}
+"""For each workflow's file: its placeholders that stand for numbers."""
+
+MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
+STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +47,13 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
     (layer / "python").mkdir()
     settings = Settings(
         await_stack_seconds=7,
+        await_review_seconds=5,
         dependencies=Dependencies.LAYER,
         deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         log_retention_days=14,
+        get_queue_concurrency=16,
+        credentials_seconds=1800,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)
@@ -119,7 +136,17 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
 
 @pytest.mark.parametrize(
     ("name", "seconds"),
-    [("get_queue", 29), ("start_stack", 30), ("tenant_metadata", 30), ("publish_release", 60), ("begin", 15)],
+    [
+        ("get_queue", 29),
+        ("operators", 29),
+        ("review_changes", 30),
+        ("start_stack", 30),
+        ("tenant_metadata", 30),
+        ("tenant_queue", 30),
+        ("settle_tenant_queue", 45),
+        ("publish_release", 60),
+        ("begin", 15),
+    ],
 )
 def test_a_function_has_the_time_it_needs(
     control_plane: Json, function_ids: dict[str, str], name: str, seconds: int
@@ -137,9 +164,14 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
     ("name", "variables"),
     [
         ("get_queue", {"BERTH_CREATE_MACHINE"}),
-        ("start_stack", {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}),
+        ("operators", MACHINES),
+        ("review_changes", STACKS),
+        ("start_stack", STACKS),
         ("publish_release", {"BERTH_RELEASE_BUCKET"}),
+        ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
+        ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"}),
         ("begin", set()),
+        ("check_messages", set()),
         ("finish", set()),
     ],
 )
@@ -153,16 +185,32 @@ def test_a_function_is_told_only_what_it_needs(
     } == variables
 
 
-def test_every_handler_is_there(function_ids: dict[str, str]) -> None:
-    for name in function_ids:
-        assert "def handler(" in (ROOT / "lambdas" / f"{name}.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue"])
+def test_a_function_that_starts_operations_starts_each_on_its_own_machine(
+    control_plane: Json, function_ids: dict[str, str], machine_ids: dict[str, str], name: str
+) -> None:
+    told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
+    for variable in MACHINES & set(told):
+        operation = variable.removeprefix("BERTH_").removesuffix("_MACHINE").lower()
+        assert told[variable] == {"Ref": machine_ids[f"{operation}_tenant"]}
 
 
-def test_only_the_service_token_of_tenant_stacks_has_a_name_of_its_own(
+def test_only_get_queue_can_be_kept_from_using_up_the_accounts_concurrency(
+    control_plane: Json, other_settings: Template, function_ids: dict[str, str]
+) -> None:
+    def reserved(template: Json) -> Json:
+        functions = _functions(template, function_ids)
+        return {name: p["ReservedConcurrentExecutions"] for name, p in functions if "ReservedConcurrentExecutions" in p}
+
+    assert reserved(control_plane) == {}
+    assert reserved(other_settings.to_json()) == {"get_queue": 16}
+
+
+def test_only_service_tokens_in_other_stacks_have_names_of_their_own(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     named = {name: p["FunctionName"] for name, p in _functions(control_plane, function_ids) if "FunctionName" in p}
-    assert named == {"tenant_metadata": "berth-tenant-metadata"}
+    assert named == {"tenant_metadata": "berth-tenant-metadata", "tenant_queue": "berth-tenant-queue"}
 
 
 def test_all_functions_share_one_asset_of_what_they_run(
@@ -191,8 +239,12 @@ def test_dependencies_come_as_one_layer(other_settings: Template, function_ids: 
     )
 
 
-def test_no_helper_functions_came_along(control_plane: Json, function_ids: dict[str, str]) -> None:
-    assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(function_ids) == 10
+def test_every_function_has_a_handler_and_every_handler_a_function(
+    control_plane: Json, function_ids: dict[str, str]
+) -> None:
+    handlers = {file.stem for file in (ROOT / "lambdas").glob("*.py")} - {"__init__", "runtime"}
+    assert set(function_ids) == handlers
+    assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers)
 
 
 # The releases
@@ -235,78 +287,128 @@ def test_published_templates_are_kept_and_private(control_plane_template: Templa
     )
 
 
-def test_get_queue_is_deployed_after_the_version_that_it_starts_creates_at_is_published(
-    control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
+@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue"])
+def test_what_starts_creates_is_deployed_after_every_version_that_they_may_be_at_is_published(
+    control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], name: str
 ) -> None:
-    get_queue = control_plane["Resources"][function_ids["get_queue"]]
-    assert the_only("Custom::Release") in get_queue["DependsOn"]
+    function = control_plane["Resources"][function_ids[name]]
+    assert set(releases.values()) <= set(function["DependsOn"])
 
 
-def test_deploying_publishes_the_committed_release(
-    assembly: Path, control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
+def test_deploying_publishes_every_committed_release_and_not_only_its_own(releases: dict[str, str]) -> None:
+    assert set(releases) == {file.stem for file in RELEASES.glob("*.json")}
+    assert {"0.1.0", read_version()} <= set(releases)
+
+
+@pytest.mark.parametrize("committed", sorted(RELEASES.glob("*.json")), ids=lambda file: file.stem)
+def test_what_is_published_is_the_committed_template(
+    assembly: Path, control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], committed: Path
 ) -> None:
-    release = control_plane["Resources"][the_only("Custom::Release")]
-    committed = release_file(read_version())
-    properties = release["Properties"]
+    properties = control_plane["Resources"][releases[committed.stem]]["Properties"]
     assert properties["ServiceToken"] == {"Fn::GetAtt": [function_ids["publish_release"], "Arn"]}
     assert properties["ServiceTimeout"] == "120"
-    assert properties["Version"] == read_version()
     assert properties["Digest"] == digest(committed)
     assert (assembly / f"asset.{properties['SourceKey']}").read_bytes() == committed.read_bytes()
 
 
-def test_what_is_published_stays_published(control_plane: Json, the_only: Callable[[str], str]) -> None:
-    release = control_plane["Resources"][the_only("Custom::Release")]
-    assert release["DeletionPolicy"] == release["UpdateReplacePolicy"] == "Retain"
+def test_no_release_waits_for_another(control_plane: Json, releases: dict[str, str]) -> None:
+    for logical_id in releases.values():
+        assert "DependsOn" not in control_plane["Resources"][logical_id]
 
 
-# The machine
-
-
-def test_every_placeholder_of_the_workflow_is_filled_and_none_is_left_over(
-    control_plane: Json, the_only: Callable[[str], str]
+def test_a_release_is_called_after_its_version_so_that_further_versions_leave_it_alone(
+    releases: dict[str, str],
 ) -> None:
-    in_file = set(PLACEHOLDER.findall(CREATE_TENANT.read_text(encoding="utf-8")))
-    assert in_file == {*CREATE_TENANT_FUNCTIONS, "AwaitStackSeconds"}
-    machine = control_plane["Resources"][the_only("AWS::StepFunctions::StateMachine")]["Properties"]
+    for version, logical_id in releases.items():
+        assert logical_id.startswith(f"ReleasesRelease{version.replace('.', '')}")
+
+
+def test_what_is_published_stays_published(control_plane: Json, releases: dict[str, str]) -> None:
+    for logical_id in releases.values():
+        release = control_plane["Resources"][logical_id]
+        assert release["DeletionPolicy"] == release["UpdateReplacePolicy"] == "Retain"
+
+
+@pytest.mark.parametrize(
+    ("version", "mistake"), [("0.1.0", ReleaseUnexpected), ("9999.0.0", ReleaseMissing)], ids=["behind", "ahead"]
+)
+def test_a_version_that_is_not_the_last_release_is_refused_before_anything_is_deployed(
+    version: str, mistake: type[Exception]
+) -> None:
+    app = App(analytics_reporting=False)
+    with pytest.raises(mistake, match=re.escape(version)):
+        ControlPlaneStack(app, "Berth", version=version, settings=Settings(dependencies=Dependencies.HOST))
+
+
+# The machines
+
+
+def test_every_workflow_has_its_machine(machine_ids: dict[str, str]) -> None:
+    files = {file.name.removesuffix(".asl.json") for file in STATEMACHINES.iterdir()}
+    assert files == set(FUNCTIONS_OF) == set(machine_ids)
+
+
+@pytest.mark.parametrize("stem", FUNCTIONS_OF)
+def test_every_placeholder_of_a_workflow_is_filled_and_none_is_left_over(
+    control_plane: Json, machine_ids: dict[str, str], stem: str
+) -> None:
+    in_file = set(PLACEHOLDER.findall((STATEMACHINES / f"{stem}.asl.json").read_text(encoding="utf-8")))
+    assert in_file == {*FUNCTIONS_OF[stem], *NUMBERS_OF[stem]}
+    machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
     left_to_cloudformation = set(PLACEHOLDER.findall(machine["DefinitionString"]))
-    assert left_to_cloudformation == set(machine["DefinitionSubstitutions"]) == set(CREATE_TENANT_FUNCTIONS)
+    assert left_to_cloudformation == set(machine["DefinitionSubstitutions"]) == set(FUNCTIONS_OF[stem])
 
 
+@pytest.mark.parametrize("stem", FUNCTIONS_OF)
 def test_every_placeholder_stands_for_the_function_of_its_name(
-    control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
+    control_plane: Json, machine_ids: dict[str, str], function_ids: dict[str, str], stem: str
 ) -> None:
-    machine = control_plane["Resources"][the_only("AWS::StepFunctions::StateMachine")]["Properties"]
+    for placeholder, name in FUNCTIONS_OF[stem].items():
+        assert placeholder == f"{name.title().replace('_', '')}FunctionArn"
+    machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
     assert machine["DefinitionSubstitutions"] == {
-        placeholder: {"Fn::GetAtt": [function_ids[name], "Arn"]}
-        for placeholder, name in CREATE_TENANT_FUNCTIONS.items()
+        placeholder: {"Fn::GetAtt": [function_ids[name], "Arn"]} for placeholder, name in FUNCTIONS_OF[stem].items()
     }
 
 
-def test_how_long_to_wait_for_the_event_is_a_number() -> None:
-    definition = json.loads(create_tenant_definition(Settings(await_stack_seconds=7)))
-    assert definition["States"]["AwaitStack"]["TimeoutSeconds"] == 7
+@pytest.mark.parametrize("stem", FUNCTIONS_OF)
+def test_a_machine_runs_its_own_workflow(control_plane: Json, machine_ids: dict[str, str], stem: str) -> None:
+    machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
+    assert machine["DefinitionString"] == definition(stem, Settings())
 
 
-def test_the_machine_is_logged_and_traced_without_its_task_tokens(control_plane_template: Template) -> None:
-    control_plane_template.has_resource_properties(
-        "AWS::StepFunctions::StateMachine",
-        {
-            "LoggingConfiguration": {"Level": "ALL", "IncludeExecutionData": False},
-            "TracingConfiguration": {"Enabled": True},
-            "StateMachineName": Match.absent(),
-        },
-    )
-    control_plane_template.has_resource_properties(
-        "AWS::Logs::LogGroup", {"LogGroupName": Match.string_like_regexp("^/aws/vendedlogs/states/")}
-    )
+@pytest.mark.parametrize("stem", ["create_tenant", "update_tenant", "delete_tenant"])
+def test_how_long_to_wait_for_the_event_is_a_number(stem: str) -> None:
+    states = json.loads(definition(stem, Settings(await_stack_seconds=7)))["States"]
+    assert states["AwaitStack"]["TimeoutSeconds"] == 7
 
 
-def test_the_deployment_mode_reaches_the_function_that_creates_stacks(
-    control_plane: Json, other_settings: Template, function_ids: dict[str, str]
+def test_how_long_to_wait_for_the_review_is_a_number() -> None:
+    states = json.loads(definition("update_tenant", Settings(await_review_seconds=5)))["States"]
+    assert states["AwaitReview"]["Seconds"] == 5
+
+
+@pytest.mark.parametrize("stem", FUNCTIONS_OF)
+def test_a_machine_is_traced_and_logged_into_its_own_group_without_its_task_tokens(
+    control_plane: Json, machine_ids: dict[str, str], stem: str
+) -> None:
+    machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
+    assert "StateMachineName" not in machine
+    assert machine["TracingConfiguration"] == {"Enabled": True}
+    logging = machine["LoggingConfiguration"]
+    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ALL", False)
+    (destination,) = logging["Destinations"]
+    group = destination["CloudWatchLogsLogGroup"]["LogGroupArn"]["Fn::GetAtt"][0]
+    name = control_plane["Resources"][group]["Properties"]["LogGroupName"]
+    assert name == f"/aws/vendedlogs/states/Berth-{stem.replace('_', '-')}"
+
+
+@pytest.mark.parametrize("name", ["start_stack", "review_changes"])
+def test_the_deployment_mode_reaches_the_functions_that_have_stacks_changed(
+    control_plane: Json, other_settings: Template, function_ids: dict[str, str], name: str
 ) -> None:
     def mode(template: Json) -> str:
-        properties = template["Resources"][function_ids["start_stack"]]["Properties"]
+        properties = template["Resources"][function_ids[name]]["Properties"]
         found: str = properties["Environment"]["Variables"]["BERTH_DEPLOYMENT_MODE"]
         return found
 
@@ -361,16 +463,27 @@ def test_undelivered_events_are_kept_encrypted_and_reached_by_tls_only(control_p
 # The API
 
 
-def test_the_only_route_needs_aws_credentials(control_plane: Json) -> None:
-    (route,) = _properties(control_plane, "AWS::ApiGatewayV2::Route")
-    assert route["RouteKey"] == "GET /tenants/{tenantId}/queue"
-    assert route["AuthorizationType"] == "AWS_IAM"
+def test_the_operators_routes_are_those_that_their_function_serves() -> None:
+    assert set(OPERATOR_ROUTES) == set(ROUTES)
 
 
-def test_the_route_calls_get_queue(control_plane: Json, function_ids: dict[str, str]) -> None:
-    (integration,) = _properties(control_plane, "AWS::ApiGatewayV2::Integration")
-    assert integration["IntegrationUri"] == {"Fn::GetAtt": [function_ids["get_queue"], "Arn"]}
-    assert integration["PayloadFormatVersion"] == "2.0"
+def test_every_route_needs_aws_credentials(control_plane: Json) -> None:
+    routes = _properties(control_plane, "AWS::ApiGatewayV2::Route")
+    assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_every_route_calls_the_function_that_serves_it(control_plane: Json, function_ids: dict[str, str]) -> None:
+    called = {
+        route["RouteKey"]: _integration(control_plane, route)["IntegrationUri"]["Fn::GetAtt"][0]
+        for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")
+    }
+    operators = dict.fromkeys(OPERATOR_ROUTES, function_ids["operators"])
+    assert called == {QUEUE_ROUTE: function_ids["get_queue"], **operators}
+
+
+def test_functions_are_called_in_the_form_that_they_understand(control_plane: Json) -> None:
+    integrations = _properties(control_plane, "AWS::ApiGatewayV2::Integration")
+    assert {integration["PayloadFormatVersion"] for integration in integrations} == {"2.0"}
 
 
 def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
@@ -393,20 +506,24 @@ def test_every_function_has_its_alarms(control_plane: Json, function_ids: dict[s
     assert watched == {(function, metric) for function in function_ids.values() for metric in ("Errors", "Throttles")}
 
 
-def test_the_machine_and_the_undelivered_events_have_their_alarms(
-    control_plane: Json, the_only: Callable[[str], str]
+def test_the_machines_and_the_undelivered_events_have_their_alarms(
+    control_plane: Json, machine_ids: dict[str, str], the_only: Callable[[str], str]
 ) -> None:
     watched = {
-        alarm["MetricName"]: alarm["Dimensions"][0]["Value"]
+        (spelled(alarm["Dimensions"][0]["Value"]), alarm["MetricName"])
         for alarm in _properties(control_plane, "AWS::CloudWatch::Alarm")
         if alarm["Namespace"] != "AWS/Lambda"
     }
-    machine = {"Ref": the_only("AWS::StepFunctions::StateMachine")}
+    ends = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
     assert watched == {
-        "ExecutionsFailed": machine,
-        "ExecutionsTimedOut": machine,
-        "ExecutionsAborted": machine,
-        "ApproximateNumberOfMessagesVisible": {"Fn::GetAtt": [the_only("AWS::SQS::Queue"), "QueueName"]},
+        *(
+            (f"<{machine_ids[stem]}>", end)
+            for stem in ("create_tenant", "update_tenant", "delete_tenant")
+            for end in ends
+        ),
+        # It fails whenever another team asks for what cannot be; that team is told.
+        *((f"<{machine_ids['tenant_queue']}>", end) for end in ends - {"ExecutionsFailed"}),
+        (f"<{the_only('AWS::SQS::Queue')}.QueueName>", "ApproximateNumberOfMessagesVisible"),
     }
 
 
@@ -431,14 +548,50 @@ def test_alarms_notify_the_topic_if_there_is_one(control_plane: Json, other_sett
 def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
     assert set(control_plane["Outputs"]) == {
         "ApiUrl",
+        "PlatformPolicyArn",
+        "OperatorPolicyArn",
         "TableName",
         "GetQueueFunctionName",
+        "OperatorsFunctionName",
         "CreateTenantMachineArn",
+        "UpdateTenantMachineArn",
+        "DeleteTenantMachineArn",
+        "TenantQueueServiceToken",
         "ReleaseBucketName",
         "Version",
     }
     assert control_plane["Outputs"]["Version"]["Value"] == read_version()
 
 
+def test_other_stacks_can_import_the_service_token_of_tenant_queues_and_nothing_else(
+    control_plane: Json, function_ids: dict[str, str]
+) -> None:
+    exported = {
+        output["Export"]["Name"]: output["Value"] for output in control_plane["Outputs"].values() if "Export" in output
+    }
+    assert exported == {"BerthTenantQueueServiceToken": {"Fn::GetAtt": [function_ids["tenant_queue"], "Arn"]}}
+
+
+def test_what_is_known_outside_or_holds_data_keeps_its_logical_id_or_would_be_replaced(
+    the_only: Callable[[str], str], function_ids: dict[str, str], machine_ids: dict[str, str]
+) -> None:
+    assert the_only("AWS::DynamoDB::Table") == "TenantsTable97BAC775"
+    assert the_only("AWS::S3::Bucket") == "ReleasesBucketEA8ED4CA"
+    assert the_only("AWS::ApiGatewayV2::Api") == "QueueApiF10A4C7B"
+    assert machine_ids["create_tenant"] == "MachinesCreate20650091"
+    assert function_ids["tenant_metadata"] == "StackRoleTenantMetadataFunction4D8F7984"
+
+
+def test_the_stack_is_far_from_the_number_of_resources_that_one_may_have(control_plane: Json) -> None:
+    assert len(control_plane["Resources"]) < 250
+
+
 def _functions(template: Json, function_ids: dict[str, str]) -> list[tuple[str, Json]]:
     return [(name, template["Resources"][logical_id]["Properties"]) for name, logical_id in function_ids.items()]
+
+
+def _integration(template: Json, route: Json) -> Json:
+    _, (prefix, integration) = route["Target"]["Fn::Join"]
+    assert prefix == "integrations/"
+    properties: Json = template["Resources"][integration["Ref"]]["Properties"]
+    return properties

@@ -50,7 +50,8 @@ def acknowledged() -> dict[Finding, str]:
 def findings(acknowledged: dict[Finding, str], tmp_path_factory: pytest.TempPathFactory) -> set[Finding]:
     """What cdk-nag finds when nothing is acknowledged."""
     directory = tmp_path_factory.mktemp("assembly")
-    app = App(outdir=str(directory), analytics_reporting=False, context={"berth:dependencies": "host"})
+    everything = {"berth:dependencies": "host", "berth:credentialsSeconds": "900"}
+    app = App(outdir=str(directory), analytics_reporting=False, context=everything)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stacks.permissions.Validations", Deaf(acknowledged))
         build(app)
@@ -100,7 +101,7 @@ def test_every_acknowledgement_has_a_written_reason(acknowledged: dict[Finding, 
         assert reason.endswith("."), finding
 
 
-@pytest.mark.parametrize("fixture", ["control_plane", "tenant"])
+@pytest.mark.parametrize("fixture", ["control_plane", "with_credentials", "tenant"])
 def test_cfn_lint_finds_nothing(request: pytest.FixtureRequest, fixture: str) -> None:
     template: Json = request.getfixturevalue(fixture)
     arguments = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=LINT_ACKNOWLEDGED)

@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 from aws_cdk import App, Validations
-from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 from stacks.project import read_version
-from stacks.releases import RELEASES, ReleaseChanged, ReleaseMissing, canonical, release_file, write_release
+from stacks.releases import (
+    RELEASES,
+    ReleaseChanged,
+    ReleaseMissing,
+    ReleaseUnexpected,
+    canonical,
+    release_file,
+    releases_up_to,
+    write_release,
+)
 from stacks.tenant_stack import TenantStack, tenant_template
 
 Json = dict[str, Any]
@@ -40,6 +48,18 @@ def test_every_release_says_its_own_version(file: Path) -> None:
     assert template["Outputs"]["Version"]["Value"] == file.stem
     assert template["Resources"]["TenantMetadata"]["Properties"]["Version"] == file.stem
     assert file.read_bytes() == canonical(template)
+
+
+def test_a_tenant_keeps_its_queues_whichever_release_it_moves_to() -> None:
+    releases = [json.loads(file.read_bytes()) for file in releases_up_to(read_version())]
+    assert len(releases) >= 2
+    queues = [
+        {logical_id for logical_id, resource in release["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
+        for release in releases
+    ]
+    assert all(found == set(QUEUES) for found in queues)
+    parameters = [set(release["Parameters"]) for release in releases]
+    assert all(found == {"TenantId", "MetadataServiceToken"} for found in parameters)
 
 
 def test_it_needs_nothing_but_itself(tenant: Json) -> None:
@@ -104,25 +124,36 @@ def test_queues_are_encrypted_tagged_and_named_by_cloudformation(tenant: Json, q
 
 @pytest.mark.parametrize("queue", QUEUES)
 def test_queues_are_reached_by_tls_only(tenant: Json, queue: str) -> None:
-    Template.from_json(tenant).has_resource_properties(
-        "AWS::SQS::QueuePolicy",
-        {
-            "Queues": [{"Ref": queue}],
-            "PolicyDocument": {
-                "Statement": [
-                    Match.object_like(
-                        {
-                            "Effect": "Deny",
-                            "Action": "sqs:*",
-                            "Principal": {"AWS": "*"},
-                            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                            "Resource": {"Fn::GetAtt": [queue, "Arn"]},
-                        }
-                    )
-                ]
-            },
+    assert _statements(tenant, queue)["DenyWithoutTls"] == {
+        "Effect": "Deny",
+        "Action": "sqs:*",
+        "Principal": {"AWS": "*"},
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        "Resource": {"Fn::GetAtt": [queue, "Arn"]},
+    }
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_queues_are_closed_to_other_accounts_but_not_to_aws_services_that_deliver(tenant: Json, queue: str) -> None:
+    assert _statements(tenant, queue)["DenyOtherAccounts"] == {
+        "Effect": "Deny",
+        "Action": "sqs:*",
+        "Principal": {"AWS": "*"},
+        # Both have to hold. A service that calls as itself is of no account, so the first would hit it, too.
+        "Condition": {
+            "StringNotEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}},
+            "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
         },
-    )
+        "Resource": {"Fn::GetAtt": [queue, "Arn"]},
+    }
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_queues_policy_allows_nothing(tenant: Json, queue: str) -> None:
+    assert {sid: statement["Effect"] for sid, statement in _statements(tenant, queue).items()} == {
+        "DenyWithoutTls": "Deny",
+        "DenyOtherAccounts": "Deny",
+    }
 
 
 def test_a_message_that_fails_five_times_is_set_aside(tenant: Json) -> None:
@@ -180,6 +211,33 @@ def test_a_release_is_never_changed(tmp_path: Path) -> None:
 def test_a_version_without_a_release_cannot_be_deployed(tmp_path: Path) -> None:
     with pytest.raises(ReleaseMissing, match="run `make release`"):
         release_file("9.9.9", tmp_path)
+    write_release("1.2.3", {}, tmp_path)
+    with pytest.raises(ReleaseMissing, match=r"Version 9\.9\.9 has no release: run `make release`"):
+        releases_up_to("9.9.9", tmp_path)
+
+
+def test_a_deployment_has_every_release_up_to_its_own_version_oldest_first(tmp_path: Path) -> None:
+    for version in ("0.10.0", "0.2.0", "0.9.1", "1.0.0"):
+        write_release(version, {}, tmp_path)
+    (tmp_path / "__init__.py").touch()
+    assert [file.stem for file in releases_up_to("1.0.0", tmp_path)] == ["0.2.0", "0.9.1", "0.10.0", "1.0.0"]
+
+
+def test_a_release_after_the_deployed_version_stops_the_deployment(tmp_path: Path) -> None:
+    for version in ("0.9.0", "0.10.0", "0.11.0"):
+        write_release(version, {}, tmp_path)
+    with pytest.raises(ReleaseUnexpected, match=r"after version 0\.9\.0 .*: 0\.10\.0\.json, 0\.11\.0\.json\. Bump"):
+        releases_up_to("0.9.0", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["draft", "1.2", "v1.2.3", "1.2.3-beta", "12345.0.0"])
+def test_a_file_among_the_releases_that_is_named_after_no_version_stops_the_deployment(
+    tmp_path: Path, name: str
+) -> None:
+    write_release("1.2.3", {}, tmp_path)
+    write_release(name, {}, tmp_path)
+    with pytest.raises(ReleaseUnexpected, match=rf"{name}\.json is among the releases"):
+        releases_up_to("1.2.3", tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "1.2", "v1.2.3", "1.2.3-beta", "../1.2.3"])
@@ -188,3 +246,13 @@ def test_a_version_is_three_numbers(tmp_path: Path, content: str) -> None:
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"a version looks like 1\.2\.3"):
         read_version(file)
+
+
+def _statements(template: Json, queue: str) -> dict[str, Json]:
+    """The statements of a queue's policy by their Sid, which each has to have."""
+    policy = template["Resources"][f"{queue}Policy"]["Properties"]
+    assert policy["Queues"] == [{"Ref": queue}]
+    statements = [dict(statement) for statement in policy["PolicyDocument"]["Statement"]]
+    by_sid = {statement.pop("Sid"): statement for statement in statements}
+    assert len(by_sid) == len(statements)
+    return by_sid

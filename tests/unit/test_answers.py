@@ -8,15 +8,27 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.answers import RETRY_AFTER_SECONDS, Response, answer, come_back_later, refuse
+from orchestrator.answers import (
+    RETRY_AFTER_SECONDS,
+    Response,
+    answer,
+    come_back_later,
+    found,
+    no_credentials,
+    problem,
+    refuse,
+    root_cause_document,
+)
+from orchestrator.credentials import Access, Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
 from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import Operation, Status
-from tests.fakes import ACME, QUEUE, QUEUE_TABOO, VERSION, an_audit
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
 FAILURE = an_audit(Status.FAILURE, attempt=3, root_cause=QUEUE_TABOO)
 DELETE = an_audit(Status.STARTED, Operation.DELETE, version=None)
+CREDENTIALS = Credentials(Access.SEND, "AKIA", "a secret", "a token", NOON)
 
 ANSWERS: dict[type, tuple[Answer, int]] = {
     Ready: (Ready(QUEUE, VERSION), 200),
@@ -31,6 +43,7 @@ PROBLEMS = [
     if status not in (200, 202)
 ] + [
     pytest.param(refuse(InvalidRequest("No.")), 400, id="400"),
+    pytest.param(no_credentials(), 403, id="403"),
     pytest.param(come_back_later("Later."), 503, id="503"),
 ]
 
@@ -56,6 +69,30 @@ def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
         "queueArn": QUEUE.arn,
         "version": VERSION,
     }
+
+
+def test_credentials_come_with_the_queue_and_are_kept_out_of_caches() -> None:
+    response = answer(ACME, Ready(QUEUE, VERSION), CREDENTIALS)
+    assert response.headers == {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    assert response.body == {
+        **answer(ACME, Ready(QUEUE, VERSION)).body,
+        "credentials": {
+            "access": "send",
+            "accessKeyId": "AKIA",
+            "secretAccessKey": "a secret",
+            "sessionToken": "a token",
+            "expiresAt": "2026-11-16T12:00:00.000Z",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [given for kind, (given, _) in ANSWERS.items() if kind is not Ready],
+    ids=lambda given: type(given).__name__,
+)
+def test_without_a_queue_no_credentials_are_told(given: Answer) -> None:
+    assert answer(ACME, given, CREDENTIALS) == answer(ACME, given)
 
 
 def test_who_has_to_wait_is_told_for_how_long_in_header_and_body() -> None:
@@ -108,6 +145,7 @@ def test_a_failed_delete_is_told_as_a_delete() -> None:
     body = answer(ACME, Failed(replace(DELETE, status=Status.FAILURE, root_cause=QUEUE_TABOO))).body
     assert body["operation"] == "DELETE"
     assert "delete failed" in str(body["detail"])
+    assert body["version"] is None
 
 
 @pytest.mark.parametrize(("kind", "status"), [(BeingDeleted, "DELETING"), (Deleted, "DELETED")])
@@ -115,6 +153,34 @@ def test_a_deleted_tenants_state_and_execution_are_told(kind: type, status: str)
     body = answer(ACME, ANSWERS[kind][0]).body
     assert body["tenantStatus"] == status
     assert body["execution"] == DELETE.execution
+
+
+def test_a_deleted_tenants_answer_says_how_it_comes_back() -> None:
+    assert "creating it explicitly" in str(answer(ACME, ANSWERS[Deleted][0]).body["detail"])
+
+
+def test_where_credentials_are_not_enabled_the_answer_names_the_setting() -> None:
+    assert "berth:credentialsSeconds" in str(no_credentials().body["detail"])
+
+
+def test_more_may_be_told_of_a_problem() -> None:
+    response = problem(409, "a-kind", "A title", "Details.", tenantId="acme", more=[1])
+    assert response.body == {
+        "type": "urn:berth:problem:a-kind",
+        "title": "A title",
+        "status": 409,
+        "detail": "Details.",
+        "tenantId": "acme",
+        "more": [1],
+    }
+
+
+def test_what_was_found_is_json() -> None:
+    assert found(200, {"a": 1}) == Response(200, {"Content-Type": "application/json"}, {"a": 1})
+
+
+def test_no_root_cause_is_told_as_none() -> None:
+    assert root_cause_document(None) is None
 
 
 def test_a_refusal_repeats_the_reason() -> None:

@@ -13,10 +13,12 @@ from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
 PUBLISHED = Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON)
 UNPUBLISHED = replace(PUBLISHED, version=None)
+WITHDRAWN = replace(PUBLISHED, withdrawn_by="a delete's execution")
 NOT_SERVED = [
     pytest.param(None, id="none"),
     pytest.param(UNPUBLISHED, id="unpublished"),
     pytest.param(replace(PUBLISHED, queue=None), id="without a queue"),
+    pytest.param(WITHDRAWN, id="withdrawn"),
 ]
 
 DELETING = an_audit(Status.STARTED, Operation.DELETE, version=None)
@@ -25,6 +27,11 @@ DELETE_FAILED = an_audit(Status.FAILURE, Operation.DELETE, version=None, root_ca
 CREATING = an_audit(Status.STARTED)
 CREATED = an_audit(Status.SUCCESS)
 CREATE_FAILED = an_audit(Status.FAILURE, root_cause=QUEUE_TABOO)
+OLD_CREATES = [an_audit(status, version=None) for status in Status]
+"""Of a row from before keys had versions."""
+
+
+REVIVED = replace(DELETED, revived_by="the execution of a create")
 
 
 def later(audit: Audit) -> Audit:
@@ -49,9 +56,10 @@ def test_a_tenant_whose_delete_has_started_is_being_deleted_whatever_its_metadat
         pytest.param([CREATED], id="create succeeded"),
         pytest.param([CREATE_FAILED], id="create failed"),
         pytest.param([an_audit(Status.STARTED, Operation.UPDATE)], id="update started"),
+        pytest.param([an_audit(Status.SUCCESS, Operation.UPDATE)], id="update succeeded"),
         pytest.param([an_audit(Status.FAILURE, Operation.UPDATE)], id="update failed"),
         pytest.param([DELETE_FAILED], id="delete failed"),
-        pytest.param([DELETED, later(CREATED)], id="created after a delete"),
+        pytest.param([REVIVED, later(CREATED)], id="created after a delete"),
     ],
 )
 def test_a_published_tenant_is_served_whatever_its_operations_say(audits: list[Audit]) -> None:
@@ -131,25 +139,52 @@ def test_an_update_neither_hinders_a_create_nor_counts_as_its_attempt() -> None:
 # Create after delete
 
 
-def test_an_explicit_create_after_a_delete_is_waited_for() -> None:
-    assert decide(None, [DELETED, later(CREATING)], VERSION) == Wait(CREATING.execution)
+for_each_create = pytest.mark.parametrize(
+    "create", [CREATING, CREATED, CREATE_FAILED], ids=["started", "succeeded", "failed"]
+)
 
 
-def test_a_create_that_failed_after_a_delete_is_told_as_failed() -> None:
-    assert decide(None, [DELETED, later(CREATE_FAILED)], VERSION) == Failed(later(CREATE_FAILED))
-
-
-@pytest.mark.parametrize("create", [CREATING, CREATED, CREATE_FAILED], ids=["started", "succeeded", "failed"])
+@for_each_create
 def test_what_was_before_a_delete_no_longer_counts(create: Audit) -> None:
     assert decide(None, [create, later(DELETED)], VERSION) == Deleted(later(DELETED))
 
 
-def test_a_create_of_the_same_moment_does_not_bring_a_deleted_tenant_back() -> None:
-    assert decide(None, [CREATED, DELETED], VERSION) == Deleted(DELETED)
+@for_each_create
+def test_a_create_that_did_not_revive_the_tenant_leaves_it_deleted_however_late_it_came(create: Audit) -> None:
+    assert decide(None, [DELETED, later(create)], VERSION) == Deleted(DELETED)
 
 
-def test_a_queue_that_vanished_after_delete_and_create_is_created_by_the_next_attempt() -> None:
-    assert decide(None, [DELETED, later(replace(CREATED, attempt=2))], VERSION) == StartCreate(3)
+def test_a_create_that_was_refused_because_the_tenant_is_deleted_does_not_make_it_failed() -> None:
+    refused = later(an_audit(Status.FAILURE, attempt=2))
+    assert decide(UNPUBLISHED, [DELETED, refused], VERSION) == Deleted(DELETED)
+
+
+@pytest.mark.parametrize("delete", [REVIVED, replace(REVIVED, status=Status.FAILURE)], ids=["deleted", "delete failed"])
+def test_a_revived_delete_counts_no_more(delete: Audit) -> None:
+    assert decide(None, [delete, later(CREATING)], VERSION) == Wait(CREATING.execution)
+    assert decide(None, [delete, later(CREATE_FAILED)], VERSION) == Failed(later(CREATE_FAILED))
+    assert decide(None, [delete, later(replace(CREATED, attempt=2))], VERSION) == StartCreate(3)
+    assert decide(None, [delete], VERSION) == StartCreate(1)
+
+
+@pytest.mark.parametrize("create", OLD_CREATES, ids=lambda audit: audit.status)
+def test_a_create_from_before_versions_revives_by_coming_after_the_delete(create: Audit) -> None:
+    assert not isinstance(decide(None, [DELETED, later(create)], VERSION), Deleted)
+
+
+@pytest.mark.parametrize("create", OLD_CREATES, ids=lambda audit: audit.status)
+def test_a_create_from_before_versions_does_not_revive_by_coming_before_the_delete_or_with_it(create: Audit) -> None:
+    assert decide(None, [create, later(DELETED)], VERSION) == Deleted(later(DELETED))
+    assert decide(None, [create, DELETED], VERSION) == Deleted(DELETED)
+
+
+def test_a_tenant_that_came_back_before_there_were_versions_is_told_by_that_create() -> None:
+    started, failed, succeeded = (
+        later(an_audit(status, version=None)) for status in (Status.STARTED, Status.FAILURE, Status.SUCCESS)
+    )
+    assert decide(None, [DELETED, started], VERSION) == Wait(started.execution)
+    assert decide(None, [DELETED, failed], VERSION) == StartCreate(1)
+    assert decide(None, [DELETED, succeeded], VERSION) == StartCreate(1)
 
 
 # Started, but no longer running
@@ -189,3 +224,4 @@ def test_metadata_is_published_exactly_when_it_is_served() -> None:
     assert PUBLISHED.published
     assert not UNPUBLISHED.published
     assert not replace(PUBLISHED, queue=None).published
+    assert not WITHDRAWN.published

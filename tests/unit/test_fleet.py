@@ -1,115 +1,170 @@
-"""All tenants at a glance, and one tenant in full."""
+"""One tenant in full, and all tenants at a glance."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from orchestrator.fleet import TenantState, list_tenants, summarise, tenant_detail
-from orchestrator.records import Audit, Metadata, Operation, Status
+from orchestrator.errors import InvalidRequest
+from orchestrator.fleet import LISTED_STATES, PAGE_SIZE, Page, list_tenants, root_cause_of, state_of, tenant_detail
+from orchestrator.ports import ListedTenant
+from orchestrator.records import Audit, Metadata, Operation, RootCause, Status, TenantState
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit, take
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    InMemoryTable,
+    a_run,
+    an_audit,
+    some_metadata,
+    take,
+)
 
 ONE_HOUR = timedelta(hours=1)
-PUBLISHED = Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON)
+PUBLISHED = some_metadata()
+UNPUBLISHED = replace(PUBLISHED, version=None)
+WITHDRAWN = replace(PUBLISHED, withdrawn_by="a delete's execution")
+ANOTHER_CAUSE = RootCause("DeadLetterQueue", "AWS::SQS::Queue", "Queue quota exceeded.")
+
+
+def create(status: Status, hour: int = 0, *, version: str | None = VERSION, cause: RootCause | None = None) -> Audit:
+    return an_audit(status, version=version, at=NOON + hour * ONE_HOUR, root_cause=cause)
+
+
+def update(status: Status, hour: int = 1, *, version: str = NEXT_VERSION, cause: RootCause | None = None) -> Audit:
+    return an_audit(status, Operation.UPDATE, version=version, at=NOON + hour * ONE_HOUR, root_cause=cause)
+
+
+def delete(status: Status, hour: int = 1, *, revived_by: str | None = None, cause: RootCause | None = None) -> Audit:
+    at = NOON + hour * ONE_HOUR
+    return an_audit(status, Operation.DELETE, at=at, revived_by=revived_by, root_cause=cause)
+
+
+STARTED, SUCCESS, FAILURE = Status.STARTED, Status.SUCCESS, Status.FAILURE
+CREATED = create(SUCCESS)
+REVIVED = delete(SUCCESS, revived_by="the execution of a create")
+
+STATES: dict[str, tuple[Metadata | None, list[Audit], TenantState]] = {
+    "nothing": (None, [], TenantState.UNKNOWN),
+    "a queue that nobody published": (UNPUBLISHED, [], TenantState.UNKNOWN),
+    "create started": (None, [create(STARTED)], TenantState.PROVISIONING),
+    "create started, queue recorded": (UNPUBLISHED, [create(STARTED)], TenantState.PROVISIONING),
+    "create failed": (None, [create(FAILURE)], TenantState.FAILED),
+    "create failed, then started at another version": (
+        None,
+        [create(FAILURE), create(STARTED, 1, version=NEXT_VERSION)],
+        TenantState.PROVISIONING,
+    ),
+    "create started, then failed at another version": (
+        None,
+        [create(STARTED), create(FAILURE, 1, version=NEXT_VERSION)],
+        TenantState.FAILED,
+    ),
+    "queue vanished": (None, [CREATED], TenantState.UNKNOWN),
+    "queue vanished after an update": (UNPUBLISHED, [CREATED, update(SUCCESS)], TenantState.UNKNOWN),
+    "published by hand": (PUBLISHED, [], TenantState.READY),
+    "published": (PUBLISHED, [CREATED], TenantState.READY),
+    "published, created once more": (PUBLISHED, [create(STARTED)], TenantState.READY),
+    "published, created once more in vain": (PUBLISHED, [create(FAILURE)], TenantState.READY),
+    "updating": (PUBLISHED, [CREATED, update(STARTED)], TenantState.UPDATING),
+    "updated": (PUBLISHED, [CREATED, update(SUCCESS)], TenantState.READY),
+    "update failed": (PUBLISHED, [CREATED, update(FAILURE)], TenantState.UPDATE_FAILED),
+    "update failed, then one elsewhere succeeded": (
+        PUBLISHED,
+        [CREATED, update(FAILURE), update(SUCCESS, 2, version="0.3.0")],
+        TenantState.READY,
+    ),
+    "update failed long before the create": (PUBLISHED, [update(FAILURE), create(SUCCESS, 2)], TenantState.READY),
+    "deleting": (WITHDRAWN, [CREATED, delete(STARTED)], TenantState.DELETING),
+    "deleting, queue forgotten": (None, [CREATED, delete(STARTED)], TenantState.DELETING),
+    "deleting, metadata not yet withdrawn": (PUBLISHED, [CREATED, delete(STARTED)], TenantState.DELETING),
+    "deleted": (None, [CREATED, delete(SUCCESS)], TenantState.DELETED),
+    "deleted, create refused": (UNPUBLISHED, [delete(SUCCESS), create(FAILURE, 2)], TenantState.DELETED),
+    "delete failed half-way": (WITHDRAWN, [CREATED, delete(FAILURE)], TenantState.FAILED),
+    "delete refused": (PUBLISHED, [CREATED, delete(FAILURE)], TenantState.READY),
+    "delete refused after a failed update": (
+        PUBLISHED,
+        [CREATED, update(FAILURE), delete(FAILURE, 2)],
+        TenantState.UPDATE_FAILED,
+    ),
+    "being brought back": (None, [REVIVED, create(STARTED, 2)], TenantState.PROVISIONING),
+    "brought back in vain": (None, [REVIVED, create(FAILURE, 2)], TenantState.FAILED),
+    "brought back": (PUBLISHED, [REVIVED, create(SUCCESS, 2)], TenantState.READY),
+    "being brought back, before versions": (
+        None,
+        [delete(SUCCESS), create(STARTED, 2, version=None)],
+        TenantState.PROVISIONING,
+    ),
+    "deleted after a create from before versions": (
+        None,
+        [create(SUCCESS, version=None), delete(SUCCESS)],
+        TenantState.DELETED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("metadata", "audits", "state"), STATES.values(), ids=STATES)
+def test_a_tenants_state_is(metadata: Metadata | None, audits: list[Audit], state: TenantState) -> None:
+    assert state_of(metadata, audits) is state
+    assert state_of(metadata, audits[::-1]) is state
+
+
+def test_every_state_is_some_tenants() -> None:
+    assert {state for _, _, state in STATES.values()} == set(TenantState)
+
+
+# Why
+
+
+FAILED_STATES = (TenantState.FAILED, TenantState.UPDATE_FAILED)
+
+
+@pytest.mark.parametrize(("metadata", "audits", "state"), STATES.values(), ids=STATES)
+def test_there_is_a_root_cause_in_failed_states_and_in_no_other(
+    metadata: Metadata | None, audits: list[Audit], state: TenantState
+) -> None:
+    failed = [replace(a, root_cause=QUEUE_TABOO) if a.status is FAILURE else a for a in audits]
+    assert root_cause_of(metadata, failed) == (QUEUE_TABOO if state in FAILED_STATES else None)
 
 
 @pytest.mark.parametrize(
-    ("metadata", "latest", "state"),
+    ("metadata", "decisive", "beside_it"),
     [
-        pytest.param(None, None, TenantState.UNKNOWN, id="nothing"),
-        pytest.param(None, an_audit(Status.STARTED), TenantState.PROVISIONING, id="create started"),
-        pytest.param(None, an_audit(Status.FAILURE), TenantState.FAILED, id="create failed"),
-        pytest.param(None, an_audit(Status.SUCCESS), TenantState.UNKNOWN, id="queue vanished"),
-        pytest.param(PUBLISHED, None, TenantState.READY, id="published"),
-        pytest.param(PUBLISHED, an_audit(Status.SUCCESS), TenantState.READY, id="published by create"),
-        pytest.param(PUBLISHED, an_audit(Status.STARTED, Operation.UPDATE), TenantState.READY, id="updating"),
-        pytest.param(PUBLISHED, an_audit(Status.FAILURE, Operation.UPDATE), TenantState.READY, id="update failed"),
-        pytest.param(None, an_audit(Status.STARTED, Operation.DELETE), TenantState.DELETING, id="deleting"),
-        pytest.param(PUBLISHED, an_audit(Status.STARTED, Operation.DELETE), TenantState.DELETING, id="still there"),
-        pytest.param(None, an_audit(Status.SUCCESS, Operation.DELETE), TenantState.DELETED, id="deleted"),
-        pytest.param(None, an_audit(Status.FAILURE, Operation.DELETE), TenantState.FAILED, id="delete failed"),
+        pytest.param(None, create(FAILURE, 0), update(FAILURE, 1), id="an update of a failed tenant was refused"),
         pytest.param(
-            replace(PUBLISHED, version=None), an_audit(Status.STARTED), TenantState.PROVISIONING, id="unpublished"
+            PUBLISHED, update(FAILURE, 0), delete(FAILURE, 1), id="a delete after a failed update was refused"
         ),
+        pytest.param(WITHDRAWN, delete(FAILURE, 1), create(FAILURE, 0), id="a delete failed after a failed create"),
+        pytest.param(
+            WITHDRAWN, delete(FAILURE, 0), create(FAILURE, 1), id="a create was in vain after a failed delete"
+        ),
+        pytest.param(None, create(FAILURE, 1), create(FAILURE, 0, version="0.0.9"), id="two creates failed"),
+        pytest.param(PUBLISHED, update(FAILURE, 1), update(FAILURE, 0, version="0.3.0"), id="two updates failed"),
     ],
 )
-def test_a_tenants_state_is(metadata: Metadata | None, latest: Audit | None, state: TenantState) -> None:
-    assert summarise(ACME, metadata, [latest] if latest else []).state is state
+def test_the_root_cause_is_that_of_the_operation_that_the_state_comes_from(
+    metadata: Metadata | None, decisive: Audit, beside_it: Audit
+) -> None:
+    audits = [replace(decisive, root_cause=QUEUE_TABOO), replace(beside_it, root_cause=ANOTHER_CAUSE)]
+    assert root_cause_of(metadata, audits) == root_cause_of(metadata, audits[::-1]) == QUEUE_TABOO
 
 
-def test_the_latest_operation_counts() -> None:
-    audits = [an_audit(Status.FAILURE, version="0.0.9"), an_audit(Status.STARTED, at=NOON + ONE_HOUR)]
-    assert summarise(ACME, None, audits).state is TenantState.PROVISIONING
+def test_a_failure_without_a_recorded_cause_has_none() -> None:
+    assert root_cause_of(None, [create(FAILURE)]) is None
 
 
-def test_a_failed_tenant_is_listed_with_its_root_cause_and_others_without() -> None:
-    failed = an_audit(Status.FAILURE, root_cause=QUEUE_TABOO)
-    assert summarise(ACME, None, [failed]).root_cause == QUEUE_TABOO
-    assert summarise(ACME, PUBLISHED, [failed]).root_cause is None
-
-
-def test_version_and_queue_are_told_of_published_tenants_only() -> None:
-    published, unpublished = summarise(ACME, PUBLISHED, []), summarise(ACME, replace(PUBLISHED, version=None), [])
-    assert (published.version, published.queue) == (VERSION, QUEUE)
-    assert (unpublished.version, unpublished.queue) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("metadata_at", "audit_at"), [(NOON, NOON + ONE_HOUR), (NOON + ONE_HOUR, NOON)], ids=["operation", "metadata"]
-)
-def test_the_time_told_is_that_of_the_latest_change(metadata_at: object, audit_at: object) -> None:
-    metadata = replace(PUBLISHED, updated_at=metadata_at)  # type: ignore[arg-type]
-    audit = replace(an_audit(Status.SUCCESS), updated_at=audit_at)  # type: ignore[arg-type]
-    assert summarise(ACME, metadata, [audit]).updated_at == NOON + ONE_HOUR
-
-
-def test_a_tenant_of_which_nothing_is_known_has_no_time() -> None:
-    assert summarise(ACME, None, []).updated_at is None
-
-
-def run_to(table: InMemoryTable, name: str, status: Status) -> None:
-    run = a_run(tenant=TenantId.parse(name))
-    take(table, run)
-    if status is Status.SUCCESS:
-        table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON + ONE_HOUR)
-    elif status is Status.FAILURE:
-        table.fail(run, QUEUE_TABOO, NOON + ONE_HOUR)
-
-
-def test_the_list_has_published_running_and_failed_tenants_once_each_by_name() -> None:
-    table = InMemoryTable()
-    run_to(table, "zeta", Status.STARTED)
-    run_to(table, "beta", Status.FAILURE)
-    run_to(table, "alpha", Status.SUCCESS)
-    assert [(str(summary.tenant), summary.state) for summary in list_tenants(table)] == [
-        ("alpha", TenantState.READY),
-        ("beta", TenantState.FAILED),
-        ("zeta", TenantState.PROVISIONING),
-    ]
-
-
-@pytest.mark.parametrize("later", [Status.STARTED, Status.FAILURE])
-def test_of_a_running_and_a_failed_operation_the_later_is_listed(later: Status) -> None:
-    table = InMemoryTable()
-    earlier = Status.FAILURE if later is Status.STARTED else Status.STARTED
-    table.plant_audit(an_audit(earlier, version="0.0.9", at=NOON))
-    table.plant_audit(an_audit(later, version=VERSION, at=NOON + ONE_HOUR))
-    expected = TenantState.PROVISIONING if later is Status.STARTED else TenantState.FAILED
-    assert [summary.state for summary in list_tenants(table)] == [expected]
-
-
-def test_a_tenant_that_failed_once_and_was_deleted_since_is_not_listed() -> None:
-    table = InMemoryTable()
-    table.plant_audit(an_audit(Status.FAILURE))
-    table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, at=NOON + ONE_HOUR))
-    assert list_tenants(table) == []
-
-
-def test_an_empty_fleet_is_an_empty_list() -> None:
-    assert list_tenants(InMemoryTable()) == []
+# One tenant
 
 
 def test_the_detail_has_lock_audits_and_history_in_the_order_of_time() -> None:
@@ -121,14 +176,256 @@ def test_the_detail_has_lock_audits_and_history_in_the_order_of_time() -> None:
 
     detail = tenant_detail(ACME, table)
 
-    assert detail.summary.state is TenantState.PROVISIONING
+    assert detail.state is TenantState.PROVISIONING
     assert detail.lock is not None
     assert detail.lock.run == new
     assert [audit.version for audit in detail.audits] == ["0.9.0", "0.10.0"]
     assert [entry.status for entry in detail.history] == [Status.STARTED, Status.FAILURE, Status.STARTED]
+    assert detail.root_cause is None
+    assert detail.known
+
+
+def test_the_detail_of_a_tenant_that_is_served_has_its_queue_and_what_was_said_about_it() -> None:
+    table = InMemoryTable()
+    table.plant_metadata(some_metadata(labels={"tier": "gold"}, pinned_version=VERSION))
+    detail = tenant_detail(ACME, table)
+    assert (detail.tenant, detail.state, detail.version, detail.queue) == (ACME, TenantState.READY, VERSION, QUEUE)
+    assert detail.labels == {"tier": "gold"}
+    assert detail.metadata is not None
+    assert detail.metadata.pinned_version == VERSION
+    assert detail.known
+
+
+def test_the_detail_of_a_failed_tenant_has_its_root_cause() -> None:
+    table = InMemoryTable()
+    take(table, a_run())
+    table.fail(a_run(), QUEUE_TABOO, NOON)
+    assert tenant_detail(ACME, table).root_cause == QUEUE_TABOO
+
+
+@pytest.mark.parametrize("metadata", [UNPUBLISHED, WITHDRAWN], ids=["unpublished", "withdrawn"])
+def test_a_queue_that_is_not_served_is_not_told(metadata: Metadata) -> None:
+    table = InMemoryTable()
+    table.plant_metadata(metadata)
+    assert tenant_detail(ACME, table).queue is None
+
+
+@pytest.mark.parametrize(
+    ("metadata_at", "audit_at"), [(NOON, NOON + ONE_HOUR), (NOON + ONE_HOUR, NOON)], ids=["operation", "metadata"]
+)
+def test_the_time_told_is_that_of_the_latest_change(metadata_at: object, audit_at: object) -> None:
+    table = InMemoryTable()
+    table.plant_metadata(replace(PUBLISHED, updated_at=metadata_at))  # type: ignore[arg-type]
+    table.plant_audit(replace(CREATED, updated_at=audit_at))  # type: ignore[arg-type]
+    assert tenant_detail(ACME, table).updated_at == NOON + ONE_HOUR
 
 
 def test_the_detail_of_an_unknown_tenant_is_empty() -> None:
     detail = tenant_detail(ACME, InMemoryTable())
-    assert detail.summary.state is TenantState.UNKNOWN
-    assert (detail.lock, list(detail.audits), list(detail.history)) == (None, [], [])
+    assert detail.state is TenantState.UNKNOWN
+    assert (detail.metadata, detail.lock, list(detail.audits), list(detail.history)) == (None, None, [], [])
+    assert (detail.version, detail.queue, detail.labels, detail.updated_at) == (None, None, {}, None)
+    assert not detail.known
+
+
+def test_a_deleted_tenant_is_known() -> None:
+    table = InMemoryTable()
+    table.plant_audit(delete(SUCCESS))
+    detail = tenant_detail(ACME, table)
+    assert detail.known
+    assert detail.state is TenantState.DELETED
+
+
+# All tenants
+
+
+def a_fleet() -> InMemoryTable:
+    """Two or three tenants in every state that is listed, at two versions."""
+    table = InMemoryTable()
+    audits = {
+        TenantState.READY: CREATED,
+        TenantState.PROVISIONING: create(STARTED),
+        TenantState.UPDATING: update(STARTED),
+        TenantState.UPDATE_FAILED: update(FAILURE, cause=QUEUE_TABOO),
+        TenantState.FAILED: create(FAILURE, cause=QUEUE_TABOO),
+        TenantState.DELETING: delete(STARTED),
+        TenantState.DELETED: delete(SUCCESS),
+        TenantState.UNKNOWN: None,
+    }
+    served = (TenantState.READY, TenantState.UPDATING, TenantState.UPDATE_FAILED, TenantState.DELETING)
+    for state, audit in audits.items():
+        for number, version in enumerate((NEXT_VERSION, VERSION, VERSION)[: 2 + (state in served)]):
+            tenant = TenantId.parse(f"{state.lower().replace('_', '-')}-{number}")
+            published = some_metadata(tenant=tenant, version=version)
+            if state is not TenantState.DELETED:
+                table.plant_metadata(published if state in served else replace(published, version=None))
+            if audit:
+                table.plant_audit(replace(audit, tenant=tenant))
+    return table
+
+
+FLEET = a_fleet()
+
+
+def names(tenants: Sequence[ListedTenant]) -> list[str]:
+    return [str(listed.tenant) for listed in tenants]
+
+
+def everyone(limit: int, *, state: TenantState | None = None, version: str | None = None) -> list[Page]:
+    """All pages."""
+    pages = [list_tenants(FLEET, state=state, version=version, limit=limit)]
+    while pages[-1].cursor:
+        pages.append(list_tenants(FLEET, state=state, version=version, limit=limit, cursor=pages[-1].cursor))
+    return pages
+
+
+def test_an_empty_fleet_is_an_empty_page_without_a_next() -> None:
+    assert list_tenants(InMemoryTable()) == Page([], None)
+
+
+def test_tenants_are_listed_by_state_in_it_by_version_and_in_it_by_id() -> None:
+    page = list_tenants(FLEET)
+    assert page.cursor is None
+    assert names(page.tenants) == [
+        "ready-1",
+        "ready-2",
+        "ready-0",
+        "provisioning-0",
+        "provisioning-1",
+        "updating-1",
+        "updating-2",
+        "updating-0",
+        "update-failed-1",
+        "update-failed-2",
+        "update-failed-0",
+        "failed-0",
+        "failed-1",
+        "deleting-1",
+        "deleting-2",
+        "deleting-0",
+        "unknown-0",
+        "unknown-1",
+    ]
+
+
+def test_failed_tenants_are_listed_with_their_root_cause_and_others_without() -> None:
+    for listed in list_tenants(FLEET).tenants:
+        assert listed.root_cause == (QUEUE_TABOO if listed.state in FAILED_STATES else None)
+
+
+@pytest.mark.parametrize("state", list(TenantState))
+def test_tenants_of_one_state_are_listed_alone_also_deleted_ones(state: TenantState) -> None:
+    page = list_tenants(FLEET, state=state)
+    assert {listed.state for listed in page.tenants} == {state}
+    assert len(page.tenants) >= 2
+
+
+def test_deleted_tenants_are_listed_only_when_they_are_asked_for() -> None:
+    assert TenantState.DELETED not in {listed.state for listed in list_tenants(FLEET).tenants}
+    assert set(LISTED_STATES) == set(TenantState) - {TenantState.DELETED}
+
+
+@pytest.mark.parametrize("version", [VERSION, NEXT_VERSION])
+def test_tenants_at_one_version_are_listed_whatever_their_state(version: str) -> None:
+    page = list_tenants(FLEET, version=version)
+    assert {listed.version for listed in page.tenants} == {version}
+    assert len({listed.state for listed in page.tenants}) == 4
+
+
+def test_a_version_that_no_tenant_is_at_lists_nobody() -> None:
+    assert list_tenants(FLEET, version="0.1") == Page([], None)
+
+
+@pytest.mark.parametrize("version", [None, VERSION, NEXT_VERSION])
+@pytest.mark.parametrize("state", [None, *TenantState])
+@pytest.mark.parametrize("limit", [1, 2, 5, 18])
+def test_pages_together_are_the_whole_list_once_each(
+    limit: int, state: TenantState | None, version: str | None
+) -> None:
+    pages = everyone(limit, state=state, version=version)
+    together = [listed for page in pages for listed in page.tenants]
+    assert together == list_tenants(FLEET, state=state, version=version).tenants
+    assert all(len(page.tenants) == limit for page in pages[:-1])
+    assert len(pages) == max(1, -(-len(together) // limit))
+
+
+def test_a_page_is_of_moderate_size_unless_another_is_asked_for() -> None:
+    table = InMemoryTable()
+    for number in range(PAGE_SIZE + 1):
+        table.plant_metadata(some_metadata(tenant=TenantId.parse(f"t{number}")))
+    page = list_tenants(table)
+    assert len(page.tenants) == PAGE_SIZE
+    assert page.cursor is not None
+    assert len(list_tenants(table, cursor=page.cursor).tenants) == 1
+
+
+def test_a_tenant_that_was_listed_last_and_is_gone_since_does_not_break_the_list() -> None:
+    table = InMemoryTable()
+    for name in ("a", "b", "c"):
+        table.plant_metadata(some_metadata(tenant=TenantId.parse(name)))
+    page = list_tenants(table, limit=2)
+    table.plant_metadata(some_metadata(tenant=TenantId.parse("b"), withdrawn_by="a delete's execution"))
+    assert names(list_tenants(table, cursor=page.cursor, state=TenantState.READY).tenants) == ["c"]
+
+
+def a_cursor(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        pytest.param("!", id="no base64"),
+        pytest.param("a b", id="a blank"),
+        pytest.param("é", id="no ASCII"),
+        pytest.param("A", id="a length that base64 does not have"),
+        pytest.param(a_cursor("\x00\x01"), id="nothing of ours"),
+        pytest.param(a_cursor("é//0.1.0#acme"), id="no ASCII within"),
+        pytest.param(a_cursor("READY"), id="no position"),
+        pytest.param(a_cursor("READY/"), id="an incomplete position"),
+        pytest.param(a_cursor("READY//"), id="an empty position"),
+        pytest.param(a_cursor("/0.1.0#acme"), id="no state"),
+        pytest.param(a_cursor("SLEEPING//0.1.0#acme"), id="no such state"),
+        pytest.param(a_cursor("ready//0.1.0#acme"), id="a state in small letters"),
+        pytest.param(a_cursor("DELETED//#acme"), id="a state that is not listed"),
+        pytest.param(a_cursor("READY/0.1.0/0.1.0#acme"), id="of a list at one version"),
+    ],
+)
+def test_a_cursor_that_no_such_list_has_returned_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidRequest, match="cursor"):
+        list_tenants(FLEET, cursor=cursor)
+
+
+def test_a_cursor_of_a_list_with_another_filter_is_refused() -> None:
+    cursor = list_tenants(FLEET, version=VERSION, limit=1).cursor
+    for filters in ({}, {"version": NEXT_VERSION}, {"version": VERSION, "state": TenantState.FAILED}):
+        with pytest.raises(InvalidRequest):
+            list_tenants(FLEET, cursor=cursor, **filters)  # type: ignore[arg-type]
+
+
+texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
+
+
+@given(cursor=texts | texts.map(a_cursor) | texts.map(lambda position: a_cursor(f"READY//{position}")))
+def test_whatever_a_cursor_is_it_is_understood_or_refused(cursor: str) -> None:
+    with contextlib.suppress(InvalidRequest):
+        assert len(list_tenants(FLEET, cursor=cursor, limit=1).tenants) <= 1
+
+
+def test_a_cursor_may_be_put_into_a_query_as_it_is() -> None:
+    cursors = [page.cursor for page in everyone(1)[:-1]]
+    assert all(cursor and cursor.replace("-", "").replace("_", "").isalnum() for cursor in cursors)
+
+
+def test_reading_stops_once_the_page_is_full() -> None:
+    asked: list[tuple[TenantState, int]] = []
+
+    class Counting(InMemoryTable):
+        def tenants_in(
+            self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        ) -> Sequence[ListedTenant]:
+            asked.append((state, limit))
+            return FLEET.tenants_in(state, version=version, after=after, limit=limit)
+
+    list_tenants(Counting(), limit=3)
+    assert asked == [(TenantState.READY, 4), (TenantState.PROVISIONING, 1)]

@@ -11,7 +11,8 @@ from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import Unsettled
 from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
 from orchestrator.operations import begin
-from orchestrator.records import Audit, Metadata, Operation, Status
+from orchestrator.outcomes import Begun, GaveUp
+from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -22,10 +23,12 @@ from tests.fakes import (
     FakeClock,
     FakeExecutions,
     InMemoryTable,
+    a_release,
     a_run,
     an_attempt,
     an_audit,
     execution_arn,
+    some_metadata,
     take,
 )
 
@@ -39,10 +42,25 @@ A_MOMENT = timedelta(milliseconds=1)
 class World:
     def __init__(self) -> None:
         self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
+        self.table.record_release(a_release())
         self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION)
 
     def publish(self) -> None:
-        self.table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+        self.table.plant_metadata(some_metadata())
+
+    def begin_what_was_started(self) -> Begun | GaveUp:
+        """The first step of the execution that was started last."""
+        attempt, request = self.executions.started[-1]
+        began = begin(
+            a_run(attempt.number, version=attempt.version, request=request, started_at=self.clock.now()),
+            reader=self.table,
+            ledger=self.table,
+            releases=self.table,
+            executions=self.executions,
+            clock=self.clock,
+        )
+        assert isinstance(began, Begun | GaveUp)
+        return began
 
 
 @pytest.fixture
@@ -66,7 +84,7 @@ class CountingReader(InMemoryTable):
 
 def test_a_ready_tenant_costs_one_read_of_its_metadata_and_nothing_else() -> None:
     table, executions = CountingReader(), FakeExecutions()
-    table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+    table.plant_metadata(some_metadata())
 
     answer = GetQueue(table, executions, FakeClock(), VERSION)(ACME)
 
@@ -90,11 +108,15 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     assert not executions.inputs
 
 
-def test_an_unknown_tenant_is_started_with_an_input_that_names_nothing_but_the_attempt(world: World) -> None:
+def test_an_unknown_tenant_is_started_as_the_first_attempt_at_the_current_version(world: World) -> None:
     assert world.get_queue(ACME) == Provisioning(FIRST)
-    assert world.executions.inputs == {
-        FIRST: {"tenantId": "acme", "operation": "CREATE", "version": VERSION, "attempt": 1}
-    }
+    assert world.executions.started == [(an_attempt(1), Request())]
+
+
+def test_who_asked_is_told_to_the_execution_and_that_nobody_asked_for_the_tenant_itself(world: World) -> None:
+    world.get_queue(ACME, by="arn:aws:sts::000000000000:assumed-role/platform")
+    ((_, request),) = world.executions.started
+    assert request == Request(by="arn:aws:sts::000000000000:assumed-role/platform", explicit=False)
 
 
 def test_starting_writes_nothing(world: World) -> None:
@@ -112,7 +134,7 @@ def test_any_number_of_callers_start_one_execution(world: World) -> None:
 
 def test_callers_before_and_after_the_first_record_are_told_the_same_execution(world: World) -> None:
     before = world.get_queue(ACME)
-    begin(a_run(), ledger=world.table, executions=world.executions, clock=world.clock)
+    assert world.begin_what_was_started() == Begun()
     assert world.get_queue(ACME) == before == Provisioning(FIRST)
 
 
@@ -136,7 +158,7 @@ class EndsWhileStarting(FakeExecutions):
         super().__init__()
         self._table, self._published = table, published
 
-    def start(self, machine_input: dict[str, object], name: str) -> str | None:
+    def start(self, attempt: Attempt, request: Request) -> str | None:
         run = a_run()
         if self._table.lock(ACME):
             raise AssertionError("started twice")
@@ -145,9 +167,9 @@ class EndsWhileStarting(FakeExecutions):
             self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
         else:
             self._table.fail(run, QUEUE_TABOO, NOON)
-        super().start(machine_input, name)
-        self.end(execution_arn(name))
-        return super().start(machine_input, name)
+        super().start(attempt, request)
+        self.end(execution_arn(attempt.name))
+        return super().start(attempt, request)
 
 
 def test_a_create_that_finished_in_between_is_ready() -> None:
@@ -209,13 +231,62 @@ def test_a_deleted_tenant_is_never_started(world: World, status: Status, answer:
     assert not world.executions.inputs
 
 
+def test_a_tenant_is_being_deleted_from_the_deletes_first_moment(world: World) -> None:
+    world.publish()
+    delete = a_run(operation=Operation.DELETE)
+    take(world.table, delete)
+    answer = world.get_queue(ACME)
+    assert isinstance(answer, BeingDeleted)
+    assert answer.audit.execution == delete.execution
+
+
+def test_a_tenant_whose_delete_was_refused_is_served_as_before(world: World) -> None:
+    world.publish()
+    delete = a_run(operation=Operation.DELETE)
+    take(world.table, delete)
+    world.table.fail(delete, QUEUE_TABOO, NOON, restore=True)
+    assert world.get_queue(ACME) == Ready(QUEUE, VERSION)
+
+
+def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created_again(world: World) -> None:
+    world.publish()
+    delete = a_run(operation=Operation.DELETE)
+    take(world.table, delete)
+    world.table.fail(delete, QUEUE_TABOO, NOON)
+    answer = world.get_queue(ACME)
+    assert isinstance(answer, Failed)
+    assert (answer.audit.operation, answer.audit.root_cause) == (Operation.DELETE, QUEUE_TABOO)
+    assert not world.executions.inputs
+
+
+def test_a_delete_whose_execution_is_gone_is_told_as_failed_and_the_tenant_not_created_again(world: World) -> None:
+    world.publish()
+    take(world.table, a_run(operation=Operation.DELETE))
+    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    assert isinstance(world.get_queue(ACME), Failed)
+    assert not world.executions.inputs
+
+
+def test_a_create_that_a_delete_has_overtaken_is_refused_and_the_tenant_stays_deleted(world: World) -> None:
+    world.get_queue(ACME)  # starts an execution, which has not begun when someone deletes the tenant
+    delete = a_run(operation=Operation.DELETE)
+    take(world.table, delete)
+    world.table.remove(delete, at=NOON)
+
+    assert isinstance(world.begin_what_was_started(), GaveUp)
+    world.table.fail(a_run(), QUEUE_TABOO, world.clock.now() + A_MOMENT)
+
+    assert isinstance(world.get_queue(ACME), Deleted)
+    assert len(world.executions.inputs) == 1
+
+
 class NothingCanBeStarted(FakeExecutions):
     """Every name has been used."""
 
-    def start(self, machine_input: dict[str, object], name: str) -> str | None:
-        super().start(machine_input, name)
+    def start(self, attempt: Attempt, request: Request) -> str | None:
+        super().start(attempt, request)
         self.running.clear()
-        return super().start(machine_input, name)
+        return super().start(attempt, request)
 
 
 def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:

@@ -3,69 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.errors import LostOwnership
+from orchestrator.decisions import Deleted, Failed, Ready, Wait, decide
+from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.operations import (
     CHECK_HOLDER_AFTER,
     DEADLINE,
-    Begun,
-    Busy,
-    GaveUp,
-    NotReady,
-    Published,
     begin,
     bounded,
     finish,
     first_failure,
-    machine_input,
+    is_dead,
+    overdue,
     record_failure,
 )
+from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.ports import ResourceEvent, Stack
-from orchestrator.records import Lock, Operation, RootCause, Run, Status
+from orchestrator.records import Lock, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import (
     ACME,
+    EXPLICIT,
+    NEXT_VERSION,
     NOON,
     QUEUE,
     QUEUE_TABOO,
     VERSION,
     FakeClock,
     FakeExecutions,
-    FakeQueues,
     FakeStacks,
     InMemoryTable,
+    a_release,
     a_run,
-    an_attempt,
+    some_metadata,
+    take,
 )
+from tests.unit.test_stack_status import SORTED
 
 A_MOMENT = timedelta(milliseconds=1)
+NOBODY_ASKED = Request(by="arn:aws:sts::000000000000:assumed-role/platform")
+DONE = Done("stack-1", QUEUE, VERSION)
 
 
 class World:
     def __init__(self) -> None:
         self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
-        self.stacks, self.queues = FakeStacks(), FakeQueues()
+        self.stacks = FakeStacks()
+        for version in (VERSION, NEXT_VERSION):
+            self.table.record_release(a_release(version))
 
     def start(self, run: Run) -> Run:
-        started = self.executions.start(machine_input(run.attempt), run.attempt.name)
-        assert started == run.execution
+        assert self.executions.start(run.attempt, run.request) == run.execution
         return run
 
     def begin(self, run: Run) -> Begun | Busy | GaveUp:
-        return begin(run, ledger=self.table, executions=self.executions, clock=self.clock)
-
-    def finish(self, run: Run) -> Published | NotReady | GaveUp:
-        return finish(
+        return begin(
             run,
-            stack_id="stack-1",
-            queue=QUEUE,
-            version=VERSION,
+            reader=self.table,
             ledger=self.table,
-            queues=self.queues,
+            releases=self.table,
+            executions=self.executions,
             clock=self.clock,
         )
+
+    def finish(self, run: Run, stack: Done | None = DONE) -> Published | Removed:
+        return finish(run, stack=stack, ledger=self.table, clock=self.clock)
 
     def record_failure(self, run: Run, failure: RootCause = QUEUE_TABOO, failed_stack: str | None = None) -> RootCause:
         return record_failure(
@@ -77,15 +82,59 @@ class World:
             clock=self.clock,
         )
 
+    def create(self) -> None:
+        self.begin(a_run())
+        self.finish(a_run())
+
+    def delete(self) -> None:
+        self.create()
+        self.begin(a_run(operation=Operation.DELETE))
+        self.finish(a_run(operation=Operation.DELETE), None)
+
+    def metadata(self) -> Metadata:
+        metadata = self.table.metadata(ACME)
+        assert metadata is not None
+        return metadata
+
+    def revived_by(self) -> str | None:
+        (delete,) = [audit for audit in self.table.audits(ACME) if audit.operation is Operation.DELETE]
+        return delete.revived_by
+
+    def decision(self) -> object:
+        return decide(self.table.metadata(ACME), self.table.audits(ACME), VERSION)
+
 
 @pytest.fixture
 def world() -> World:
     return World()
 
 
-def test_equal_attempts_have_equal_inputs() -> None:
-    assert machine_input(an_attempt(2)) == machine_input(an_attempt(2))
-    assert machine_input(an_attempt(2)) != machine_input(an_attempt(3))
+def told_why(outcome: object) -> str:
+    assert isinstance(outcome, GaveUp)
+    assert outcome.failed_stack is None
+    return outcome.reason
+
+
+# Time
+
+
+def test_an_operation_is_overdue_after_its_deadline() -> None:
+    run, clock = a_run(), FakeClock()
+    clock.advance(DEADLINE)
+    assert not overdue(run, clock)
+    clock.advance(A_MOMENT)
+    assert overdue(run, clock)
+
+
+def test_a_holder_is_dead_when_it_has_held_for_long_and_its_execution_does_not_run() -> None:
+    run, clock, executions = a_run(), FakeClock(), FakeExecutions()
+    clock.advance(CHECK_HOLDER_AFTER)
+    assert not is_dead(Lock(run, None), executions=executions, clock=clock)
+    assert not executions.asked_about
+    clock.advance(A_MOMENT)
+    assert is_dead(Lock(run, None), executions=executions, clock=clock)
+    executions.start(run.attempt, run.request)
+    assert not is_dead(Lock(run, None), executions=executions, clock=clock)
 
 
 # Begin
@@ -119,6 +168,15 @@ def test_a_busy_tenant_is_waited_for(world: World) -> None:
     assert world.table.lock(ACME) == Lock(holder, None)
 
 
+def test_who_waits_is_neither_refused_nor_withdraws_the_queue_before_its_turn(world: World) -> None:
+    world.create()
+    holder = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.begin(holder)
+    assert world.begin(a_run(operation=Operation.DELETE)) == Busy(holder.execution)
+    assert world.begin(a_run(2, version="9.9.9")) == Busy(holder.execution)
+    assert world.metadata().published
+
+
 def test_a_lock_that_is_young_is_believed_without_asking(world: World) -> None:
     world.begin(a_run())
     world.clock.advance(CHECK_HOLDER_AFTER)
@@ -135,8 +193,8 @@ def test_a_lock_that_is_old_is_respected_while_its_execution_runs(world: World) 
 
 @pytest.mark.parametrize(
     "successor",
-    [a_run(2), a_run(version="0.2.0"), a_run(operation=Operation.UPDATE), a_run(operation=Operation.DELETE)],
-    ids=["next attempt", "next version", "update", "delete"],
+    [a_run(2), a_run(version=NEXT_VERSION), a_run(operation=Operation.DELETE)],
+    ids=["next attempt", "next version", "delete"],
 )
 def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(world: World, successor: Run) -> None:
     dead = world.start(a_run())
@@ -152,8 +210,18 @@ def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(w
     assert still_started == [successor.execution]
 
 
+def test_a_dead_updates_lock_is_taken_over_by_the_next_update(world: World) -> None:
+    world.create()
+    dead = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.begin(dead)
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    successor = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, started_at=world.clock.now())
+    assert world.begin(successor) == Begun()
+    assert world.metadata().published
+
+
 def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: World) -> None:
-    dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version="0.2.0")
+    dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version=NEXT_VERSION)
 
     class Raced(InMemoryTable):
         def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
@@ -174,15 +242,185 @@ def test_waiting_for_a_busy_tenant_ends_at_the_deadline_and_names_the_holder(wor
     world.clock.advance(DEADLINE)
     assert isinstance(world.begin(run), Busy)
     world.clock.advance(A_MOMENT)
-    outcome = world.begin(run)
-    assert isinstance(outcome, GaveUp)
-    assert holder.execution in outcome.reason
-    assert outcome.failed_stack is None
+    assert holder.execution in told_why(world.begin(run))
 
 
 def test_a_free_tenant_is_taken_even_after_the_deadline(world: World) -> None:
     world.clock.advance(DEADLINE * 2)
     assert world.begin(a_run()) == Begun()
+
+
+# What is refused is refused by the one who owns the tenant: before that everything may still change
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_a_version_that_was_never_published_is_refused(world: World, operation: Operation) -> None:
+    world.table.plant_metadata(some_metadata())
+    assert "9.9.9 was never published" in told_why(world.begin(a_run(operation=operation, version="9.9.9")))
+
+
+def test_a_delete_needs_no_release(world: World) -> None:
+    world.table.plant_metadata(some_metadata(version="0.0.9"))
+    assert world.begin(a_run(operation=Operation.DELETE, version="9.9.9")) == Begun()
+
+
+def test_an_update_of_a_tenant_that_is_not_served_is_refused(world: World) -> None:
+    world.begin(a_run())
+    world.record_failure(a_run())
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    assert "nothing to update" in told_why(world.begin(update))
+
+
+def test_an_update_that_a_delete_has_overtaken_is_refused(world: World) -> None:
+    world.delete()
+    assert "was deleted" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
+
+
+def test_a_downgrade_is_refused_unless_it_was_asked_for(world: World) -> None:
+    world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
+    down = a_run(operation=Operation.UPDATE, version=VERSION)
+    assert "older" in told_why(world.begin(down))
+    world.record_failure(down)
+    wished = replace(EXPLICIT, allow_downgrade=True)
+    assert world.begin(a_run(2, operation=Operation.UPDATE, version=VERSION, request=wished)) == Begun()
+
+
+def test_a_pin_that_was_set_while_the_update_waited_is_kept(world: World) -> None:
+    world.table.plant_metadata(some_metadata(pinned_version=VERSION))
+    assert "pinned to version 0.1.0" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
+
+
+def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: World) -> None:
+    world.table.plant_metadata(some_metadata())
+    refused = a_run(operation=Operation.UPDATE, version="9.9.9")
+    world.begin(refused)
+    assert world.table.lock(ACME) == Lock(refused, None)
+    world.record_failure(refused)
+    assert world.table.lock(ACME) is None
+    assert world.decision() == Ready(QUEUE, VERSION)
+
+
+# A deleted tenant stays deleted until someone creates it explicitly
+
+
+def test_a_create_that_nobody_asked_for_does_not_bring_a_deleted_tenant_back(world: World) -> None:
+    world.delete()
+    run = a_run(2, request=NOBODY_ASKED)
+    assert "berth create acme" in told_why(world.begin(run))
+    assert world.revived_by() is None
+    world.clock.advance(A_MOMENT)
+    world.record_failure(run)
+    assert isinstance(world.decision(), Deleted)
+
+
+def test_an_explicit_create_brings_a_deleted_tenant_back(world: World) -> None:
+    world.delete()
+    run = a_run(2)
+    assert world.begin(run) == Begun()
+    assert world.revived_by() == run.execution
+    assert world.decision() == Wait(run.execution)
+
+
+def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_deleted(world: World) -> None:
+    world.delete()
+    run = a_run(2)
+    world.begin(run)
+    world.record_failure(run)
+    decision = world.decision()
+    assert isinstance(decision, Failed)
+    assert decision.audit.execution == run.execution
+
+
+def test_a_tenant_that_was_brought_back_may_be_created_again_by_anyone(world: World) -> None:
+    world.delete()
+    world.begin(a_run(2))
+    world.record_failure(a_run(2))
+    assert world.begin(a_run(3, request=NOBODY_ASKED)) == Begun()
+    assert world.revived_by() == a_run(2).execution
+
+
+@pytest.mark.parametrize("request_", [EXPLICIT, NOBODY_ASKED], ids=["explicit", "implicit"])
+def test_a_tenant_that_was_never_deleted_is_not_revived(world: World, request_: Request) -> None:
+    assert world.begin(a_run(request=request_)) == Begun()
+    assert [audit.operation for audit in world.table.audits(ACME)] == [Operation.CREATE]
+
+
+def test_a_crash_between_taking_the_lock_and_reviving_is_mended_by_beginning_again(world: World) -> None:
+    world.delete()
+    run = a_run(2)
+    take(world.table, run)  # and then the function dies
+    assert isinstance(world.decision(), Deleted)
+    assert world.begin(run) == Begun()
+    assert world.revived_by() == run.execution
+    assert [e.status for e in world.table.history(ACME) if e.execution == run.execution] == [Status.STARTED]
+
+
+def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_again(world: World) -> None:
+    world.delete()
+    run = a_run(2, request=NOBODY_ASKED)
+    take(world.table, run)
+    assert isinstance(world.begin(run), GaveUp)
+    assert world.revived_by() is None
+
+
+def test_who_dies_before_it_revived_the_tenant_leaves_it_deleted(world: World) -> None:
+    world.delete()
+    take(world.table, a_run(2))
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    assert isinstance(world.begin(a_run(3, request=NOBODY_ASKED)), GaveUp)
+    world.record_failure(a_run(3, request=NOBODY_ASKED))
+    assert isinstance(world.decision(), Deleted)
+
+
+def test_an_explicit_create_overcomes_a_delete_that_failed_half_way(world: World) -> None:
+    world.create()
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.record_failure(delete)
+    assert isinstance(world.decision(), Failed)
+
+    run = a_run(2)
+    assert world.begin(run) == Begun()
+    assert world.revived_by() == run.execution
+    assert world.decision() == Wait(run.execution)
+    world.clock.advance(A_MOMENT)
+    world.finish(run)
+    assert world.decision() == Ready(QUEUE, VERSION)
+
+
+def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: World) -> None:
+    world.create()
+    world.begin(a_run(operation=Operation.DELETE))
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    run = a_run(2, started_at=world.clock.now())
+    assert world.begin(run) == Begun()
+    assert world.decision() == Wait(run.execution)
+
+
+def test_a_create_that_nobody_asked_for_does_not_count_against_a_delete_that_failed_half_way(world: World) -> None:
+    world.create()
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.record_failure(delete)
+    world.begin(a_run(2, request=NOBODY_ASKED))
+    assert world.revived_by() is None
+
+
+def test_who_lost_the_lock_before_reviving_revives_nothing(world: World) -> None:
+    """Its function was slow, its execution aborted, and a successor took over and was refused meanwhile."""
+    slow, successor = a_run(2), a_run(3, request=NOBODY_ASKED)
+
+    class Overtaken(InMemoryTable):
+        def revive(self, run: Run) -> None:
+            self.begin(successor, at=NOON, instead_of=Lock(run, None))
+            super().revive(run)
+
+    world.table = Overtaken()
+    world.table.record_release(a_release())
+    world.delete()
+    with pytest.raises(LostOwnership):
+        world.begin(slow)
+    assert world.revived_by() is None
 
 
 # Finish
@@ -194,51 +432,50 @@ def test_finishing_publishes_the_queue_records_success_and_frees_the_lock(world:
     world.clock.advance(timedelta(seconds=9))
 
     assert world.finish(run) == Published()
-    metadata = world.table.metadata(ACME)
-    assert metadata is not None
+    metadata = world.metadata()
     assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, VERSION, "stack-1")
     assert metadata.created_at == metadata.updated_at == world.clock.now()
     assert [audit.status for audit in world.table.audits(ACME)] == [Status.SUCCESS]
     assert world.table.lock(ACME) is None
 
 
-def test_a_queue_that_does_not_answer_yet_is_not_published(world: World) -> None:
-    world.queues.silent_for = 2
-    run = a_run()
-    world.begin(run)
-    assert [world.finish(run) for _ in range(2)] == [NotReady(), NotReady()]
+def test_finishing_an_update_publishes_the_version_that_the_stack_is_at(world: World) -> None:
+    world.create()
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.begin(update)
+    assert world.finish(update, replace(DONE, version=NEXT_VERSION)) == Published()
+    assert world.decision() == Ready(QUEUE, NEXT_VERSION)
+
+
+def test_finishing_a_delete_forgets_the_tenant_records_success_and_frees_the_lock(world: World) -> None:
+    world.create()
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    assert world.finish(delete, None) == Removed()
     assert world.table.metadata(ACME) is None
-    assert world.table.lock(ACME) is not None
-    assert world.finish(run) == Published()
-    assert world.queues.asked == [QUEUE] * 3
+    assert world.table.lock(ACME) is None
+    assert isinstance(world.decision(), Deleted)
 
 
-def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) -> None:
-    world.queues.silent_for = 99
-    run = a_run()
-    world.begin(run)
-    world.clock.advance(DEADLINE)
-    assert world.finish(run) == NotReady()
-    world.clock.advance(A_MOMENT)
-    outcome = world.finish(run)
-    assert isinstance(outcome, GaveUp)
-    assert QUEUE.arn in outcome.reason
-    assert world.table.metadata(ACME) is None
-
-
-def test_a_queue_that_answers_after_the_deadline_is_still_published(world: World) -> None:
+def test_finishing_late_is_finishing(world: World) -> None:
     run = a_run()
     world.begin(run)
     world.clock.advance(DEADLINE * 2)
     assert world.finish(run) == Published()
 
 
-def test_finishing_twice_is_finishing_once(world: World) -> None:
-    run = a_run()
+@pytest.mark.parametrize(
+    ("run", "stack", "outcome"),
+    [(a_run(), DONE, Published()), (a_run(operation=Operation.DELETE), None, Removed())],
+    ids=["published", "removed"],
+)
+def test_finishing_twice_is_finishing_once(
+    world: World, run: Run, stack: Done | None, outcome: Published | Removed
+) -> None:
     world.begin(run)
-    world.finish(run)
+    world.finish(run, stack)
     world.clock.advance(timedelta(seconds=9))
-    assert world.finish(run) == Published()
+    assert world.finish(run, stack) == outcome
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
 
 
@@ -249,7 +486,19 @@ def test_a_run_that_lost_its_lock_publishes_nothing(world: World) -> None:
     world.begin(successor)
     with pytest.raises(LostOwnership):
         world.finish(dead)
-    assert world.table.metadata(ACME) is None
+    assert not world.metadata().published
+    assert world.table.lock(ACME) == Lock(successor, None)
+
+
+def test_a_delete_that_lost_its_lock_forgets_nothing(world: World) -> None:
+    world.create()
+    dead, successor = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
+    world.begin(dead)
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    world.begin(successor)
+    with pytest.raises(LostOwnership):
+        world.finish(dead, None)
+    assert world.metadata().queue == QUEUE
     assert world.table.lock(ACME) == Lock(successor, None)
 
 
@@ -267,9 +516,90 @@ def test_a_failure_is_recorded_with_its_cause_and_frees_the_lock(world: World) -
     assert world.table.lock(ACME) is None
 
 
-def test_without_a_failed_stack_cloudformation_is_not_asked(world: World) -> None:
-    world.record_failure(a_run())
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_without_a_failed_stack_cloudformation_is_not_asked(world: World, operation: Operation) -> None:
+    world.record_failure(a_run(operation=operation))
     assert not world.stacks.calls
+
+
+def test_a_tenant_whose_update_failed_is_served_as_before(world: World) -> None:
+    world.create()
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.begin(update)
+    assert world.decision() == Ready(QUEUE, VERSION)
+    world.record_failure(update)
+    assert world.decision() == Ready(QUEUE, VERSION)
+
+
+EVERY_STATUS = sorted(set().union(*SORTED.values()))
+BEING_DELETED = [status for status in EVERY_STATUS if status.startswith("DELETE_")]
+
+
+@pytest.mark.parametrize("status", sorted(set(EVERY_STATUS) - set(BEING_DELETED)))
+def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_again(world: World, status: str) -> None:
+    world.create()
+    world.stacks.plant_done(ACME, status=status)
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.clock.advance(A_MOMENT)
+    world.record_failure(delete)
+    assert world.decision() == Ready(QUEUE, VERSION)
+    assert world.table.lock(ACME) is None
+
+
+@pytest.mark.parametrize("status", BEING_DELETED)
+def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: World, status: str) -> None:
+    world.create()
+    world.stacks.plant_done(ACME, status=status)
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.clock.advance(A_MOMENT)
+    world.record_failure(delete)
+    assert isinstance(world.decision(), Failed)
+
+
+def test_a_tenant_whose_stack_is_gone_is_not_served_again(world: World) -> None:
+    world.create()
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.record_failure(delete)
+    assert isinstance(world.decision(), Failed)
+    assert world.metadata().withdrawn_by == delete.execution
+
+
+def test_a_tenant_that_was_not_served_is_not_served_after_its_delete_was_refused(world: World) -> None:
+    world.begin(a_run())
+    world.record_failure(a_run())
+    world.stacks.plant_done(ACME, status="ROLLBACK_COMPLETE")
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.clock.advance(A_MOMENT)
+    world.record_failure(delete)
+    assert not world.metadata().published
+    assert isinstance(world.decision(), Failed)
+
+
+def test_a_delete_that_never_owned_the_tenant_gives_nothing_back(world: World) -> None:
+    world.create()
+    world.stacks.plant_done(ACME)
+    holder, waiting = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
+    world.begin(holder)
+    world.record_failure(waiting)
+    assert world.metadata().withdrawn_by == holder.execution
+    assert world.table.lock(ACME) == Lock(holder, None)
+
+
+def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world: World) -> None:
+    world.create()
+    world.stacks.plant_done(ACME)
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.stacks.throttled_calls = 1
+    with pytest.raises(Throttled):
+        world.record_failure(delete)
+    assert world.table.lock(ACME) == Lock(delete, None)
+    world.record_failure(delete)
+    assert world.metadata().published
 
 
 def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) -> None:

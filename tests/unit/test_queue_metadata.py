@@ -2,59 +2,163 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from orchestrator.decisions import ready
-from orchestrator.errors import QueueOwnedElsewhere
+from orchestrator.errors import QueueOwnedElsewhere, Throttled
+from orchestrator.fleet import state_of
+from orchestrator.ports import Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Metadata
-from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, VERSION, FakeClock, InMemoryTable
+from orchestrator.records import Metadata, Operation, TenantState
+from tests.fakes import (
+    ACME,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    VERSION,
+    FakeClock,
+    FakeStacks,
+    InMemoryTable,
+    a_run,
+    some_metadata,
+    stack_arn,
+    take,
+)
+from tests.unit.test_stack_status import SORTED
+
+STACK = stack_arn()
+ANOTHER_STACK = stack_arn(number=2)
+EVERY_STATUS = sorted(set().union(*SORTED.values()))
+THE_WHOLE_STACK_GOES = [status for status in EVERY_STATUS if status.startswith(("DELETE_", "ROLLBACK_"))]
+THE_STACK_STAYS = sorted(set(EVERY_STATUS) - set(THE_WHOLE_STACK_GOES))
+
+
+class World:
+    def __init__(self) -> None:
+        self.table, self.stacks = InMemoryTable(), FakeStacks()
+
+    def publish(self, **more: Any) -> Metadata:
+        metadata = some_metadata(**more)
+        self.table.plant_metadata(metadata)
+        return metadata
+
+    def plant(self, status: str) -> None:
+        self.stacks.plant(Stack(STACK, status, "", "acme", QUEUE, VERSION))
+
+    def record(self, stack_id: str = STACK, clock: FakeClock | None = None) -> None:
+        record_queue(ACME, stack_id=stack_id, queue=OTHER_QUEUE, ledger=self.table, clock=clock or FakeClock())
+
+    def forget(self, stack_id: str = STACK) -> bool:
+        return forget_queue(ACME, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
 
 
 @pytest.fixture
-def table() -> InMemoryTable:
-    return InMemoryTable()
+def world() -> World:
+    return World()
 
 
-def test_a_queue_is_recorded_at_once_but_not_served_before_a_version_is_published(table: InMemoryTable) -> None:
-    record_queue(ACME, stack_id="stack-1", queue=QUEUE, ledger=table, clock=FakeClock())
-    assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", None, NOON, NOON)
-    assert ready(table.metadata(ACME)) is None
+# The stack has a queue
 
 
-def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(table: InMemoryTable) -> None:
-    clock = FakeClock()
-    table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+def test_a_queue_is_recorded_at_once_but_not_served_before_a_version_is_published(world: World) -> None:
+    world.record()
+    assert world.table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, STACK, None, NOON, NOON)
+    assert ready(world.table.metadata(ACME)) is None
+
+
+def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(world: World) -> None:
+    published, clock = world.publish(labels={"tier": "gold"}, pinned_version=VERSION), FakeClock()
     clock.advance(timedelta(hours=1))
-    record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, ledger=table, clock=clock)
-    served = ready(table.metadata(ACME))
-    assert served is not None
-    assert served.queue == OTHER_QUEUE
+    world.record(clock=clock)
+    assert world.table.metadata(ACME) == replace(published, queue=OTHER_QUEUE, updated_at=clock.now())
+    assert ready(world.table.metadata(ACME)) is not None
 
 
-def test_another_stack_cannot_take_a_published_queues_place(table: InMemoryTable) -> None:
-    table.plant_metadata(Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON))
+def test_another_stack_cannot_take_a_published_queues_place(world: World) -> None:
+    published = world.publish()
     with pytest.raises(QueueOwnedElsewhere):
-        record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, ledger=table, clock=FakeClock())
-    metadata = table.metadata(ACME)
-    assert metadata is not None
-    assert metadata.queue == QUEUE
+        world.record(ANOTHER_STACK)
+    assert world.table.metadata(ACME) == published
 
 
-def test_a_stack_that_lets_go_of_its_queue_takes_the_metadata_with_it(table: InMemoryTable) -> None:
-    record_queue(ACME, stack_id="stack-1", queue=QUEUE, ledger=table, clock=FakeClock())
-    assert forget_queue(ACME, stack_id="stack-1", ledger=table)
-    assert table.metadata(ACME) is None
+# The stack lets go of it
 
 
-def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(table: InMemoryTable) -> None:
-    record_queue(ACME, stack_id="stack-2", queue=QUEUE, ledger=table, clock=FakeClock())
-    assert not forget_queue(ACME, stack_id="stack-1", ledger=table)
-    assert table.metadata(ACME) is not None
+def test_a_queue_that_was_never_served_is_forgotten_without_asking_about_the_stack(world: World) -> None:
+    world.record()
+    assert world.forget()
+    assert world.table.metadata(ACME) == Metadata(ACME, None, None, None, NOON, NOON)
+    assert not world.stacks.calls
 
 
-def test_forgetting_twice_is_forgetting_once(table: InMemoryTable) -> None:
-    record_queue(ACME, stack_id="stack-1", queue=QUEUE, ledger=table, clock=FakeClock())
-    assert [forget_queue(ACME, stack_id="stack-1", ledger=table) for _ in range(2)] == [True, False]
+def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_without_asking_about_the_stack(world: World) -> None:
+    world.publish()
+    take(world.table, a_run(operation=Operation.DELETE))
+    assert world.forget()
+    assert not world.stacks.calls
+    assert state_of(world.table.metadata(ACME), world.table.audits(ACME)) is TenantState.DELETING
+
+
+@pytest.mark.parametrize("status", THE_WHOLE_STACK_GOES)
+def test_a_queue_whose_stack_someone_takes_down_is_no_longer_served(world: World, status: str) -> None:
+    world.publish()
+    world.plant(status)
+    assert world.forget()
+    assert ready(world.table.metadata(ACME)) is None
+
+
+def test_a_queue_whose_stack_is_not_to_be_found_is_no_longer_served(world: World) -> None:
+    world.publish()
+    assert world.forget()
+    assert ready(world.table.metadata(ACME)) is None
+
+
+@pytest.mark.parametrize("status", THE_STACK_STAYS)
+def test_undoing_the_update_that_brought_the_custom_resource_leaves_the_queue_in_service(
+    world: World, status: str
+) -> None:
+    published = world.publish()
+    world.plant(status)
+    assert not world.forget()
+    assert world.table.metadata(ACME) == published
+
+
+def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> None:
+    published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
+    world.forget()
+    assert world.table.metadata(ACME) == replace(published, queue=None, stack_id=None, version=None)
+
+
+def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: World) -> None:
+    published = world.publish()
+    assert not world.forget(ANOTHER_STACK)
+    assert world.table.metadata(ACME) == published
+    assert not world.stacks.calls
+
+
+def test_no_stack_can_make_a_queue_be_forgotten_that_says_no_stack(world: World) -> None:
+    legacy = Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON)
+    world.table.plant_metadata(legacy)
+    assert not world.forget()
+    assert world.table.metadata(ACME) == legacy
+
+
+def test_what_is_not_there_need_not_be_forgotten(world: World) -> None:
+    assert not world.forget()
+
+
+def test_forgetting_twice_is_forgetting_once(world: World) -> None:
+    world.publish()
+    assert [world.forget() for _ in range(2)] == [True, False]
+
+
+def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(world: World) -> None:
+    published = world.publish()
+    world.stacks.throttled_calls = 1
+    with pytest.raises(Throttled):
+        world.forget()
+    assert world.table.metadata(ACME) == published

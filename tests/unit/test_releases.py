@@ -1,4 +1,4 @@
-"""Publishing the tenant template: once, under its version, never changed."""
+"""Publishing the tenant template: once, under its version, never changed; and which version comes before which."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import hashlib
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.records import Release
-from orchestrator.releases import publish_release
+from orchestrator.releases import VERSION_PATTERN, is_older, order, publish_release
 from tests.fakes import NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable
 
 TEMPLATE, CHANGED = b'{"Resources": {}}', b'{"Resources": {"More": {}}}'
@@ -109,3 +111,37 @@ def test_versions_are_published_side_by_side(world: World) -> None:
         ("0.1.0", digest_of(TEMPLATE)): TEMPLATE,
         ("0.2.0", digest_of(CHANGED)): CHANGED,
     }
+
+
+# Which comes before which
+
+
+IN_ORDER = ["0.0.9", "0.1.0", "0.1.2", "0.1.10", "0.2.0", "0.10.0", "1.0.0", "1.0.1", "10.0.0"]
+
+
+def test_versions_are_ordered_by_number_and_not_by_spelling() -> None:
+    assert sorted(set(IN_ORDER), key=order) == IN_ORDER
+    assert sorted(IN_ORDER) != IN_ORDER
+
+
+@pytest.mark.parametrize("number", range(1, len(IN_ORDER)))
+def test_a_version_is_older_than_those_after_it_and_than_no_other(number: int) -> None:
+    before, version = IN_ORDER[number - 1], IN_ORDER[number]
+    assert is_older(before, than=version)
+    assert not is_older(version, than=before)
+    assert not is_older(version, than=version)
+
+
+versions = st.from_regex(VERSION_PATTERN, fullmatch=True).filter(lambda text: not text.endswith("\n"))
+
+
+@given(versions, versions)
+def test_of_two_versions_one_is_older_unless_their_numbers_are_the_same(one: str, other: str) -> None:
+    assert (is_older(one, than=other) or is_older(other, than=one)) == (order(one) != order(other))
+
+
+@pytest.mark.parametrize("strange", ["", "latest", "0.1", "0.1.0-rc1", "v0.1.0", "0.1.0\n", "0.1.10000"])
+def test_a_version_that_is_not_of_our_making_comes_before_none_and_after_none(strange: str) -> None:
+    """Tenants from before Berth may be at such a one. They may be moved anywhere."""
+    assert not is_older(strange, than=VERSION)
+    assert not is_older(VERSION, than=strange)

@@ -5,30 +5,43 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from orchestrator import schemas
+from lambdas.runtime import tell
+from orchestrator import outcomes, resource_requests, schemas
 from orchestrator.errors import InvalidRequest
-from orchestrator.records import Operation, Queue, RootCause
-from tests.fakes import ACME, QUEUE, VERSION, a_run
+from orchestrator.execution_input import machine_input
+from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.records import Operation, Queue, Request, RootCause
+from orchestrator.resource_requests import Kind, OnDelete
+from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn
 
 Event = dict[str, Any]
 Path = tuple[str, ...]
+Parse = Callable[[object], object]
 
 RUN = a_run()
-STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
+DELETE = a_run(operation=Operation.DELETE)
+STACK_ID = stack_arn()
 
 # As Step Functions and CloudFormation send them, with the fields that nobody here reads.
 EXECUTION: Event = {
     "Id": RUN.execution,
-    "Input": {"tenantId": "acme", "operation": "CREATE", "version": VERSION, "attempt": 1},
+    "Input": machine_input(RUN.attempt, RUN.request),
     "Name": RUN.attempt.name,
     "RoleArn": "arn:aws:iam::000000000000:role/create-tenant",
     "StartTime": "2026-11-16T12:00:00.000Z",
     "RedriveCount": 0,
+}
+DELETE_EXECUTION: Event = {
+    **EXECUTION,
+    "Id": DELETE.execution,
+    "Input": machine_input(DELETE.attempt, DELETE.request),
+    "Name": DELETE.attempt.name,
 }
 CUSTOM_RESOURCE: Event = {
     "RequestType": "Create",
@@ -58,64 +71,62 @@ RELEASE_REQUEST: Event = {
         "SourceKey": "template.json",
     },
 }
-DONE: Event = {
-    "outcome": "done",
-    "stackId": STACK_ID,
-    "queue": {"arn": QUEUE.arn, "url": QUEUE.url},
-    "version": VERSION,
+TENANT_QUEUE_REQUEST: Event = {
+    **CUSTOM_RESOURCE,
+    "ResourceProperties": {"ServiceToken": "arn", "TenantId": "acme"},
 }
+STARTED = Started(STACK_ID)
+DONE = Done(STACK_ID, QUEUE, VERSION)
 
-GOOD: dict[Callable[[object], object], Event] = {
+GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
-    schemas.parse_stack_step: {"execution": EXECUTION, "stack": {"outcome": "started", "stackId": STACK_ID}},
-    schemas.parse_await_step: {
-        "execution": EXECUTION,
-        "stack": {"outcome": "started", "stackId": STACK_ID},
-        "taskToken": "AAAA",
-    },
-    schemas.parse_finish_step: {"execution": EXECUTION, "stack": DONE},
+    schemas.parse_stack_step: {"execution": EXECUTION, "stack": tell(STARTED)},
+    schemas.parse_await_step: {"execution": EXECUTION, "stack": tell(STARTED), "taskToken": "AAAA"},
+    schemas.parse_finish_step: {"execution": EXECUTION, "stack": tell(DONE)},
     schemas.parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
+    schemas.parse_settle_step: {
+        "execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": TENANT_QUEUE_REQUEST}}
+    },
     schemas.parse_stack_event: {
         "source": "aws.cloudformation",
         "detail": {"stack-id": STACK_ID, "status-details": {"status": "CREATE_COMPLETE"}},
     },
-    schemas.parse_metadata_request: METADATA_REQUEST,
-    schemas.parse_release_request: RELEASE_REQUEST,
+    resource_requests.parse_metadata_request: METADATA_REQUEST,
+    resource_requests.parse_release_request: RELEASE_REQUEST,
+    resource_requests.parse_tenant_queue_request: TENANT_QUEUE_REQUEST,
 }
 
+INPUT = ("execution", "Input")
+
 # Sent, but not read, or read only where it is there.
-NOT_REQUIRED: set[Path] = {
-    ("execution", "Name"),
-    ("execution", "RoleArn"),
-    ("execution", "RedriveCount"),
-    ("stack", "outcome"),
-    ("stack", "stackId"),
-    ("source",),
-    ("detail", "status-details"),
-    ("detail", "status-details", "status"),
-    ("ResourceType",),
-    ("PhysicalResourceId",),
-    ("ResourceProperties", "ServiceToken"),
-}
-REQUIRED_AFTER_ALL: set[tuple[str, Path]] = {
-    ("parse_stack_step", ("stack", "outcome")),
-    ("parse_await_step", ("stack", "outcome")),
-    ("parse_finish_step", ("stack", "stackId")),
+NOT_REQUIRED: set[str] = {
+    "execution.Name",
+    "execution.RoleArn",
+    "execution.RedriveCount",
+    "execution.Input.request",
+    "source",
+    "detail.status-details",
+    "ResourceType",
+    "PhysicalResourceId",
+    "ResourceProperties.ServiceToken",
 }
 
 
 def paths(event: Event, above: Path = ()) -> Iterator[Path]:
     for name, value in event.items():
-        yield (*above, name)
+        here = (*above, name)
+        # A resource's event is the same wherever it is wrapped into.
+        if ".".join(here).removeprefix("execution.Input.event.") in NOT_REQUIRED:
+            continue
+        yield here
         if isinstance(value, dict):
-            yield from paths(value, (*above, name))
+            yield from paths(value, here)
 
 
 REQUIRED = [
     pytest.param(parse, path, id=f"{parse.__name__}-{'.'.join(path)}")
     for parse, event in GOOD.items()
     for path in paths(event)
-    if path not in NOT_REQUIRED or (parse.__name__, path) in REQUIRED_AFTER_ALL
 ]
 
 
@@ -125,7 +136,7 @@ def changed(event: Event, path: Path, value: object) -> Event:
     *above, name = path
     inner = event
     for step in above:
-        inner = inner[step]
+        inner = inner.setdefault(step, {})
     inner[name] = value
     return event
 
@@ -140,72 +151,108 @@ def without(event: Event, path: Path) -> Event:
     return event
 
 
-def test_every_parser_is_checked_here() -> None:
-    parsers = {
-        value for name, value in vars(schemas).items() if name.startswith("parse_") and name != "parse_timestamp"
+def parsers(module: object) -> set[Parse]:
+    return {
+        value
+        for name, value in vars(module).items()
+        if name.startswith("parse_") and value.__module__ == module.__name__  # type: ignore[attr-defined]
     }
-    assert set(GOOD) == parsers
+
+
+def test_every_parser_is_checked_here() -> None:
+    assert set(GOOD) == parsers(schemas) | parsers(resource_requests)
 
 
 @pytest.mark.parametrize("parse", GOOD, ids=lambda parse: parse.__name__)
-def test_a_good_event_is_understood(parse: Callable[[object], object]) -> None:
+def test_a_good_event_is_understood(parse: Parse) -> None:
     assert parse(GOOD[parse])
 
 
+@pytest.mark.parametrize("parse", GOOD, ids=lambda parse: parse.__name__)
+def test_a_good_event_is_understood_without_what_nobody_reads(parse: Parse) -> None:
+    event = copy.deepcopy(GOOD[parse])
+    for path in NOT_REQUIRED:
+        *above, name = path.split(".")
+        inner = event
+        for step in above:
+            inner = inner.get(step, {})
+        inner.pop(name, None)
+    assert parse(event)
+
+
 @pytest.mark.parametrize(("parse", "path"), REQUIRED)
-def test_a_missing_field_is_refused_by_name(parse: Callable[[object], object], path: Path) -> None:
+def test_a_missing_field_is_refused_by_name(parse: Parse, path: Path) -> None:
     with pytest.raises(InvalidRequest) as refused:
         parse(without(GOOD[parse], path))
-    # A failure is one of two shapes, so no one field of it is the missing one.
-    expected = "failure" if path[0] == "failure" else path[-1]
+    # Outcomes and failures have one of several shapes, so no one field of theirs is the missing one.
+    expected = path[0] if path[0] in ("failure", "stack") else path[-1]
     assert expected in str(refused.value)
 
 
 @pytest.mark.parametrize("wrong", [None, [], {}, True, -1], ids=repr)
 @pytest.mark.parametrize(("parse", "path"), REQUIRED)
-def test_a_field_of_the_wrong_type_is_refused_by_its_place(
-    parse: Callable[[object], object], path: Path, wrong: object
-) -> None:
+def test_a_field_of_the_wrong_type_is_refused_by_its_place(parse: Parse, path: Path, wrong: object) -> None:
     with pytest.raises(InvalidRequest) as refused:
         parse(changed(GOOD[parse], path, wrong))
-    assert path[0] in str(refused.value)
+    assert any(step in str(refused.value) for step in path)
 
 
 @pytest.mark.parametrize("event", [None, [], "acme", 7, True], ids=repr)
 @pytest.mark.parametrize("parse", GOOD, ids=lambda parse: parse.__name__)
-def test_what_is_no_object_is_refused(parse: Callable[[object], object], event: object) -> None:
+def test_what_is_no_object_is_refused(parse: Parse, event: object) -> None:
     with pytest.raises(InvalidRequest, match="the event"):
         parse(event)
 
 
-INPUT = ("execution", "Input")
-WRONG_VALUES = [
+WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_run, (*INPUT, "tenantId"), ["", "a/b", "a#b", "-a", "a\n", "x" * 41, "acm\u00e9"]),
     (schemas.parse_run, (*INPUT, "operation"), ["", "create", "RENAME"]),
     (schemas.parse_run, (*INPUT, "version"), ["", "1.0", "v1.0.0", "1.0.0-rc1", "1.0.0#x", "1.0.10000", "\u0661.0.0"]),
     (schemas.parse_run, (*INPUT, "attempt"), [0, -1, 100_000, 1.5, "1"]),
+    (schemas.parse_run, (*INPUT, "request"), [None, [], "explicit"]),
+    (schemas.parse_run, (*INPUT, "request", "by"), [None, 7, "x" * 2_049]),
+    (schemas.parse_run, (*INPUT, "request", "explicit"), [None, "true", 1]),
+    (schemas.parse_run, (*INPUT, "request", "labels"), [None, [], {"": "x"}, {"a b": "x"}, {"a": 1}, {"a": "\n"}]),
+    (schemas.parse_run, (*INPUT, "request", "labels"), [{str(n): "" for n in range(21)}, {"a": "x" * 129}]),
+    (schemas.parse_run, (*INPUT, "request", "pin"), [None, "", "latest", f"{VERSION}\n"]),
+    (schemas.parse_run, (*INPUT, "request", "allowDowngrade"), [None, "yes"]),
+    (schemas.parse_run, (*INPUT, "request", "allowReplacement"), [None, "yes"]),
+    (schemas.parse_run, (*INPUT, "request", "force"), [None, "yes"]),
+    (schemas.parse_run, (*INPUT, "request", "drainSeconds"), [None, -1, 1_201, 1.5, "60"]),
     (schemas.parse_run, ("execution", "Id"), ["", "x" * 4_097]),
     (schemas.parse_run, ("execution", "StartTime"), ["yesterday", "2026-13-01T00:00:00Z"]),
-    (schemas.parse_stack_step, ("stack", "outcome"), ["done", "working", ""]),
     (schemas.parse_await_step, ("taskToken",), [""]),
     (schemas.parse_finish_step, ("stack", "version"), ["", "latest"]),
+    (schemas.parse_finish_step, ("stack", "outcome"), ["gone", "started", ""]),
     (schemas.parse_failure_step, ("failure", "outcome"), ["done", ""]),
-    (schemas.parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
-    (schemas.parse_metadata_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
-    (schemas.parse_release_request, ("ResourceProperties", "Version"), ["1", "1.0.0.0"]),
-    (schemas.parse_release_request, ("ResourceProperties", "Digest"), ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64]),
+    (schemas.parse_failure_step, ("failure", "failedStack"), [7, []]),
+    (schemas.parse_settle_step, ("execution", "StartTime"), ["", "yesterday"]),
+    (schemas.parse_settle_step, ("failure",), [None, {}, {"Error": 7}, {"Cause": "no error"}]),
+    (resource_requests.parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
+    (resource_requests.parse_metadata_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
+    (resource_requests.parse_release_request, ("ResourceProperties", "Version"), ["1", "1.0.0.0"]),
+    (
+        resource_requests.parse_release_request,
+        ("ResourceProperties", "Digest"),
+        ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64],
+    ),
+    (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
+    (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "Version"), ["latest", ""]),
+    (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "Labels"), [[], "a=b", {"a": {}}]),
+    (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "OnDelete"), ["", "Delete", "keep"]),
+    (resource_requests.parse_tenant_queue_request, ("OldResourceProperties",), [None, [], "acme"]),
 ]
 
 
 @pytest.mark.parametrize(
     ("parse", "path", "value"),
     [
-        pytest.param(parse, path, value, id=f"{'.'.join(path)}={value!a:.20}")
+        pytest.param(parse, path, value, id=f"{parse.__name__}-{'.'.join(path)}={value!a:.20}")
         for parse, path, values in WRONG_VALUES
-        for value in values  # type: ignore[attr-defined]
+        for value in values
     ],
 )
-def test_a_wrong_value_is_refused(parse: Callable[[object], object], path: Path, value: object) -> None:
+def test_a_wrong_value_is_refused(parse: Parse, path: Path, value: object) -> None:
     with pytest.raises(InvalidRequest):
         parse(changed(GOOD[parse], path, value))
 
@@ -215,11 +262,15 @@ def test_a_wrong_value_is_refused(parse: Callable[[object], object], path: Path,
     [
         pytest.param(schemas.parse_run, (*INPUT, "version"), f"{VERSION}\n", id="version"),
         pytest.param(schemas.parse_finish_step, ("stack", "version"), f"{VERSION}\n", id="version of the stack"),
-        pytest.param(schemas.parse_release_request, ("ResourceProperties", "Version"), f"{VERSION}\n", id="release"),
-        pytest.param(schemas.parse_release_request, ("ResourceProperties", "Digest"), "0" * 64 + "\n", id="digest"),
+        pytest.param(
+            resource_requests.parse_release_request, ("ResourceProperties", "Version"), f"{VERSION}\n", id="release"
+        ),
+        pytest.param(
+            resource_requests.parse_release_request, ("ResourceProperties", "Digest"), "0" * 64 + "\n", id="digest"
+        ),
     ],
 )
-def test_a_trailing_newline_is_refused(parse: Callable[[object], object], path: Path, value: str) -> None:
+def test_a_trailing_newline_is_refused(parse: Parse, path: Path, value: str) -> None:
     with pytest.raises(InvalidRequest):
         parse(changed(GOOD[parse], path, value))
 
@@ -230,7 +281,7 @@ def test_a_refusal_is_short_however_much_was_sent() -> None:
     assert len(str(refused.value)) < 400
 
 
-# What a good event becomes
+# Runs
 
 
 def test_an_execution_becomes_a_run() -> None:
@@ -243,6 +294,30 @@ def test_every_operation_is_understood(operation: Operation) -> None:
     assert schemas.parse_run(event).attempt.operation is operation
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(),
+        EXPLICIT,
+        Request(by="x" * 2_048, labels={"tier": "gold", "a.b/c-d": "e@f: +=g"}, pin=VERSION),
+        Request(labels={}),
+        Request(allow_downgrade=True),
+        Request(allow_replacement=True),
+        Request(force=True, drain_seconds=1_200),
+    ],
+    ids=["nothing", "explicit", "labels and pin", "no labels", "downgrade", "replacement", "delete"],
+)
+def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -> None:
+    run = replace(RUN, request=request_)
+    told = json.loads(json.dumps(machine_input(run.attempt, request_)))
+    assert schemas.parse_run({"execution": {**EXECUTION, "Input": told}}) == run
+
+
+def test_an_execution_from_before_there_were_requests_asks_for_nothing_more() -> None:
+    run = schemas.parse_run(without(GOOD[schemas.parse_run], (*INPUT, "request")))
+    assert run == replace(RUN, request=Request())
+
+
 def test_an_attempt_has_one_name_however_its_number_is_spelled() -> None:
     event = changed(GOOD[schemas.parse_run], (*INPUT, "attempt"), json.loads("1.0"))
     assert schemas.parse_run(event).attempt.name == RUN.attempt.name
@@ -253,31 +328,116 @@ def test_a_start_time_in_another_zone_is_the_same_moment() -> None:
     assert schemas.parse_run(event).started_at == datetime(2026, 11, 16, 12, 0, 0, 500_000, tzinfo=UTC)
 
 
+# What a state tells is what the next is told. In between it is JSON.
+
+
+STARTS: list[Start] = [
+    Started(STACK_ID),
+    Clearing(STACK_ID),
+    Unchanged(STACK_ID),
+    Gone(),
+    Again("Rate exceeded"),
+    Again(""),
+    GaveUp("It would lose messages."),
+    GaveUp("It broke.", STACK_ID),
+]
+OTHER_OUTCOMES = [
+    outcomes.Begun(),
+    outcomes.Busy("an execution"),
+    outcomes.Empty(),
+    outcomes.Draining("1 visible"),
+    outcomes.Reviewing(),
+    outcomes.Working(),
+    outcomes.NotReady(),
+    outcomes.Published(),
+    outcomes.Removed(),
+]
+
+
+def told(outcome: Any) -> Event:
+    through_the_machine: Event = json.loads(json.dumps(tell(outcome)))
+    return through_the_machine
+
+
+def test_every_outcome_is_tried() -> None:
+    every = {value for value in vars(outcomes).values() if isinstance(value, type) and hasattr(value, "outcome")}
+    assert every == {type(outcome) for outcome in [*STARTS, *OTHER_OUTCOMES, DONE]}
+    assert {type(outcome) for outcome in STARTS} == set(get_args(Start))
+
+
+@pytest.mark.parametrize("started", STARTS, ids=lambda started: started.outcome)
+def test_what_starting_said_is_what_inspecting_and_awaiting_are_told(started: Start) -> None:
+    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": told(started)})
+    assert step == schemas.StackStep(RUN, started)
+    waiting = schemas.parse_await_step({"execution": EXECUTION, "stack": told(started), "taskToken": "AAAA"})
+    assert waiting == schemas.AwaitStep(RUN, started, "AAAA")
+
+
+def test_a_step_that_was_throttled_says_so_as_starting_does() -> None:
+    throttled = {"outcome": "again", "reason": "TransactWriteItems: Rate exceeded"}
+    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": throttled})
+    assert step.started == Again("TransactWriteItems: Rate exceeded")
+
+
 @pytest.mark.parametrize(
-    ("stack", "stack_id", "clearing", "why_not"),
+    "stack",
     [
-        ({"outcome": "started", "stackId": STACK_ID}, STACK_ID, False, ""),
-        ({"outcome": "clearing", "stackId": STACK_ID}, STACK_ID, True, ""),
-        ({"outcome": "again", "reason": "Rate exceeded"}, None, False, "Rate exceeded"),
+        *[told(outcome) for outcome in [*OTHER_OUTCOMES, DONE]],
+        {"outcome": "started"},
+        {"outcome": "started", "stackId": ""},
+        {"outcome": "clearing", "reason": "no stack id"},
+        {"outcome": "unchanged", "stackId": None},
+        {"outcome": "again"},
+        {"outcome": "again", "reason": None},
+        {"outcome": "failed"},
+        {"outcome": "failed", "reason": "x", "failedStack": 7},
+        {"outcome": "GONE"},
+        {"stackId": STACK_ID},
+        {},
     ],
+    ids=str,
 )
-def test_what_starting_said_is_what_inspecting_looks_at(
-    stack: Event, stack_id: str | None, clearing: bool, why_not: str
-) -> None:
-    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": stack})
-    assert step == schemas.StackStep(RUN, stack_id, clearing, why_not)
-
-
-def test_awaiting_takes_a_token_and_perhaps_a_stack() -> None:
-    event = GOOD[schemas.parse_await_step]
-    assert schemas.parse_await_step(event) == schemas.AwaitStep(RUN, STACK_ID, "AAAA")
-    throttled = changed(event, ("stack",), {"outcome": "again", "reason": "Rate exceeded"})
-    assert schemas.parse_await_step(throttled) == schemas.AwaitStep(RUN, None, "AAAA")
+def test_what_starting_never_says_is_refused(stack: Event) -> None:
+    for parse in (schemas.parse_stack_step, schemas.parse_await_step):
+        with pytest.raises(InvalidRequest, match="stack"):
+            parse({"execution": EXECUTION, "stack": stack, "taskToken": "AAAA"})
 
 
 def test_finishing_takes_the_queue_and_the_version_that_the_stack_says_itself() -> None:
-    event = changed(GOOD[schemas.parse_finish_step], ("stack", "version"), "0.0.7")
-    assert schemas.parse_finish_step(event) == schemas.FinishStep(RUN, STACK_ID, QUEUE, "0.0.7")
+    done = replace(DONE, version="0.0.7")
+    for operation in (Operation.CREATE, Operation.UPDATE):
+        event = changed({"execution": EXECUTION, "stack": told(done)}, (*INPUT, "operation"), operation.value)
+        step = schemas.parse_finish_step(event)
+        assert (step.run.attempt.operation, step.stack) == (operation, done)
+
+
+def test_finishing_a_delete_takes_that_the_stack_is_gone() -> None:
+    step = schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": told(Gone())})
+    assert step == schemas.FinishStep(DELETE, None)
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_only_a_delete_ends_with_a_stack_that_is_gone(operation: Operation) -> None:
+    event = changed({"execution": EXECUTION, "stack": told(Gone())}, (*INPUT, "operation"), operation.value)
+    with pytest.raises(InvalidRequest, match=f"{operation} does not end with 'gone'"):
+        schemas.parse_finish_step(event)
+
+
+def test_a_delete_never_publishes() -> None:
+    with pytest.raises(InvalidRequest, match="DELETE does not end with 'done'"):
+        schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": told(DONE)})
+
+
+@pytest.mark.parametrize(
+    "outcome", [*OTHER_OUTCOMES, *[start for start in STARTS if start != Gone()]], ids=lambda outcome: outcome.outcome
+)
+@pytest.mark.parametrize("execution", [EXECUTION, DELETE_EXECUTION], ids=["create", "delete"])
+def test_nothing_else_is_an_end(execution: Event, outcome: object) -> None:
+    with pytest.raises(InvalidRequest, match="stack"):
+        schemas.parse_finish_step({"execution": execution, "stack": told(outcome)})
+
+
+# Failures
 
 
 def failure(given: Event) -> schemas.FailureStep:
@@ -286,7 +446,7 @@ def failure(given: Event) -> schemas.FailureStep:
 
 @pytest.mark.parametrize("failed_stack", [STACK_ID, None])
 def test_an_outcome_that_says_why_is_the_stacks_failure(failed_stack: str | None) -> None:
-    step = failure({"outcome": "failed", "reason": "It broke.", "failedStack": failed_stack})
+    step = failure(told(GaveUp("It broke.", failed_stack)))
     cause = RootCause(ACME.stack_name, "AWS::CloudFormation::Stack", "It broke.")
     assert step == schemas.FailureStep(RUN, cause, failed_stack)
 
@@ -306,32 +466,93 @@ def test_the_functions_own_name_of_its_error_is_preferred_to_the_emulators() -> 
 
 
 def test_a_functions_error_without_a_type_keeps_the_name_that_it_came_with() -> None:
-    told = failure({"Error": "Lambda.Unknown", "Cause": json.dumps({"errorMessage": "Task timed out"})})
-    assert told.failure.reason == "Lambda.Unknown: Task timed out"
+    step = failure({"Error": "Lambda.Unknown", "Cause": json.dumps({"errorMessage": "Task timed out"})})
+    assert step.failure.reason == "Lambda.Unknown: Task timed out"
 
 
 @pytest.mark.parametrize("cause", ["plain words", "{broken", "[1]", '"text"', "7", "null", '{"other": 1}'])
 def test_any_other_cause_is_told_as_it_is(cause: str) -> None:
-    told = failure({"Error": "States.Timeout", "Cause": cause})
-    assert told.failure.reason == f"States.Timeout: {cause}"
-    assert told.failed_stack is None
+    step = failure({"Error": "States.Timeout", "Cause": cause})
+    assert step.failure.reason == f"States.Timeout: {cause}"
+    assert step.failed_stack is None
 
 
 def test_an_error_without_a_cause_is_still_told() -> None:
     assert failure({"Error": "States.Timeout"}).failure.reason.startswith("States.Timeout")
 
 
+# Settling a resource of another team's stack
+
+
+SETTLE = GOOD[schemas.parse_settle_step]
+
+
+def test_settling_takes_what_cloudformation_asked_for_and_since_when() -> None:
+    step = schemas.parse_settle_step(SETTLE)
+    assert step == schemas.SettleStep(
+        asked=resource_requests.parse_tenant_queue_request(TENANT_QUEUE_REQUEST),
+        since=NOON,
+        event=TENANT_QUEUE_REQUEST,
+        fault=None,
+    )
+
+
+def test_settling_after_a_fault_is_told_the_fault_in_its_own_words() -> None:
+    cause = json.dumps({"errorMessage": "Rate exceeded", "errorType": "Throttled"})
+    step = schemas.parse_settle_step({**SETTLE, "failure": {"Error": "Runtime.HandlerError", "Cause": cause}})
+    assert step.fault == "Throttled: Rate exceeded"
+    assert schemas.parse_settle_step({**SETTLE, "failure": {"Error": "States.Timeout"}}).fault == "States.Timeout: "
+
+
+def test_a_resource_keeps_the_physical_id_that_it_has() -> None:
+    assert schemas.parse_settle_step(SETTLE).physical_id == "something"
+
+
+def test_a_resource_without_a_physical_id_gets_the_tenants_id() -> None:
+    event = without(SETTLE, (*INPUT, "event", "PhysicalResourceId"))
+    assert schemas.parse_settle_step(event).physical_id == "acme"
+
+
+# CloudFormation's events and requests
+
+
 def test_a_stack_event_becomes_the_stacks_id() -> None:
     assert schemas.parse_stack_event(GOOD[schemas.parse_stack_event]) == STACK_ID
 
 
-@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
-def test_a_metadata_request_is_understood(kind: str) -> None:
-    request = schemas.parse_metadata_request({**METADATA_REQUEST, "RequestType": kind})
-    assert request == schemas.MetadataRequest(kind, ACME, STACK_ID, Queue(QUEUE.arn, QUEUE.url))
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_metadata_request_is_understood(kind: Kind) -> None:
+    request = resource_requests.parse_metadata_request({**METADATA_REQUEST, "RequestType": kind.value})
+    assert request == resource_requests.MetadataRequest(kind, ACME, STACK_ID, Queue(QUEUE.arn, QUEUE.url))
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_release_request_is_understood(kind: str) -> None:
-    request = schemas.parse_release_request({**RELEASE_REQUEST, "RequestType": kind})
-    assert request == schemas.ReleaseRequest(VERSION, "0123456789abcdef" * 4, "assets", "template.json")
+    request = resource_requests.parse_release_request({**RELEASE_REQUEST, "RequestType": kind})
+    assert request == resource_requests.ReleaseRequest(VERSION, "0123456789abcdef" * 4, "assets", "template.json")
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_tenant_queue_request_asks_in_the_resources_own_name_and_keeps_the_tenant(kind: Kind) -> None:
+    request = resource_requests.parse_tenant_queue_request({**TENANT_QUEUE_REQUEST, "RequestType": kind.value})
+    assert request == resource_requests.TenantQueueRequest(
+        kind, ACME, Request(by=f"{STACK_ID}/Something"), OnDelete.RETAIN, replaces=None
+    )
+
+
+def test_a_tenant_queue_request_may_say_version_labels_and_what_to_do_in_the_end() -> None:
+    properties = {"TenantId": "acme", "Version": VERSION, "Labels": {"tier": "gold"}, "OnDelete": "delete"}
+    request = resource_requests.parse_tenant_queue_request({**CUSTOM_RESOURCE, "ResourceProperties": properties})
+    assert request.request == Request(by=f"{STACK_ID}/Something", labels={"tier": "gold"}, pin=VERSION)
+    assert request.on_delete is OnDelete.DELETE
+
+
+@pytest.mark.parametrize(
+    ("before", "replaces"), [("other", "other"), ("Acme", "Acme"), ("acme", None), ("not/valid", None), (None, None)]
+)
+def test_a_tenant_queue_request_names_the_tenant_before_if_it_is_another(
+    before: str | None, replaces: str | None
+) -> None:
+    old = {} if before is None else {"TenantId": before}
+    request = resource_requests.parse_tenant_queue_request({**TENANT_QUEUE_REQUEST, "OldResourceProperties": old})
+    assert (request.replaces.value if request.replaces else None) == replaces

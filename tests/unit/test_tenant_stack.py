@@ -1,4 +1,4 @@
-"""Bringing the tenant's stack about: start, await, inspect."""
+"""Bringing the tenant's stack about: review, start, await, inspect; and what that means for a create."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.operations import DEADLINE, GaveUp
-from orchestrator.ports import Stack
-from orchestrator.records import Lock, Queue
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenant_stack import (
+from orchestrator.operations import DEADLINE
+from orchestrator.outcomes import (
     Again,
     Clearing,
     Done,
+    GaveUp,
+    Gone,
+    NotReady,
+    Reviewing,
+    Start,
     Started,
+    Unchanged,
     Working,
-    await_stack,
-    inspect_stack,
-    stack_settled,
-    start_stack,
 )
+from orchestrator.ports import ChangeSetState, Stack
+from orchestrator.records import Lock, Operation, Queue, Run
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
 from tests.fakes import (
     ACME,
+    NEXT_VERSION,
     QUEUE,
     VERSION,
     FakeClock,
     FakeExecutions,
+    FakeQueues,
     FakeStacks,
     InMemoryTable,
     a_release,
@@ -37,19 +42,22 @@ from tests.fakes import (
 from tests.unit.test_stack_status import SORTED
 
 RUN = a_run()
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+DELETE = a_run(operation=Operation.DELETE)
 TOKEN = "a task token"
+NOT_THERE = "arn:aws:cloudformation:eu-west-1:0:stack/gone/1"
+
+for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=["create", "update", "delete"])
 
 
 class World:
-    def __init__(self) -> None:
-        self.table, self.stacks, self.executions, self.clock = (
-            InMemoryTable(),
-            FakeStacks(),
-            FakeExecutions(),
-            FakeClock(),
-        )
-        self.table.record_release(a_release())
-        take(self.table, RUN)
+    def __init__(self, run: Run = RUN) -> None:
+        self.run = run
+        self.table, self.stacks, self.queues = InMemoryTable(), FakeStacks(), FakeQueues()
+        self.executions, self.clock = FakeExecutions(), FakeClock()
+        for version in (VERSION, NEXT_VERSION):
+            self.table.record_release(a_release(version))
+        take(self.table, run)
         self.executions.waiting.add(TOKEN)
 
     def plant(
@@ -64,25 +72,24 @@ class World:
         stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version)
         return self.stacks.plant(stack).stack_id
 
-    def start(self) -> Started | Clearing | Again:
-        return start_stack(RUN, reader=self.table, releases=self.table, stacks=self.stacks)
+    def review(self) -> Reviewing:
+        return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
 
-    def wait_for(self, stack_id: str | None) -> Working:
+    def start(self) -> Start:
+        return start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks, queues=self.queues)
+
+    def wait_for(self, started: Start) -> Working:
         return await_stack(
-            RUN,
-            stack_id=stack_id,
+            self.run,
+            started=started,
             task_token=TOKEN,
             ledger=self.table,
             stacks=self.stacks,
             executions=self.executions,
         )
 
-    def inspect(
-        self, stack_id: str | None, *, clearing: bool = False, why_not: str = ""
-    ) -> Done | Working | Again | GaveUp:
-        return inspect_stack(
-            RUN, stack_id=stack_id, clearing=clearing, why_not=why_not, stacks=self.stacks, clock=self.clock
-        )
+    def inspect(self, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
+        return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
 
     def remembered_token(self) -> str | None:
         lock = self.table.lock(ACME)
@@ -103,7 +110,80 @@ def statuses(*meant: StackCondition) -> list[str]:
     return sorted(status for each in meant for status in SORTED[each])
 
 
-# Start
+# Review: only an update is reviewed. What becomes of the review is the update's own business.
+
+
+def test_an_updates_changes_are_drawn_up_from_the_release_that_it_moves_to() -> None:
+    world = World(UPDATE)
+    stack = world.stacks.plant_done(ACME)
+    assert world.review() == Reviewing()
+    ((change_set, template_url),) = world.stacks.all[stack.stack_id].change_sets.values()
+    assert change_set.state is ChangeSetState.READY
+    assert template_url == a_release(NEXT_VERSION).template_url
+
+
+def test_reviewing_is_for_owners_of_the_tenant_only() -> None:
+    world = World(UPDATE)
+    world.stacks.plant_done(ACME)
+    take(world.table, DELETE, instead_of=Lock(UPDATE, None))
+    with pytest.raises(LostOwnership, match="no longer owns"):
+        world.review()
+    assert not world.stacks.calls
+
+
+def test_a_stack_that_was_made_for_someone_else_is_not_reviewed() -> None:
+    world = World(UPDATE)
+    world.plant("CREATE_COMPLETE", tenant_id="Acme")
+    with pytest.raises(StackNotOurs):
+        world.review()
+    assert world.stacks.calls == ["find"]
+
+
+def test_being_throttled_while_reviewing_costs_another_round() -> None:
+    world = World(UPDATE)
+    world.stacks.plant_done(ACME)
+    world.stacks.throttled_calls = 1
+    assert world.review() == Reviewing()
+    assert told_why(world.start()) == "the changes are not drawn up yet"
+    world.review()
+    assert isinstance(world.start(), Started)
+
+
+# Start, whatever the operation
+
+
+@for_each_operation
+def test_a_run_that_no_longer_owns_the_tenant_touches_no_stack(run: Run) -> None:
+    world = World(run)
+    world.plant("CREATE_COMPLETE")
+    take(world.table, a_run(2, operation=Operation.DELETE), instead_of=Lock(run, None))
+    with pytest.raises(LostOwnership, match="no longer owns"):
+        world.start()
+    assert not world.stacks.calls
+
+
+@for_each_operation
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED"])
+@pytest.mark.parametrize("made_for", ["Acme", None])
+def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_changed_nor_deleted(
+    run: Run, status: str, made_for: str | None
+) -> None:
+    world = World(run)
+    world.plant(status, tenant_id=made_for)
+    with pytest.raises(StackNotOurs, match=made_for or "something else"):
+        world.start()
+    assert world.stacks.calls == ["find"]
+
+
+@for_each_operation
+def test_being_throttled_while_looking_is_no_failure(run: Run) -> None:
+    world = World(run)
+    world.stacks.throttled_calls = 1
+    assert told_why(world.start()) == "find: Rate exceeded"
+    assert not isinstance(world.start(), Again)
+
+
+# Start a create
 
 
 def test_a_tenant_without_a_stack_gets_one_from_the_attempts_release(world: World) -> None:
@@ -130,7 +210,8 @@ def test_a_deleted_stack_that_is_still_described_does_not_count(world: World) ->
 
     stacks = StillDescribed()
     stacks.all = world.stacks.all
-    outcome = start_stack(RUN, reader=world.table, releases=world.table, stacks=stacks)
+    world.stacks = stacks
+    outcome = world.start()
     assert isinstance(outcome, Started)
     assert outcome.stack_id != old
 
@@ -169,29 +250,18 @@ def test_after_the_remains_are_gone_a_new_stack_is_made(world: World) -> None:
     assert outcome.stack_id != remains
 
 
-@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS"])
-@pytest.mark.parametrize("made_for", ["Acme", None])
-def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_deleted(
-    world: World, status: str, made_for: str | None
-) -> None:
-    world.plant(status, tenant_id=made_for)
-    with pytest.raises(StackNotOurs, match=made_for or "something else"):
+def test_an_unpublished_version_is_an_error_and_nothing_is_created() -> None:
+    world = World(a_run(version="9.9.9"))
+    with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
         world.start()
     assert world.stacks.calls == ["find"]
 
 
-def test_an_unpublished_version_is_an_error_before_anything_is_asked_of_cloudformation(world: World) -> None:
-    run = a_run(version="9.9.9")
-    take(world.table, run, instead_of=Lock(RUN, None))
+def test_an_update_to_an_unpublished_version_is_an_error_and_nothing_is_drawn_up() -> None:
+    world = World(a_run(operation=Operation.UPDATE, version="9.9.9"))
+    world.plant("CREATE_COMPLETE")
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
-        start_stack(run, reader=world.table, releases=world.table, stacks=world.stacks)
-    assert not world.stacks.calls
-
-
-def test_a_run_that_no_longer_owns_the_tenant_starts_no_stack(world: World) -> None:
-    take(world.table, a_run(2), instead_of=Lock(RUN, None))
-    with pytest.raises(LostOwnership, match="no longer owns"):
-        world.start()
+        world.review()
     assert not world.stacks.calls
 
 
@@ -207,12 +277,6 @@ def test_a_stack_that_appeared_just_now_is_looked_at_again(world: World) -> None
     assert told_why(world.start()) == "a stack of that name has just appeared"
     assert isinstance(world.start(), Started)
     assert len(world.stacks.all) == 1
-
-
-def test_being_throttled_while_looking_is_no_failure(world: World) -> None:
-    world.stacks.throttled_calls = 1
-    assert told_why(world.start()) == "find: Rate exceeded"
-    assert isinstance(world.start(), Started)
 
 
 class ThrottlesWrites(FakeStacks):
@@ -237,15 +301,22 @@ def test_being_throttled_while_clearing_is_no_failure(world: World) -> None:
 # Await
 
 
-def test_while_the_stack_is_at_it_the_token_is_left_and_nobody_woken(world: World) -> None:
-    assert world.wait_for(world.plant("CREATE_IN_PROGRESS")) == Working()
+@pytest.mark.parametrize("kind", [Started, Clearing])
+@pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
+def test_while_the_stack_is_at_it_the_token_is_left_and_nobody_woken(
+    world: World, status: str, kind: type[Started | Clearing]
+) -> None:
+    assert world.wait_for(kind(world.plant(status))) == Working()
     assert world.remembered_token() == TOKEN
     assert not world.executions.woken
 
 
+@pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", statuses(*set(SORTED) - {StackCondition.WORKING}))
-def test_a_stack_that_settled_before_the_token_was_there_wakes_the_run_at_once(world: World, status: str) -> None:
-    world.wait_for(world.plant(status))
+def test_a_stack_that_settled_before_the_token_was_there_wakes_the_run_at_once(
+    world: World, status: str, kind: type[Started | Clearing]
+) -> None:
+    world.wait_for(kind(world.plant(status)))
     assert world.executions.woken == [TOKEN]
 
 
@@ -261,20 +332,24 @@ def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_
     watched = Watched()
     watched.all = world.stacks.all
     world.stacks = watched
-    world.wait_for(stack_id)
+    world.wait_for(Started(stack_id))
     assert tokens == [TOKEN]
 
 
-@pytest.mark.parametrize("stack_id", [None, "arn:aws:cloudformation:eu-west-1:0:stack/gone/1"])
-def test_without_a_stack_there_is_nothing_to_wait_for(world: World, stack_id: str | None) -> None:
-    world.wait_for(stack_id)
+@pytest.mark.parametrize(
+    "started",
+    [Started(NOT_THERE), Again("Rate exceeded"), Gone(), GaveUp("It would lose messages."), Unchanged(NOT_THERE)],
+    ids=lambda started: started.outcome,
+)
+def test_without_a_stack_that_is_at_it_there_is_nothing_to_wait_for(world: World, started: Start) -> None:
+    world.wait_for(started)
     assert world.executions.woken == [TOKEN]
 
 
 def test_being_throttled_while_awaiting_leaves_it_to_the_event_or_the_timeout(world: World) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.throttled_calls = 1
-    assert world.wait_for(stack_id) == Working()
+    assert world.wait_for(Started(stack_id)) == Working()
     assert world.remembered_token() == TOKEN
     assert not world.executions.woken
 
@@ -283,20 +358,22 @@ def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: World) -> No
     lock = world.table.lock(ACME)
     take(world.table, a_run(2), instead_of=lock)
     with pytest.raises(LostOwnership):
-        world.wait_for(world.plant("CREATE_IN_PROGRESS"))
+        world.wait_for(Started(world.plant("CREATE_IN_PROGRESS")))
     assert world.remembered_token() is None
 
 
-def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(world: World) -> None:
+@for_each_operation
+def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(run: Run) -> None:
+    world = World(run)
     stack_id = world.plant("CREATE_IN_PROGRESS")
-    world.wait_for(stack_id)
+    world.wait_for(Started(stack_id))
     assert stack_settled(stack_id, reader=world.table, executions=world.executions)
     assert world.executions.woken == [TOKEN]
 
 
 def test_an_event_that_comes_twice_wakes_once(world: World) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
-    world.wait_for(stack_id)
+    world.wait_for(Started(stack_id))
     assert stack_settled(stack_id, reader=world.table, executions=world.executions)
     assert not stack_settled(stack_id, reader=world.table, executions=world.executions)
 
@@ -313,49 +390,173 @@ def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: World) -> No
         stack_settled("arn:aws:cloudformation:eu-west-1:0:stack/x/1", reader=world.table, executions=world.executions)
 
 
-# Inspect
+# Inspect, whatever the operation
 
 
-@pytest.mark.parametrize("clearing", [False, True])
+@for_each_operation
+@pytest.mark.parametrize("overdue", [False, True], ids=["in time", "overdue"])
+@pytest.mark.parametrize(
+    "settled",
+    [Gone(), GaveUp("It would lose messages."), GaveUp("It broke.", "a stack")],
+    ids=["gone", "gave up", "broken"],
+)
+def test_what_starting_has_settled_is_passed_on_without_another_look(
+    run: Run, settled: Gone | GaveUp, overdue: bool
+) -> None:
+    world = World(run)
+    world.clock.advance(DEADLINE * 2 * overdue)
+    assert world.inspect(settled) == settled
+    assert not world.stacks.calls
+
+
+@for_each_operation
+def test_why_there_was_no_stack_to_look_at_is_passed_on(run: Run) -> None:
+    world = World(run)
+    assert world.inspect(Again("CreateStack: Rate exceeded")) == Again("CreateStack: Rate exceeded")
+    assert not world.stacks.calls
+
+
+@for_each_operation
+def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_why(run: Run) -> None:
+    world = World(run)
+    world.clock.advance(DEADLINE)
+    assert isinstance(world.inspect(Again("Rate exceeded")), Again)
+    world.clock.advance(timedelta(milliseconds=1))
+    outcome = world.inspect(Again("CreateStack: Rate exceeded"))
+    assert isinstance(outcome, GaveUp)
+    assert "could not be started after 30 minutes (CreateStack: Rate exceeded)" in outcome.reason
+
+
+@for_each_operation
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_a_stack_that_is_at_it_is_working(world: World, status: str, clearing: bool) -> None:
-    assert world.inspect(world.plant(status), clearing=clearing) == Working()
+def test_a_stack_that_is_at_it_is_working(run: Run, status: str) -> None:
+    world = World(run)
+    assert world.inspect(Started(world.plant(status))) == Working()
+
+
+@for_each_operation
+def test_a_stack_that_is_at_it_after_the_deadline_is_given_up(run: Run) -> None:
+    world = World(run)
+    stack_id = world.plant("UPDATE_IN_PROGRESS")
+    world.clock.advance(DEADLINE * 2)
+    outcome = world.inspect(Started(stack_id))
+    assert isinstance(outcome, GaveUp)
+    assert "is UPDATE_IN_PROGRESS after 30 minutes (still working)" in outcome.reason
+
+
+@for_each_operation
+def test_being_throttled_while_inspecting_is_no_failure(run: Run) -> None:
+    world = World(run)
+    stack_id = world.plant("CREATE_COMPLETE")
+    world.stacks.throttled_calls = 1
+    assert world.inspect(Started(stack_id)) == Working()
+
+
+@for_each_operation
+def test_throttling_does_not_outlast_the_deadline(run: Run) -> None:
+    world = World(run)
+    stack_id = world.plant("CREATE_COMPLETE")
+    world.clock.advance(DEADLINE * 2)
+    world.stacks.throttled_calls = 1
+    outcome = world.inspect(Started(stack_id))
+    assert isinstance(outcome, GaveUp)
+    assert "Rate exceeded" in outcome.reason
+
+
+def test_each_operation_looks_at_the_stack_with_its_own_eyes() -> None:
+    def inspected(run: Run) -> object:
+        world = World(run)
+        return world.inspect(Started(world.plant("UPDATE_COMPLETE", version=NEXT_VERSION)))
+
+    done = Done(World().stacks.stack_id(ACME), QUEUE, NEXT_VERSION)
+    assert inspected(RUN) == inspected(UPDATE) == done
+    assert isinstance(inspected(DELETE), Again)
+
+
+# A queue is published only once it answers
+
+
+@pytest.mark.parametrize("run", [RUN, a_run(operation=Operation.UPDATE)], ids=["create", "update"])
+def test_a_stack_is_done_only_once_its_queue_answers(run: Run) -> None:
+    world = World(run)
+    world.queues.silent_for = 2
+    started = Started(world.plant("CREATE_COMPLETE"))
+    assert [world.inspect(started) for _ in range(2)] == [NotReady(), NotReady()]
+    assert isinstance(world.inspect(started), Done)
+    assert world.queues.asked == [QUEUE] * 3
+
+
+def test_an_update_that_had_nothing_to_change_asks_the_queue_as_well() -> None:
+    world = World(UPDATE)
+    world.queues.silent_for = 1
+    unchanged = Unchanged(world.plant("CREATE_COMPLETE"))
+    assert world.inspect(unchanged) == NotReady()
+    assert isinstance(world.inspect(unchanged), Done)
+
+
+def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) -> None:
+    world.queues.silent_for = 99
+    started = Started(world.plant("CREATE_COMPLETE"))
+    world.clock.advance(DEADLINE)
+    assert world.inspect(started) == NotReady()
+    world.clock.advance(timedelta(milliseconds=1))
+    outcome = world.inspect(started)
+    assert isinstance(outcome, GaveUp)
+    assert "queue never answered" in outcome.reason
+    assert outcome.failed_stack is None
+
+
+def test_being_throttled_by_the_queue_is_no_failure(world: World) -> None:
+    class Throttling(FakeQueues):
+        def answers(self, queue: Queue) -> bool:
+            raise Throttled(f"GetQueueAttributes: {queue.arn}")
+
+    world.queues = Throttling()
+    assert world.inspect(Started(world.plant("CREATE_COMPLETE"))) == Working()
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_FAILED"])
+def test_the_queue_of_a_stack_that_does_not_stand_is_not_asked(world: World, status: str) -> None:
+    world.inspect(Started(world.plant(status)))
+    assert not world.queues.asked
+
+
+# Inspect a create
+
+
+@pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
+def test_remains_that_are_being_deleted_are_waited_for(world: World, status: str) -> None:
+    assert world.inspect(Clearing(world.plant(status))) == Working()
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION))
 def test_a_stack_that_stands_is_done_at_the_version_that_it_says_itself(world: World, status: str) -> None:
     stack_id = world.plant(status, version="0.0.7")
-    assert world.inspect(stack_id) == Done(stack_id, QUEUE, "0.0.7")
+    assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, "0.0.7")
 
 
 @pytest.mark.parametrize(("queue", "version"), [(None, VERSION), (QUEUE, None), (None, None)])
 def test_a_stack_that_stands_without_a_queue_is_given_up(
     world: World, queue: Queue | None, version: str | None
 ) -> None:
-    outcome = world.inspect(world.plant("CREATE_COMPLETE", queue=queue, version=version))
+    outcome = world.inspect(Started(world.plant("CREATE_COMPLETE", queue=queue, version=version)))
     assert isinstance(outcome, GaveUp)
     assert "no queue" in outcome.reason
     assert outcome.failed_stack is None
 
 
-@pytest.mark.parametrize("clearing", [False, True])
-@pytest.mark.parametrize("status", statuses(StackCondition.GONE))
-def test_a_stack_that_is_gone_is_started_again(world: World, status: str, clearing: bool) -> None:
-    assert told_why(world.inspect(world.plant(status), clearing=clearing)) == "the stack is gone"
+@pytest.mark.parametrize("kind", [Started, Clearing])
+def test_a_stack_that_is_gone_is_started_again(world: World, kind: type[Started | Clearing]) -> None:
+    assert told_why(world.inspect(kind(world.plant("DELETE_COMPLETE")))) == "the stack is gone"
 
 
-@pytest.mark.parametrize("stack_id", [None, "arn:aws:cloudformation:eu-west-1:0:stack/gone/1"])
-def test_a_stack_that_is_not_there_is_started_again(world: World, stack_id: str | None) -> None:
-    assert told_why(world.inspect(stack_id)) == "the stack is not there"
-
-
-def test_why_there_was_no_stack_to_look_at_is_passed_on(world: World) -> None:
-    assert told_why(world.inspect(None, why_not="CreateStack: Rate exceeded")) == "CreateStack: Rate exceeded"
+def test_a_stack_that_is_not_there_is_started_again(world: World) -> None:
+    assert told_why(world.inspect(Started(NOT_THERE))) == "the stack is not there"
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.NEVER_LIVED))
 def test_remains_whose_deletion_is_not_yet_visible_are_cleared_again(world: World, status: str) -> None:
-    assert "still there" in told_why(world.inspect(world.plant(status), clearing=True))
+    assert "still there" in told_why(world.inspect(Clearing(world.plant(status))))
 
 
 @pytest.mark.parametrize(
@@ -371,7 +572,7 @@ def test_a_stack_that_failed_is_given_up_with_its_reason_and_named_for_the_root_
     world: World, status: str
 ) -> None:
     stack_id = world.plant(status, reason="because of this")
-    outcome = world.inspect(stack_id)
+    outcome = world.inspect(Started(stack_id))
     assert isinstance(outcome, GaveUp)
     assert status in outcome.reason
     assert "because of this" in outcome.reason
@@ -380,62 +581,43 @@ def test_a_stack_that_failed_is_given_up_with_its_reason_and_named_for_the_root_
 
 def test_remains_that_cannot_be_deleted_are_given_up(world: World) -> None:
     stack_id = world.plant("DELETE_FAILED")
-    outcome = world.inspect(stack_id, clearing=True)
+    outcome = world.inspect(Clearing(stack_id))
     assert isinstance(outcome, GaveUp)
     assert outcome.failed_stack == stack_id
     assert "no reason was given" in outcome.reason
 
 
-def test_being_throttled_while_inspecting_is_no_failure(world: World) -> None:
-    stack_id = world.plant("CREATE_COMPLETE")
-    world.stacks.throttled_calls = 1
-    assert world.inspect(stack_id) == Working()
-
-
 @pytest.mark.parametrize(
-    ("status", "clearing"),
+    ("status", "kind"),
     [
-        ("CREATE_IN_PROGRESS", False),
-        ("DELETE_IN_PROGRESS", True),
-        ("DELETE_COMPLETE", False),
-        ("ROLLBACK_COMPLETE", True),
+        ("CREATE_IN_PROGRESS", Started),
+        ("DELETE_IN_PROGRESS", Clearing),
+        ("DELETE_COMPLETE", Started),
+        ("ROLLBACK_COMPLETE", Clearing),
     ],
 )
-def test_what_is_unsettled_at_the_deadline_is_given_up(world: World, status: str, clearing: bool) -> None:
+def test_what_is_unsettled_at_the_deadline_is_given_up(
+    world: World, status: str, kind: type[Started | Clearing]
+) -> None:
     stack_id = world.plant(status)
     world.clock.advance(DEADLINE)
-    assert isinstance(world.inspect(stack_id, clearing=clearing), Working | Again)
+    assert isinstance(world.inspect(kind(stack_id)), Working | Again)
     world.clock.advance(timedelta(milliseconds=1))
-    outcome = world.inspect(stack_id, clearing=clearing)
+    outcome = world.inspect(kind(stack_id))
     assert isinstance(outcome, GaveUp)
-    assert status in outcome.reason
-    assert "30 minutes" in outcome.reason
-
-
-def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_why(world: World) -> None:
-    world.clock.advance(DEADLINE * 2)
-    outcome = world.inspect(None, why_not="CreateStack: Rate exceeded")
-    assert isinstance(outcome, GaveUp)
-    assert "CreateStack: Rate exceeded" in outcome.reason
+    assert f"{status} after 30 minutes" in outcome.reason
 
 
 def test_a_stack_that_stands_after_the_deadline_is_still_done(world: World) -> None:
     world.clock.advance(DEADLINE * 2)
-    assert isinstance(world.inspect(world.plant("CREATE_COMPLETE")), Done)
+    assert isinstance(world.inspect(Started(world.plant("CREATE_COMPLETE"))), Done)
 
 
-@pytest.mark.parametrize("clearing", [False, True])
+@pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", [*statuses(*SORTED), "NEVER_HEARD_OF"])
 def test_every_status_has_an_outcome_and_only_a_standing_stack_is_done(
-    world: World, status: str, clearing: bool
+    world: World, status: str, kind: type[Started | Clearing]
 ) -> None:
-    outcome = world.inspect(world.plant(status), clearing=clearing)
+    outcome = world.inspect(kind(world.plant(status)))
     stands = condition(status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
     assert isinstance(outcome, Done) == stands
-
-
-def test_throttling_does_not_outlast_the_deadline(world: World) -> None:
-    stack_id = world.plant("CREATE_IN_PROGRESS")
-    world.clock.advance(DEADLINE * 2)
-    world.stacks.throttled_calls = 1
-    assert isinstance(world.inspect(stack_id), GaveUp)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.adapters import keys
 from orchestrator.errors import InvalidTenantId, StackNotOurs
-from orchestrator.records import Attempt, Operation, Status
+from orchestrator.records import Attempt, Operation, Status, TenantState
 from orchestrator.tenants import STACK_NAME_PREFIX, TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId, tenant_of_stack
 from tests.fakes import NOON
 
@@ -139,12 +139,14 @@ def test_the_longest_execution_name_fits_step_functions(attempt: Attempt) -> Non
     assert re.fullmatch(r"[A-Za-z0-9.-]+", attempt.name)
 
 
-@pytest.mark.parametrize("suffix", ["", "-create", "-delete"])
+@pytest.mark.parametrize("suffix", ["", "-create", "-delete", "-delete-99", "-update", "-update-undo-99"])
 @pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
-def test_the_longest_client_token_fits_cloudformation(attempt: Attempt, suffix: str) -> None:
+def test_the_longest_client_token_fits_cloudformation_also_as_the_name_of_a_change_set(
+    attempt: Attempt, suffix: str
+) -> None:
     token = attempt.client_token + suffix
     assert len(token) <= 128
-    assert re.fullmatch(r"[a-zA-Z0-9][-a-zA-Z0-9]*", token)
+    assert re.fullmatch(r"[a-zA-Z][-a-zA-Z0-9]*", token)
 
 
 @pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
@@ -152,6 +154,8 @@ def test_the_longest_keys_fit_dynamodb(attempt: Attempt) -> None:
     for key in (keys.audit_key(attempt), keys.history_key(attempt, NOON, Status.SUCCESS)):
         assert len(key["pk"]["S"].encode()) <= 2_048
         assert len(key["sk"]["S"].encode()) <= 1_024
+    _, listed = keys.listed_tenant(attempt.tenant, TenantState.UPDATE_FAILED, attempt.version)
+    assert len(listed.encode()) <= 1_024
 
 
 @pytest.mark.parametrize(("one", "other"), [*combinations(["acme", "Acme", "ACME", "aCME"], 2)])
@@ -169,7 +173,11 @@ def test_no_two_ids_share_a_name_that_is_derived_from_them(one: str, other: str)
     same = one == other
     assert (first.stack_name == second.stack_name) == same
     assert (keys.tenant_pk(first) == keys.tenant_pk(second)) == same
-    assert (keys.listed_tenant(first, "0.1.0") == keys.listed_tenant(second, "0.1.0")) == same
+    assert (keys.history_pk(first) == keys.history_pk(second)) == same
+    assert keys.history_pk(first) != keys.tenant_pk(second)
+    for version in ("0.1.0", None):
+        listed = [keys.listed_tenant(tenant, TenantState.READY, version) for tenant in (first, second)]
+        assert (listed[0] == listed[1]) == same
 
 
 numbers = st.sampled_from([1, 11, 111]) | st.integers(0, 9_999)
@@ -205,6 +213,20 @@ def test_an_id_that_continues_another_id_or_its_digest_is_still_another_tenant(t
 def test_a_tenant_is_found_again_by_its_partition_key(text: str) -> None:
     tenant = TenantId.parse(text)
     assert keys.tenant_of(keys.tenant_pk(tenant)) == tenant
+    assert keys.tenant_of_history(keys.history_pk(tenant)) == tenant
+
+
+@given(tenant_ids, st.sampled_from(TenantState))
+def test_a_tenants_position_in_the_list_leads_to_its_row(text: str, state: TenantState) -> None:
+    tenant = TenantId.parse(text)
+    version = None if state is TenantState.DELETED else "0.1.0"
+    listing_key, position = keys.listed_tenant(tenant, state, version)
+    deleted = keys.delete_audit_key(tenant)
+    assert keys.listing_position(state, position) == {
+        **(deleted if state is TenantState.DELETED else keys.metadata_key(tenant)),
+        "ListingKey": {"S": listing_key},
+        "ListingSort": {"S": position},
+    }
 
 
 @given(tenant_ids)

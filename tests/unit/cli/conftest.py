@@ -1,20 +1,22 @@
-"""The command line, run against a control plane in memory and a clock that sleeping moves."""
+"""The command line, run against an API in memory and a clock that sleeping moves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.adapters.queue_api import ApiAnswer
+from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.answers import Response, answer
-from orchestrator.cli.control_plane import ControlPlane, Options
-from orchestrator.cli.main import World, app
+from orchestrator.cli.control_plane import Options
+from orchestrator.cli.invocation import World
+from orchestrator.cli.main import app
 from orchestrator.get_queue import Answer
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, InMemoryTable
+from tests.fakes import ACME
+from tests.unit.cli.fake_api import InMemoryApi, heard
 
 # What this machine is set up for must not decide a test.
 ENVIRONMENT: dict[str, str | None] = {
@@ -29,58 +31,54 @@ ENVIRONMENT: dict[str, str | None] = {
 TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm"}
 
 
-def heard(response: Response) -> ApiAnswer:
-    """A response of getQueue's function, as it is heard through the API."""
-    retry_after = response.headers.get("Retry-After")
-    return ApiAnswer(response.status, response.body, float(retry_after) if retry_after else None)
-
-
-class ScriptedApi:
-    """Gives one answer after the other, and the last one for ever."""
-
-    def __init__(self) -> None:
-        self.script: list[ApiAnswer] = []
-        self.asked: list[TenantId] = []
-
-    def get_queue(self, tenant: TenantId) -> ApiAnswer:
-        self.asked.append(tenant)
-        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
-
-
 @dataclass
 class Scene:
     """A control plane in memory, and `berth` to run against it."""
 
-    table: InMemoryTable = field(default_factory=InMemoryTable)
-    queue_api: ScriptedApi = field(default_factory=ScriptedApi)
+    api: InMemoryApi = field(default_factory=InMemoryApi)
     connected_to: list[Options] = field(default_factory=list)
     trouble: BaseException | None = None
     """Raised when a command looks for the control plane."""
     trouble_asleep: BaseException | None = None
     now: float = 0.0
     pauses: list[float] = field(default_factory=list)
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    """What happens while the command sleeps: one thing each time."""
+    typed: str | None = None
+    """What someone types at the terminal. ``None``: nobody is there."""
     environment: dict[str, str | None] = field(default_factory=lambda: dict(ENVIRONMENT))
 
-    def api_answers(self, *given: Answer | Response | ApiAnswer) -> None:
-        self.queue_api.script = list(map(self._as_heard, given))
+    def queue_answers(self, *given: Answer | Response | ApiAnswer) -> None:
+        self.api.queue_answers = list(map(self._as_heard, given))
 
     def berth(self, *arguments: str) -> Result:
-        return self.berth_in(World(self._connect, lambda: self.now, self._sleep), arguments)
+        world = World(self._connect, lambda: self.now, self._sleep, lambda: self.typed is not None)
+        return self.berth_in(world, arguments)
 
     def berth_in(self, world: World, arguments: Iterable[str]) -> Result:
-        return CliRunner(env=self.environment).invoke(app, list(arguments), obj=world)
+        return CliRunner(env=self.environment).invoke(app, list(arguments), obj=world, input=self.typed)
 
-    def _connect(self, options: Options) -> ControlPlane:
+    def has(self, tenant: TenantId = ACME, *, version: str = "0.1.0") -> None:
+        """The tenant was created, with that release as the one that it was created at."""
+        assert self.api.create(tenant, pin=version).status == 202
+        self.api.begin()
+        self.api.succeed()
+        self.api.create(tenant, unpin=True)
+        self.api.asked.clear()
+
+    def _connect(self, options: Options) -> InMemoryApi:
         self.connected_to.append(options)
         if self.trouble:
             raise self.trouble
-        return self
+        return self.api
 
     def _sleep(self, seconds: float) -> None:
         if self.trouble_asleep:
             raise self.trouble_asleep
         self.pauses.append(seconds)
         self.now += seconds
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
 
     @staticmethod
     def _as_heard(given: Answer | Response | ApiAnswer) -> ApiAnswer:

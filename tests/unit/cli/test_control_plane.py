@@ -17,16 +17,16 @@ from typer.testing import Result
 
 from orchestrator.cli.control_plane import Options, choose, connect
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
-from orchestrator.cli.main import World
+from orchestrator.cli.invocation import World
 from tests.fakes import ACME
 from tests.unit.cli.conftest import Scene
 
-OUTPUTS = {"ApiUrl": "https://a1b2c3.execute-api.us-east-1.amazonaws.com/", "TableName": "the-table"}
+OUTPUTS = {"ApiUrl": "https://a1b2c3.execute-api.us-east-1.amazonaws.com/", "Version": "0.1.0"}
 
 
 @dataclass
 class FakeAws:
-    """One endpoint for CloudFormation, DynamoDB and the API, as the emulator is; also the local control plane."""
+    """One endpoint for CloudFormation and the API, as the emulator is; also the local control plane."""
 
     endpoint: str = "http://127.0.0.1:1"
     outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
@@ -39,10 +39,7 @@ class FakeAws:
     def api_url(self, deployed: str) -> str:
         return deployed.replace(".amazonaws.com", ".localhost")
 
-    def answer(self, target: str | None, form: dict[str, list[str]]) -> tuple[int, str]:
-        if target:
-            self.asked.append(target.partition(".")[2])
-            return 200, json.dumps({"Items": [], "Count": 0})
+    def answer(self, form: dict[str, list[str]]) -> tuple[int, str]:
         self.asked.append(f"{form['Action'][0]} {form['StackName'][0]}")
         if self.refusal:
             code, message = self.refusal
@@ -67,11 +64,11 @@ def aws() -> Iterator[FakeAws]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            self._reply(*fake.answer(self.headers.get("X-Amz-Target"), parse_qs(sent)))
+            self._reply(*fake.answer(parse_qs(sent)))
 
         def do_GET(self) -> None:
             fake.asked.append(f"GET {self.headers['Host']}{self.path}")
-            self._reply(200, json.dumps({"tenantId": "acme", "status": "READY"}))
+            self._reply(200, json.dumps({"status": "READY", "tenants": [], "cursor": None}))
 
         def _reply(self, status: int, body: str) -> None:
             self.send_response(status)
@@ -150,8 +147,9 @@ class TestLocal:
         result = self.berth(scene, aws, "tenants", "--json")
         assert result.exit_code == ExitCode.OK
         assert result.stderr == (f"Using the local control plane at {aws.endpoint} (for AWS: --region or --profile).\n")
-        assert json.loads(result.stdout) == {"tenants": []}
-        assert aws.asked == ["DescribeStacks Berth", "Query", "Query", "Query"]
+        assert json.loads(result.stdout) == {"tenants": [], "cursor": None}
+        host = "a1b2c3.execute-api.us-east-1.localhost"
+        assert aws.asked == ["DescribeStacks Berth", f"GET {host}/tenants?limit=100"]
 
     def test_its_use_is_not_told_when_it_was_asked_for(self, scene: Scene, aws: FakeAws) -> None:
         assert self.berth(scene, aws, "tenants", "--local").stderr == ""
@@ -165,9 +163,7 @@ class TestLocal:
         monkeypatch.setenv("AWS_PROFILE", "missing")
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
-        found = connect(Options(local=True), find_local=lambda: aws)
-        assert found.table.audits(ACME) == []
-        assert found.queue_api.get_queue(ACME).status == 200
+        assert connect(Options(local=True), find_local=lambda: aws).get_queue(ACME).status == 200
 
     def test_it_is_not_deployed(self, scene: Scene, aws: FakeAws) -> None:
         aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
@@ -179,38 +175,34 @@ class TestLocal:
 
 
 class TestAws:
-    def test_its_parts_are_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
-        found = connect(Options(region="eu-west-1", stack="Other"), find_local=nothing)
+    def test_its_api_is_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
         on_aws.outputs["ApiUrl"] = on_aws.endpoint
-        assert found.queue_api.get_queue(ACME).status == 200
-        assert found.table.audits(ACME) == []
+        found = connect(Options(region="eu-west-1", stack="Other"), find_local=nothing)
+        assert found.get_queue(ACME).status == 200
+        assert found.releases().status == 200
         host = on_aws.endpoint.removeprefix("http://")
-        assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", "Query"]
+        assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 
     def test_no_such_stack(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
         expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region."
-        found = connect(Options(region="eu-west-1"), find_local=nothing)
         with pytest.raises(ControlPlaneNotFound, match=expected):
-            _ = found.table
+            connect(Options(region="eu-west-1"), find_local=nothing)
 
     def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
         on_aws.outputs.clear()
-        expected = r"The stack Berth in eu-west-1 has no output TableName \(it is CREATE_IN_PROGRESS\)"
-        found = connect(Options(region="eu-west-1"), find_local=nothing)
+        expected = r"The stack Berth in eu-west-1 has no output ApiUrl \(it is CREATE_IN_PROGRESS\)"
         with pytest.raises(ControlPlaneNotFound, match=expected):
-            _ = found.table
+            connect(Options(region="eu-west-1"), find_local=nothing)
 
     def test_no_region(self, on_aws: FakeAws) -> None:
-        found = connect(Options(), find_local=nothing)
         with pytest.raises(NoRegionError):
-            _ = found.table
+            connect(Options(), find_local=nothing)
         assert on_aws.asked == []
 
     def test_no_credentials(self) -> None:
-        found = connect(Options(region="eu-west-1"), find_local=nothing)
         with pytest.raises(NoCredentialsError):
-            _ = found.queue_api
+            connect(Options(region="eu-west-1"), find_local=nothing)
 
     def test_no_such_profile(self) -> None:
         with pytest.raises(ProfileNotFound):

@@ -6,15 +6,16 @@ import json
 
 import pytest
 
-from orchestrator.adapters.queue_api import ApiAnswer
-from orchestrator.answers import come_back_later, refuse
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.answers import answer, come_back_later, no_credentials, refuse
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.credentials import Access, Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
 from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import Operation, Status
-from tests.fakes import ACME, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
 
 READY = Ready(QUEUE, VERSION)
@@ -26,7 +27,7 @@ DELETED = Deleted(an_audit(Status.SUCCESS, Operation.DELETE))
 
 
 def test_ready(scene: Scene) -> None:
-    scene.api_answers(READY)
+    scene.queue_answers(READY)
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.OK
     assert result.stdout.splitlines() == [
@@ -37,11 +38,11 @@ def test_ready(scene: Scene) -> None:
         "version:    0.1.0",
     ]
     assert result.stderr == ""
-    assert scene.queue_api.asked == [ACME]
+    assert scene.api.asked == ["GET /tenants/acme/queue"]
 
 
 def test_ready_as_json_is_the_answer_itself(scene: Scene) -> None:
-    scene.api_answers(READY)
+    scene.queue_answers(READY)
     result = scene.berth("get-queue", "acme", "--json")
     assert result.exit_code == ExitCode.OK
     assert json.loads(result.stdout) == {
@@ -54,24 +55,24 @@ def test_ready_as_json_is_the_answer_itself(scene: Scene) -> None:
 
 
 def test_provisioning_is_told_with_its_execution_and_not_waited_for(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING)
+    scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.NOT_READY
     assert "status:     PROVISIONING" in result.stdout
     assert f"execution:  {EXECUTION}\n" in result.stdout
     assert result.stderr == "Not ready yet. Wait for it: berth get-queue acme --wait\n"
-    assert (len(scene.queue_api.asked), scene.pauses) == (1, [])
+    assert (len(scene.api.asked), scene.pauses) == (1, [])
 
 
 def test_provisioning_as_json(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING)
+    scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme", "--json")
     assert result.exit_code == ExitCode.NOT_READY
     assert json.loads(result.stdout)["status"] == "PROVISIONING"
 
 
 def test_waiting_asks_when_told_to_and_says_once_what_it_waits_for(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING, PROVISIONING, READY)
+    scene.queue_answers(PROVISIONING, PROVISIONING, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert QUEUE.url in result.stdout
@@ -80,25 +81,25 @@ def test_waiting_asks_when_told_to_and_says_once_what_it_waits_for(scene: Scene)
 
 
 def test_waiting_with_json_prints_one_document(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING, READY)
+    scene.queue_answers(PROVISIONING, READY)
     result = scene.berth("get-queue", "acme", "--wait", "--json")
     assert json.loads(result.stdout)["status"] == "READY"
 
 
 def test_waiting_for_a_queue_that_is_ready_says_nothing(scene: Scene) -> None:
-    scene.api_answers(READY)
+    scene.queue_answers(READY)
     assert scene.berth("get-queue", "acme", "--wait").stderr == ""
 
 
 def test_a_log_is_reminded_now_and_then(scene: Scene) -> None:
-    scene.api_answers(*[PROVISIONING] * 40, READY)
+    scene.queue_answers(*[PROVISIONING] * 40, READY)
     lines = scene.berth("get-queue", "acme", "--wait").stderr.splitlines()
     assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{REMIND_SECONDS} s)", f"{2 * REMIND_SECONDS} s)"]
 
 
 def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
     scene.environment |= TERMINAL
-    scene.api_answers(*[PROVISIONING] * 40, READY)
+    scene.queue_answers(*[PROVISIONING] * 40, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert result.stderr.count("is being provisioned by") == 1
@@ -109,7 +110,7 @@ def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Sc
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
     silent = ApiAnswer(503, {})
     at_once = ApiAnswer(503, {}, retry_after=0.5)
-    scene.api_answers(PROVISIONING, busy, come_back_later("Rate exceeded"), silent, at_once, READY)
+    scene.queue_answers(PROVISIONING, busy, come_back_later("Rate exceeded"), silent, at_once, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert scene.pauses == [2, 7, 2, 2, 1]
@@ -118,7 +119,7 @@ def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Sc
 
 
 def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING)
+    scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme", "--wait", "--timeout", "5")
     assert result.exit_code == ExitCode.NOT_READY
     assert scene.pauses == [2, 2]
@@ -127,14 +128,14 @@ def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
 
 
 def test_waiting_ends_when_provisioning_fails(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING, FAILED)
+    scene.queue_answers(PROVISIONING, FAILED)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.FAILED
     assert scene.pauses == [2]
 
 
 def test_an_interrupted_wait_says_that_provisioning_goes_on(scene: Scene) -> None:
-    scene.api_answers(PROVISIONING)
+    scene.queue_answers(PROVISIONING)
     scene.trouble_asleep = KeyboardInterrupt()
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.INTERRUPTED
@@ -142,7 +143,7 @@ def test_an_interrupted_wait_says_that_provisioning_goes_on(scene: Scene) -> Non
 
 
 def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
-    scene.api_answers(FAILED)
+    scene.queue_answers(FAILED)
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.FAILED
     assert result.stdout == ""
@@ -161,7 +162,7 @@ def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
     ],
 )
 def test_problems_as_json_are_the_answer_itself(scene: Scene, given: Answer, code: ExitCode, told: str) -> None:
-    scene.api_answers(given)
+    scene.queue_answers(given)
     result = scene.berth("get-queue", "acme", "--json")
     assert result.exit_code == code
     problem = json.loads(result.stdout)
@@ -170,33 +171,49 @@ def test_problems_as_json_are_the_answer_itself(scene: Scene, given: Answer, cod
     assert told in problem["detail"]
 
 
-@pytest.mark.parametrize(
-    ("given", "code", "told"),
-    [
-        (ApiAnswer(403, {"message": "Forbidden"}), ExitCode.NO_CONTROL_PLANE, "403: Forbidden. These credentials"),
-        (ApiAnswer(404, {"message": "Not Found"}), ExitCode.NO_CONTROL_PLANE, "404: Not Found. It is not Berth's"),
-        (ApiAnswer(429, {"message": "Too Many Requests"}), ExitCode.NOT_READY, "429: Too Many Requests."),
-        (ApiAnswer(503, {}), ExitCode.NOT_READY, "503: no reason was given."),
-        (ApiAnswer(500, {"message": "Internal Server Error"}), ExitCode.UNEXPECTED, "500: Internal Server Error."),
-    ],
-)
-def test_answers_that_are_not_berths_own(scene: Scene, given: ApiAnswer, code: ExitCode, told: str) -> None:
-    scene.api_answers(given)
-    result = scene.berth("get-queue", "acme", "--json")
-    assert result.exit_code == code
-    assert result.stderr.startswith(f"Error: The API answered {told}")
-    assert json.loads(result.stdout) == {
-        "title": code.meaning,
-        "detail": result.stderr.removeprefix("Error: ").rstrip(),
-        "exitCode": code,
-    }
-
-
 def test_a_request_that_the_api_refuses_is_bad_usage(scene: Scene) -> None:
-    scene.api_answers(refuse(InvalidRequest("Name a tenant.")))
+    scene.queue_answers(refuse(InvalidRequest("Name a tenant.")))
     assert scene.berth("get-queue", "acme").exit_code == ExitCode.BAD_USAGE
 
 
 @pytest.mark.parametrize("timeout", ["0", "soon"])
 def test_a_timeout_is_a_number_of_seconds(scene: Scene, timeout: str) -> None:
     assert scene.berth("get-queue", "acme", "--wait", "--timeout", timeout).exit_code == ExitCode.BAD_USAGE
+
+
+class TestCredentials:
+    READY = answer(ACME, READY, Credentials(Access.SEND, "AKIDSESSION", "s3cr+t/=", "t0k=n; rm -r", NOON))
+
+    def test_are_printed_as_a_shell_takes_them(self, scene: Scene) -> None:
+        scene.queue_answers(PROVISIONING, self.READY)
+        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "send")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines()[5:] == [
+            "access:     send, until 2026-11-16 12:00:00 UTC",
+            "",
+            "export AWS_ACCESS_KEY_ID=AKIDSESSION",
+            "export AWS_SECRET_ACCESS_KEY=s3cr+t/=",
+            "export AWS_SESSION_TOKEN='t0k=n; rm -r'",
+        ]
+        assert scene.api.asked == ["GET /tenants/acme/queue?credentials=send"] * 2
+
+    def test_as_json_they_are_part_of_the_answer(self, scene: Scene) -> None:
+        scene.queue_answers(self.READY)
+        result = scene.berth("get-queue", "acme", "--credentials", "send", "--json")
+        assert json.loads(result.stdout) == self.READY.body
+
+    def test_are_shown_nowhere_else(self, scene: Scene) -> None:
+        scene.queue_answers(PROVISIONING, self.READY)
+        result = scene.berth("--debug", "get-queue", "acme", "--wait", "--credentials", "send")
+        assert "s3cr" not in result.stderr
+        assert "s3cr" not in repr(scene.api.queue_answers)
+
+    def test_that_are_not_given_here(self, scene: Scene) -> None:
+        scene.queue_answers(no_credentials())
+        result = scene.berth("get-queue", "acme", "--credentials", "receive")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.startswith("Error: This control plane gives no credentials")
+
+    def test_are_to_send_or_to_receive(self, scene: Scene) -> None:
+        assert scene.berth("get-queue", "acme", "--credentials", "own").exit_code == ExitCode.BAD_USAGE
+        assert scene.connected_to == []

@@ -38,7 +38,7 @@ def refused(code: str, message: str = "Not today.") -> ClientError:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-@pytest.mark.parametrize("command", [["get-queue", "acme"], ["tenant", "acme"], ["tenants"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["get-queue", "acme"], ["create", "acme"], ["tenants"]], ids=" ".join)
 def test_errors(scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str) -> None:
     scene.trouble = trouble
     result = scene.berth(*command)
@@ -67,7 +67,7 @@ def test_nobody_reads_any_more(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["", "a/b", "-", "x" * 41, "acme\n", "a b", "ä"])
-@pytest.mark.parametrize("command", ["get-queue", "tenant"])
+@pytest.mark.parametrize("command", ["get-queue", "create", "upgrade", "retry", "delete", "tenant"])
 def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, command: str, tenant: str) -> None:
     result = scene.berth(command, "--", tenant)
     assert result.exit_code == ExitCode.BAD_USAGE
@@ -78,7 +78,7 @@ def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["tenant"], ["tenants", "--state", "HAPPY"], ["tenants", "acme"], ["no-such-command"], ["--no-such-option"]],
+    [["tenant"], ["create"], ["tenants", "acme"], ["releases", "0.1.0"], ["no-such-command"], ["--no-such-option"]],
     ids=" ".join,
 )
 def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
@@ -95,6 +95,7 @@ def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
         (["tenants", "--stack", "Other", "--region=eu-west-1"], Options(stack="Other", region="eu-west-1")),
         (["--profile", "prod", "tenant", "--region", "eu-west-1", "acme"], Options(region="eu-west-1", profile="prod")),
         (["tenants", "--version", "0.1.0", "--stack", "tenants"], Options(stack="tenants")),
+        (["create", "acme", "--version", "0.1.0", "--label", "a=b", "--local"], Options(local=True)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -126,11 +127,33 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     assert result.exit_code == ExitCode.OK
     # Typer shows colours also where it finds that a build server runs it.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    for command in ("get-queue", "tenant", "tenants"):
+    for command in ("create", "get-queue", "upgrade", "retry", "delete", "tenant", "tenants", "releases"):
         assert any(line.startswith(f"│ {command} ") for line in lines)
         assert any(line.startswith(f"berth {command} ") for line in lines)
     for code in ExitCode:
         assert f"{code.value}  {code.meaning}" in lines
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("create", ["--version", "Pin the tenant", "--unpin", "--label", "--wait", "--timeout"]),
+        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
+        ("retry", ["--wait", "--timeout"]),
+        ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
+        ("get-queue", ["--wait", "--timeout", "--credentials"]),
+        ("tenant", []),
+        ("tenants", ["--state", "UPDATE_FAILED", "--version", "--limit", "--all", "--cursor"]),
+        ("releases", []),
+    ],
+)
+def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> None:
+    result = scene.berth(command, "--help")
+    assert result.exit_code == ExitCode.OK
+    plain = Text.from_ansi(result.stdout).plain
+    for each in [*told, "--json"]:
+        assert each in plain
+    assert scene.connected_to == []
 
 
 def test_help_does_not_wait_for_the_sdk() -> None:
@@ -138,7 +161,7 @@ def test_help_does_not_wait_for_the_sdk() -> None:
         "import sys\n"
         "from orchestrator.cli.main import app\n"
         "app(['--help'], standalone_mode=False)\n"
-        "sys.exit(len({'boto3', 'botocore'} & sys.modules.keys()))\n"
+        "sys.exit(len({'boto3', 'botocore', 'jsonschema'} & sys.modules.keys()))\n"
     )
     ran = subprocess.run([sys.executable, "-c", ask_for_help], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")

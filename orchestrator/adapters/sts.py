@@ -1,0 +1,49 @@
+"""Temporary credentials, by assuming a role with a session policy and a session tag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from orchestrator.adapters.aws import throttling
+from orchestrator.credentials import TENANT_TAG, Access, Credentials, session_policy
+from orchestrator.records import Queue
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from mypy_boto3_sts import STSClient
+
+
+class StsCredentials:
+    """Implements :class:`orchestrator.credentials.CredentialsIssuer`.
+
+    The client is made when it is first needed: most calls of getQueue ask for no credentials.
+    """
+
+    def __init__(self, make_client: Callable[[], STSClient], role: str, seconds: int) -> None:
+        self._make_client = make_client
+        self._role = role
+        self._seconds = seconds
+
+    @cached_property
+    def _client(self) -> STSClient:
+        return self._make_client()
+
+    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:
+        with throttling():
+            given = self._client.assume_role(
+                RoleArn=self._role,
+                RoleSessionName=f"berth-{access}-{tenant}",
+                Policy=json.dumps(session_policy(queue, access)),
+                Tags=[{"Key": TENANT_TAG, "Value": tenant.value}],
+                DurationSeconds=self._seconds,
+            )["Credentials"]
+        return Credentials(
+            access,
+            given["AccessKeyId"],
+            given["SecretAccessKey"],
+            given["SessionToken"],
+            given["Expiration"],
+        )

@@ -1,0 +1,233 @@
+"""The single writes that the table's transactions are made of, as DynamoDB takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.adapters import keys, rows
+from orchestrator.adapters.rows import Item, n, s, time
+from orchestrator.ports import Pin
+from orchestrator.records import Metadata, Operation, Queue, RootCause, Run, Status, TenantState
+from orchestrator.tenants import TenantId
+
+NOT_OVERTAKEN = (
+    "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
+    "OR (Execution = :me AND #status = :started)"
+)
+"""For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
+
+_WORKING_ON_IT = {
+    Operation.CREATE: TenantState.PROVISIONING,
+    Operation.UPDATE: TenantState.UPDATING,
+    Operation.DELETE: TenantState.DELETING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    table: str
+
+    # The lock
+
+    def take_lock(self, run: Run, condition: str, values: Item | None = None) -> Item:
+        return self._put(keys.lock_key(run.tenant) | rows.lock_fields(run), condition=condition, values=values)
+
+    def check_lock(self, run: Run) -> Item:
+        return {"ConditionCheck": {**self._lock(run)}}
+
+    def check_no_lock(self, tenant: TenantId) -> Item:
+        condition = "attribute_not_exists(pk)"
+        check = {"TableName": self.table, "Key": keys.lock_key(tenant), "ConditionExpression": condition}
+        return {"ConditionCheck": check}
+
+    def free_lock(self, run: Run) -> Item:
+        return {"Delete": {**self._lock(run)}}
+
+    def _lock(self, run: Run) -> Item:
+        return {
+            "TableName": self.table,
+            "Key": keys.lock_key(run.tenant),
+            "ConditionExpression": "Execution = :me",
+            "ExpressionAttributeValues": {":me": s(run.execution)},
+        }
+
+    # Audit and history
+
+    def audit(
+        self, run: Run, status: Status, at: datetime, cause: RootCause | None = None, *, condition: str | None = None
+    ) -> Item:
+        item: Item = keys.audit_key(run.attempt) | {
+            "Status": s(status),
+            "Execution": s(run.execution),
+            "UpdatedAt": time(at),
+            "Version": s(run.attempt.version),
+            "Attempt": n(run.attempt.number),
+            **rows.request_fields(run.request),
+        }
+        if cause:
+            item["RootCause"] = rows.root_cause_value(cause)
+        if status is Status.STARTED:
+            item |= _listing(keys.unfinished_operation(run.tenant, at))
+        if status is Status.SUCCESS and run.attempt.operation is Operation.DELETE:
+            item |= _listing(keys.listed_tenant(run.tenant, TenantState.DELETED, None))
+        if condition is None:
+            return self._put(item)
+        return self._put(
+            item,
+            condition=condition,
+            names={"#status": "Status"},
+            values={":attempt": n(run.attempt.number), ":me": s(run.execution), ":started": s(Status.STARTED)},
+        )
+
+    def revive(self, run: Run) -> Item:
+        return self._update(
+            keys.delete_audit_key(run.tenant),
+            "SET RevivedBy = :me REMOVE ListingKey, ListingSort",
+            values={":me": s(run.execution)},
+            condition="attribute_exists(pk)",
+        )
+
+    def history(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
+        return self._put(
+            keys.history_key(run.attempt, at, status) | rows.history_fields(run, status, at, cause),
+            condition="attribute_not_exists(pk)",
+        )
+
+    # Metadata
+
+    def metadata_of_begun(self, run: Run, before: Metadata | None, at: datetime) -> Item:
+        """The state, what the request says about the tenant; and a delete withdraws the queue."""
+        operation, request = run.attempt.operation, run.request
+        # A create of a tenant that is served already changes nothing for it.
+        served = operation is Operation.CREATE and before is not None and before.published
+        working_on_it = TenantState.READY if served else _WORKING_ON_IT[operation]
+        state, values = self._state(run.tenant, working_on_it, before.version if before else None)
+        # Of a tenant that has nothing yet, the list at least says since when.
+        sets = [state, "UpdatedAt = if_not_exists(UpdatedAt, :at)"]
+        values[":at"] = time(at)
+        if operation is Operation.DELETE:
+            sets.append("WithdrawnBy = :me")
+            values[":me"] = s(run.execution)
+        if request.labels is not None:
+            sets.append("Labels = :labels")
+            values[":labels"] = rows.labels_value(request.labels)
+        if request.pin is not None:
+            sets.append("PinnedVersion = :pin")
+            values[":pin"] = s(request.pin)
+        return self._metadata(run.tenant, f"SET {', '.join(sets)} REMOVE RootCause", values)
+
+    def metadata_of_published(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> Item:
+        state, values = self._state(run.tenant, TenantState.READY, version)
+        gone = ["WithdrawnBy", "RootCause"]
+        if run.attempt.operation is Operation.UPDATE:
+            gone += ["OutboundQueueArn", "OutboundQueueUrl"]
+        return self._metadata(
+            run.tenant,
+            f"SET {state}, InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "
+            f"CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE {', '.join(gone)}",
+            values
+            | {
+                ":arn": s(queue.arn),
+                ":url": s(queue.url),
+                ":stack": s(stack_id),
+                ":version": s(version),
+                ":at": time(at),
+            },
+        )
+
+    def metadata_of_failed(
+        self, tenant: TenantId, state: TenantState, version: str | None, cause: RootCause | None, *, restore: bool
+    ) -> Item:
+        sets, values = self._state(tenant, state, version)
+        gone = ["WithdrawnBy"] if restore else []
+        if cause:
+            sets += ", RootCause = :cause"
+            values[":cause"] = rows.root_cause_value(cause)
+        else:
+            gone.append("RootCause")
+        removes = f" REMOVE {', '.join(gone)}" if gone else ""
+        return self._metadata(tenant, f"SET {sets}{removes}", values)
+
+    def forgotten(self, tenant: TenantId, *, vanished: bool) -> tuple[str, Item, dict[str, str]]:
+        """An update's expression, values and names: what a stack wrote is taken back, what people said stays."""
+        gone = "InboundQueueArn, InboundQueueUrl, StackId, Version"
+        sets, values = self._state(tenant, TenantState.UNKNOWN, None)
+        if vanished:
+            return f"SET {sets} REMOVE {gone}, RootCause", values, _STATE
+        # An operation is at it, and has said the state. Only there is no version left to be listed at.
+        return f"SET ListingSort = :sort REMOVE {gone}", {":sort": values[":sort"]}, {}
+
+    def no_metadata(self, tenant: TenantId) -> Item:
+        return {"Delete": {"TableName": self.table, "Key": keys.metadata_key(tenant)}}
+
+    def described(self, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> tuple[str, Item]:
+        """An update's expression and values: labels and pin of a tenant that is there."""
+        sets, removes, values = ["UpdatedAt = :at"], "", {":at": time(at)}
+        if labels is not None:
+            sets.append("Labels = :labels")
+            values[":labels"] = rows.labels_value(labels)
+        if pin.version is not None:
+            sets.append("PinnedVersion = :pin")
+            values[":pin"] = s(pin.version)
+        elif pin.lift:
+            removes = " REMOVE PinnedVersion"
+        return f"SET {', '.join(sets)}{removes}", values
+
+    def _state(self, tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, Item]:
+        listing_key, listing_sort = keys.listed_tenant(tenant, state, version)
+        values = {":state": s(state), ":listing": s(listing_key), ":sort": s(listing_sort)}
+        return "#state = :state, ListingKey = :listing, ListingSort = :sort", values
+
+    def _metadata(self, tenant: TenantId, expression: str, values: Item) -> Item:
+        return self._update(keys.metadata_key(tenant), expression, values=values, names=_STATE)
+
+    # How DynamoDB spells it
+
+    def _put(
+        self,
+        item: Item,
+        *,
+        condition: str | None = None,
+        values: Item | None = None,
+        names: dict[str, str] | None = None,
+    ) -> Item:
+        put: Item = {"TableName": self.table, "Item": item}
+        if condition:
+            put["ConditionExpression"] = condition
+        if values:
+            put["ExpressionAttributeValues"] = values
+        if names:
+            put["ExpressionAttributeNames"] = names
+        return {"Put": put}
+
+    def _update(
+        self,
+        key: keys.Key,
+        expression: str,
+        *,
+        values: Item,
+        condition: str | None = None,
+        names: dict[str, str] | None = None,
+    ) -> Item:
+        update: Item = {
+            "TableName": self.table,
+            "Key": key,
+            "UpdateExpression": expression,
+            "ExpressionAttributeValues": values,
+        }
+        if condition:
+            update["ConditionExpression"] = condition
+        if names:
+            update["ExpressionAttributeNames"] = names
+        return {"Update": update}
+
+
+# "State" is a word that DynamoDB keeps to itself.
+_STATE = {"#state": "State"}
+
+
+def _listing(where: tuple[str, str]) -> Item:
+    listing_key, listing_sort = where
+    return {"ListingKey": s(listing_key), "ListingSort": s(listing_sort)}

@@ -1,0 +1,111 @@
+"""Which operation may run on which tenant: one pure function.
+
+It is asked twice. When someone asks for an operation, so that they are told at once; and by the operation itself
+once it owns the tenant, because until then everything may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from orchestrator.decisions import revived
+from orchestrator.records import Attempt, Audit, Metadata, Operation, Release, Request, Status
+from orchestrator.releases import is_older
+
+
+class Refusal(StrEnum):
+    UNKNOWN_TENANT = "unknown-tenant"
+    UNKNOWN_RELEASE = "unknown-release"
+    TENANT_DELETED = "tenant-deleted"
+    NOT_PROVISIONED = "not-provisioned"
+    DOWNGRADE = "downgrade"
+    PINNED = "pinned"
+    BUSY = "tenant-busy"
+    NOT_EMPTY = "queue-not-empty"
+    NOTHING_TO_RETRY = "nothing-to-retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not done, and why. Nothing was started."""
+
+    kind: Refusal
+    reason: str
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def refusal(
+    attempt: Attempt,
+    request: Request,
+    *,
+    metadata: Metadata | None,
+    audits: Sequence[Audit],
+    release: Release | None,
+) -> Refused | None:
+    """Why the operation may not run. ``release`` is the published release of the attempt's version, if it is one."""
+    if attempt.operation is Operation.DELETE:
+        return None
+    if release is None:
+        return Refused(
+            Refusal.UNKNOWN_RELEASE,
+            f"Tenant {attempt.tenant}: version {attempt.version} was never published. See the published ones: "
+            "berth releases",
+        )
+    if attempt.operation is Operation.CREATE:
+        served = metadata is not None and metadata.published
+        if not request.explicit and (is_deleted(audits) or (delete_counts(audits) and not served)):
+            return _deleted(attempt)
+        return None
+    return _update_refusal(attempt, request, metadata, audits)
+
+
+def is_deleted(audits: Sequence[Audit]) -> bool:
+    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+    return any(
+        audit.operation is Operation.DELETE and audit.status is Status.SUCCESS and not revived(audit, creates)
+        for audit in audits
+    )
+
+
+def delete_counts(audits: Sequence[Audit]) -> bool:
+    """Whether the tenant was deleted, or was to be and is not wholly, and was not created since."""
+    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+    return any(audit.operation is Operation.DELETE and not revived(audit, creates) for audit in audits)
+
+
+def _update_refusal(
+    attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
+) -> Refused | None:
+    tenant, target = attempt.tenant, attempt.version
+    if metadata is None and not audits:
+        return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it first: berth create {tenant}")
+    if is_deleted(audits):
+        return _deleted(attempt)
+    if metadata is None or not metadata.published or metadata.version is None:
+        return Refused(
+            Refusal.NOT_PROVISIONED,
+            f"Tenant {tenant} has no queue in service, so there is nothing to update. See why: berth tenant {tenant}",
+        )
+    if metadata.pinned_version not in (None, target):
+        return Refused(
+            Refusal.PINNED,
+            f"Tenant {tenant} is pinned to version {metadata.pinned_version}, so it is not moved to {target}. "
+            "Change its pin first.",
+        )
+    if is_older(target, than=metadata.version) and not request.allow_downgrade:
+        return Refused(
+            Refusal.DOWNGRADE,
+            f"Tenant {tenant} is at version {metadata.version}; {target} is older. Going back has to be "
+            "asked for explicitly: allow the downgrade.",
+        )
+    return None
+
+
+def _deleted(attempt: Attempt) -> Refused:
+    return Refused(
+        Refusal.TENANT_DELETED,
+        f"Tenant {attempt.tenant} was deleted. Only creating it explicitly brings it back: "
+        f"berth create {attempt.tenant}",
+    )

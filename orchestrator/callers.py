@@ -1,0 +1,25 @@
+"""Who asks, from what API Gateway says about the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NOBODY_KNOWN = "direct invocation"
+"""A function that is invoked directly is not told by whom; CloudTrail is."""
+
+
+def caller(event: Mapping[str, Any]) -> str:
+    """The caller's ARN. Of a role it ends with the session's name, often that of a person."""
+    found: object = event
+    for name in ("requestContext", "authorizer", "iam", "userArn"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) and found else NOBODY_KNOWN
+
+
+def role_of(arn: str) -> str:
+    """The caller without the session's name: the same for all instances of a service that ask at once."""
+    kind, slash, rest = arn.partition("/")
+    if kind.endswith(":assumed-role") and slash:
+        return f"{kind}/{rest.partition('/')[0]}"
+    return arn

@@ -1,0 +1,40 @@
+"""What commands ask of Berth's API. :class:`orchestrator.adapters.berth_api.BerthApi` asks it over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from orchestrator.credentials import Access
+from orchestrator.records import TenantState
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.adapters.berth_api import ApiAnswer
+
+Document = Mapping[str, Any]
+"""What is in an answer."""
+
+
+class Api(Protocol):
+    def get_queue(self, tenant: TenantId, credentials: Access | None = None) -> ApiAnswer: ...
+
+    def create(
+        self, tenant: TenantId, *, pin: str | None, unpin: bool, labels: Mapping[str, str] | None
+    ) -> ApiAnswer: ...
+
+    def upgrade(
+        self, tenant: TenantId, version: str | None, *, allow_downgrade: bool, allow_replacement: bool
+    ) -> ApiAnswer: ...
+
+    def retry(self, tenant: TenantId) -> ApiAnswer: ...
+
+    def delete(self, tenant: TenantId, *, force: bool, drain_seconds: int | None) -> ApiAnswer: ...
+
+    def tenant(self, tenant: TenantId) -> ApiAnswer: ...
+
+    def tenants(
+        self, *, state: TenantState | None, version: str | None, cursor: str | None, limit: int
+    ) -> ApiAnswer: ...
+
+    def releases(self) -> ApiAnswer: ...

@@ -1,0 +1,81 @@
+"""What every command has at hand: the global options, the world outside, and a way to tell errors."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli import render
+from orchestrator.cli.api import Api
+from orchestrator.cli.asking import PATIENCE_SECONDS, Asking
+from orchestrator.cli.control_plane import Options, connect
+from orchestrator.cli.errors import explain
+from orchestrator.cli.progress import Progress
+
+Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What commands reach outside themselves. Tests bring their own, as the context's object."""
+
+    connect: Callable[[Options], Api] = connect
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    someone_is_there: Callable[[], bool] = lambda: sys.stdin.isatty()
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What the global options say, for the command that follows."""
+
+    options: Options
+    debug: bool
+    world: World = field(default_factory=World)
+
+    def connect(self) -> Api:
+        return self.world.connect(self.options)
+
+    @contextmanager
+    def asking(self, seconds: float = PATIENCE_SECONDS) -> Iterator[Asking]:
+        world = self.world
+        with Progress(world.monotonic) as progress:
+            yield Asking(progress, seconds=seconds, monotonic=world.monotonic, sleep=world.sleep)
+
+    @contextmanager
+    def telling_errors(self, *, as_json: bool) -> Iterator[None]:
+        """Whatever goes wrong is one line on stderr and an exit code; with ``--json`` also a document on stdout.
+
+        What can be done about it follows, where there is something.
+        """
+        try:
+            yield
+        except BrokenPipeError:
+            raise  # Nobody is reading any more; typer ends quietly.
+        except Exception as error:
+            if self.debug:
+                traceback.print_exception(error, file=sys.stderr)
+            failure = explain(error)
+            if as_json:
+                render.show_json(failure.document)
+            render.complain(failure.line)
+            for line in failure.advice:
+                render.note(line)
+            raise typer.Exit(failure.code) from error
+
+
+@contextmanager
+def noting_an_interrupt(line: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        render.note(line)
+        raise

@@ -1,0 +1,103 @@
+"""An order from beginning to end: given to the API, and its operation waited for if that is wished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import typer
+
+from orchestrator.admission import Refusal
+from orchestrator.cli import render
+from orchestrator.cli.api import Api, Document
+from orchestrator.cli.asking import PATIENCE_SECONDS, too_busy
+from orchestrator.cli.errors import ExitCode, NotConfirmed
+from orchestrator.cli.invocation import Invocation, noting_an_interrupt
+from orchestrator.cli.problems import kind_of, problem
+from orchestrator.cli.tenant import show_summary
+from orchestrator.cli.watching import watch
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.adapters.berth_api import ApiAnswer
+
+_DONE = 200
+_STARTED = 202
+
+
+def carry_out(
+    context: typer.Context,
+    tenant: str,
+    order: Callable[[Api, TenantId], ApiAnswer],
+    *,
+    timeout: float | None,
+    as_json: bool,
+    lost: str | None = None,
+) -> None:
+    """Give the order, and wait that long for its operation to end; ``None`` does not wait.
+
+    ``lost`` is what someone has to confirm, if there is someone.
+    """
+    here: Invocation = context.obj
+    with here.telling_errors(as_json=as_json):
+        tenant_id = TenantId.parse(tenant)
+        if lost and here.world.someone_is_there():
+            _confirm(tenant_id, lost)
+        api = here.connect()
+        with here.asking(timeout or PATIENCE_SECONDS) as asking:
+            with noting_an_interrupt(f"Interrupted. If it was started, it goes on. See: berth tenant {tenant}"):
+                answer = asking(lambda: order(api, tenant_id), _in_the_way if timeout else too_busy)
+            if answer.status not in (_DONE, _STARTED):
+                raise problem(answer)
+            ended = None
+            if timeout and answer.status == _STARTED:
+                with noting_an_interrupt(f"No longer waiting. It goes on. See: berth tenant {tenant}"):
+                    ended = watch(answer.body, lambda: api.tenant(tenant_id), asking)
+        if ended is not None:
+            _show_ended(ended, as_json=as_json)
+            code = ExitCode.OK
+        else:
+            code = _show_ordered(answer, as_json=as_json, waited=asking.seconds if timeout else None)
+    raise typer.Exit(code)
+
+
+def _confirm(tenant: TenantId, lost: str) -> None:
+    typed = render.ask(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to go on:")
+    if typed != tenant.value:
+        raise NotConfirmed("That is not the tenant's id, so nothing was done.")
+
+
+def _in_the_way(answer: ApiAnswer) -> str | None:
+    return str(answer.body["detail"]) if kind_of(answer) == Refusal.BUSY else too_busy(answer)
+
+
+def _show_ended(tenant: Document, *, as_json: bool) -> None:
+    if as_json:
+        render.show_json(tenant)
+    else:
+        show_summary(tenant)
+
+
+def _show_ordered(answer: ApiAnswer, *, as_json: bool, waited: float | None) -> ExitCode:
+    ordered = answer.body
+    if as_json:
+        render.show_json(ordered)
+    elif answer.status == _DONE:
+        render.show_line(ordered["detail"])
+    else:
+        render.show_pairs(
+            {
+                "tenant": ordered["tenantId"],
+                "status": render.state(ordered["status"]),
+                "operation": f"{render.operation(ordered)}, attempt {ordered['attempt']}",
+                "execution": ordered["execution"],
+            }
+        )
+    if answer.status == _DONE:
+        return ExitCode.OK
+    look = f"See how it ends: berth tenant {ordered['tenantId']}"
+    if waited is None:
+        render.note(f"Started. {look}")
+        return ExitCode.OK
+    render.note(f"Still going on after {waited:.0f} s. {look}")
+    return ExitCode.NOT_READY

@@ -1,0 +1,143 @@
+"""`berth create`, `upgrade`, `retry` and `delete`: what can be asked for. :mod:`orchestrator.cli.ordering` asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli.invocation import Json, Tenant
+from orchestrator.cli.ordering import carry_out
+from orchestrator.operations import DEADLINE
+
+Wait = Annotated[
+    bool,
+    typer.Option("--wait/--no-wait", help="Wait until it has ended; also for another operation that is in the way."),
+]
+Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, help="How long to wait.")]
+_TIMEOUT = int(DEADLINE.total_seconds())
+
+
+def create(
+    context: typer.Context,
+    tenant: Tenant,
+    version: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Pin the tenant to this release: it is created at it, and stays there."),
+    ] = None,
+    unpin: Annotated[bool, typer.Option("--unpin", help="Lift the tenant's pin.")] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Label the tenant; may be repeated. The labels it has are replaced."),
+    ] = None,
+    wait: Wait = False,
+    timeout: Timeout = _TIMEOUT,
+    as_json: Json = False,
+) -> None:
+    """Create a tenant, also one that was deleted.
+
+    Of a tenant that is there, pin and labels are changed, and nothing else: see berth upgrade.
+    """
+    if version and unpin:
+        raise typer.BadParameter("it does not go with --unpin.", param_hint="'--version'")
+    labels = _labels(label) if label else None
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.create(tenant_id, pin=version, unpin=unpin, labels=labels),
+        timeout=timeout if wait else None,
+        as_json=as_json,
+    )
+
+
+def upgrade(
+    context: typer.Context,
+    tenant: Tenant,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="The release to move to: unless told otherwise the pinned, else the current one."
+        ),
+    ] = None,
+    allow_downgrade: Annotated[
+        bool, typer.Option("--allow-downgrade", help="Also if that release is older than the tenant's.")
+    ] = False,
+    allow_replacement: Annotated[
+        bool,
+        typer.Option("--allow-replacement", help="Also if that replaces or removes a queue, with the messages in it."),
+    ] = False,
+    wait: Wait = False,
+    timeout: Timeout = _TIMEOUT,
+    as_json: Json = False,
+) -> None:
+    """Move a tenant to another release.
+
+    It is served all the while, and also when that fails.
+    """
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.upgrade(
+            tenant_id, to, allow_downgrade=allow_downgrade, allow_replacement=allow_replacement
+        ),
+        timeout=timeout if wait else None,
+        as_json=as_json,
+    )
+
+
+def retry(
+    context: typer.Context, tenant: Tenant, wait: Wait = False, timeout: Timeout = _TIMEOUT, as_json: Json = False
+) -> None:
+    """Try again what failed.
+
+    That is the latest operation on the tenant, as it was asked for.
+    """
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.retry(tenant_id),
+        timeout=timeout if wait else None,
+        as_json=as_json,
+    )
+
+
+def delete(
+    context: typer.Context,
+    tenant: Tenant,
+    drain: Annotated[
+        int | None,
+        typer.Option(metavar="SECONDS", min=1, help="Give receivers this long to empty the queue before it goes."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Delete the messages in the queue, too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether --force is meant.")] = False,
+    wait: Wait = False,
+    timeout: Timeout = _TIMEOUT,
+    as_json: Json = False,
+) -> None:
+    """Delete a tenant and its queue, unless there are messages in it.
+
+    What happened stays on record. Only berth create brings the tenant back.
+    """
+    if drain and force:
+        raise typer.BadParameter("it does not go with --force.", param_hint="'--drain'")
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.delete(tenant_id, force=force, drain_seconds=drain),
+        timeout=timeout if wait else None,
+        as_json=as_json,
+        lost="every message in its queue" if force and not yes else None,
+    )
+
+
+def _labels(given: Sequence[str]) -> Mapping[str, str]:
+    labels: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"{each!a} is not of the form NAME=VALUE.", param_hint="'--label'")
+        if name in labels:
+            raise typer.BadParameter(f"{name!a} is given twice.", param_hint="'--label'")
+        labels[name] = value
+    return labels

@@ -1,0 +1,94 @@
+"""A tenant's stack, taken down: not before its messages are gone, nor given up at the first resource that blocks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from orchestrator.creating import DELETING, broken
+from orchestrator.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
+from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
+from orchestrator.records import Messages, Metadata, Queue, Run
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.updating import since
+
+MOST_DELETES = 3
+"""How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
+
+DELETE_FAILED = "DELETE_FAILED"
+
+
+def check_messages(
+    run: Run, *, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
+) -> Empty | Draining | GaveUp:
+    """See whether deleting would lose messages. Senders have been turned away already; receivers may still be at it."""
+    if run.request.force:
+        return Empty()
+    metadata = reader.metadata(run.tenant)
+    held = messages_of(metadata, queues) if metadata and metadata.queue else _left_over(run, stacks, queues)
+    if not held:
+        return Empty()
+    told = tell_messages(held)
+    if clock.now() - run.started_at < timedelta(seconds=run.request.drain_seconds):
+        return Draining(told)
+    return GaveUp(f"There are still messages: {told}. Nothing was deleted. Receive them, or force the deletion.")
+
+
+def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages]:
+    """What the tenant's queues hold, of those that hold anything."""
+    if metadata is None:
+        return {}
+    return _held(metadata.queue, metadata.outbound_queue, queues)
+
+
+def _left_over(run: Run, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
+    """The same for a stack that has let go of its metadata already: a delete before this one got so far, and failed."""
+    stack = stacks.find(run.tenant.stack_name)
+    return _held(stack.queue if stack else None, None, queues)
+
+
+def _held(inbound: Queue | None, outbound: Queue | None, queues: Queues) -> dict[str, Messages]:
+    urls: dict[str, str | None] = {}
+    if inbound:
+        urls["inbound queue"] = inbound.url
+        urls["dead-letter queue"] = queues.dead_letter_queue(inbound.url)
+    if outbound:
+        urls["outbound queue"] = outbound.url
+    held = {name: queues.messages(url) for name, url in urls.items() if url}
+    return {name: messages for name, messages in held.items() if messages and messages.total}
+
+
+def tell_messages(held: dict[str, Messages]) -> str:
+    return "; ".join(f"{name}: {messages}" for name, messages in held.items())
+
+
+def start(run: Run, stack: Stack | None, *, stacks: Stacks) -> Started | Gone | Again | GaveUp:
+    if stack is None or condition(stack.status) is StackCondition.GONE:
+        return Gone()
+    if stack.status == DELETING:
+        return Started(stack.stack_id)
+    if condition(stack.status) is StackCondition.WORKING:
+        return Again(f"the stack is still {stack.status}")
+    failed = _failures(run, stack, stacks) if stack.status == DELETE_FAILED else 0
+    if failed >= MOST_DELETES:
+        return broken(stack)
+    stacks.delete(stack.stack_id, client_token=f"{_token(run)}-{failed + 1}")
+    return Started(stack.stack_id)
+
+
+def sort(stack: Stack | None) -> Gone | Working | Again:
+    if stack is None or condition(stack.status) is StackCondition.GONE:
+        return Gone()
+    if condition(stack.status) is StackCondition.WORKING:
+        return Working()
+    return Again(f"the stack is {stack.status}")
+
+
+def _failures(run: Run, stack: Stack, stacks: Stacks) -> int:
+    return sum(
+        event.is_stack and event.client_token.startswith(_token(run)) and event.status == DELETE_FAILED
+        for event in since(run, stacks.events(stack.stack_id))
+    )
+
+
+def _token(run: Run) -> str:
+    return f"{run.attempt.client_token}-delete"

@@ -1,0 +1,47 @@
+"""What an execution is started with, as JSON: the attempt, and what was asked for. Also how requests are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.records import Attempt, Request
+
+
+def machine_input(attempt: Attempt, request: Request) -> dict[str, object]:
+    """Nothing that differs between two who ask for the same: equal attempts, equal input."""
+    return {
+        "tenantId": attempt.tenant.value,
+        "operation": attempt.operation.value,
+        "version": attempt.version,
+        "attempt": attempt.number,
+        "request": request_document(request),
+    }
+
+
+def request_document(request: Request) -> dict[str, object]:
+    """Only what was asked for: what is left out is as ever."""
+    said: dict[str, object] = {
+        "by": request.by,
+        "explicit": request.explicit,
+        "labels": None if request.labels is None else dict(request.labels),
+        "pin": request.pin,
+        "allowDowngrade": request.allow_downgrade,
+        "allowReplacement": request.allow_replacement,
+        "force": request.force,
+        "drainSeconds": request.drain_seconds,
+    }
+    return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
+
+
+def request_from(document: Mapping[str, Any]) -> Request:
+    return Request(
+        by=document.get("by", ""),
+        explicit=document.get("explicit", False),
+        labels=document.get("labels"),
+        pin=document.get("pin"),
+        allow_downgrade=document.get("allowDowngrade", False),
+        allow_replacement=document.get("allowReplacement", False),
+        force=document.get("force", False),
+        drain_seconds=int(document.get("drainSeconds", 0)),
+    )

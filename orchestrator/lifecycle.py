@@ -1,0 +1,219 @@
+"""What operators ask for: create, upgrade, retry and delete a tenant.
+
+As with getQueue nothing is written before the execution: its name is deterministic, and its first step takes the
+tenant's lock. Asking twice for the same starts it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.admission import Refusal, Refused, is_deleted, refusal
+from orchestrator.deleting import messages_of, tell_messages
+from orchestrator.errors import Unsettled
+from orchestrator.fleet import state_of
+from orchestrator.operations import is_dead
+from orchestrator.ports import Clock, Executions, Pin, Queues, Releases, TenantDescriptions, TenantReader
+from orchestrator.records import (
+    Attempt,
+    Audit,
+    Lock,
+    Messages,
+    Metadata,
+    Operation,
+    Request,
+    Status,
+    TenantState,
+)
+from orchestrator.tenants import TenantId
+
+_ROUNDS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The operation has been started, or was under way already."""
+
+    attempt: Attempt
+    execution: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadySo:
+    """There was nothing to do."""
+
+    reason: str
+
+
+Ordered = Accepted | AlreadySo | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    reader: TenantReader
+    descriptions: TenantDescriptions
+    releases: Releases
+    executions: Executions
+    queues: Queues
+    clock: Clock
+    version: str
+    """The release that tenants are created at and upgraded to, unless another is named."""
+
+    def create(self, tenant: TenantId, request: Request, *, unpin: bool = False) -> Ordered:
+        """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too."""
+        if request.pin and self.releases.release(request.pin) is None:
+            return _unknown_release(tenant, request.pin)
+        metadata = self.reader.metadata(tenant)
+        if metadata is not None and metadata.published:
+            return self._describe(tenant, metadata, request, unpin=unpin)
+        if unpin:
+            self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
+        explicit = replace(request, explicit=True)
+        # One that was pinned before, and has no queue since, comes back where it was to stay.
+        pinned = metadata.pinned_version if metadata and not unpin else None
+        return self._order(tenant, Operation.CREATE, request.pin or pinned or self.version, explicit, metadata)
+
+    def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
+        """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
+        metadata = self.reader.metadata(tenant)
+        target = version or (metadata.pinned_version if metadata else None) or self.version
+        return self._order(tenant, Operation.UPDATE, target, request, metadata)
+
+    def retry(self, tenant: TenantId, by: str) -> Ordered:
+        """Try the latest operation again, as it was asked for, if it failed.
+
+        A delete that left the tenant in service was refused. It is not what a retry is meant for.
+        """
+        audits, metadata = self.reader.audits(tenant), self.reader.metadata(tenant)
+        if not audits:
+            return _unknown_tenant(tenant)
+        in_service = metadata is not None and metadata.published
+        tried = [audit for audit in audits if not (in_service and audit.operation is Operation.DELETE)]
+        latest = max(tried, key=lambda audit: audit.updated_at, default=None)
+        if latest is None or latest.status is Status.SUCCESS:
+            return Refused(
+                Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
+            )
+        version = latest.version or self.version
+        request = replace(latest.request, by=by, explicit=latest.request.explicit or not is_deleted(audits))
+        return self._order(tenant, latest.operation, version, request, metadata)
+
+    def delete(self, tenant: TenantId, request: Request) -> Ordered:
+        """Delete the tenant, if nothing is lost by it or that was asked for."""
+        metadata = self.reader.metadata(tenant)
+        audits = self.reader.audits(tenant)
+        if metadata is None and (not audits or is_deleted(audits)):
+            return AlreadySo(f"There is no tenant {tenant}, so there was nothing to delete.")
+        return self._order(tenant, Operation.DELETE, self.version, request, metadata)
+
+    def _describe(self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> Ordered:
+        """Labels and pin of a tenant that is there. A pin says where it stays; it moves nothing."""
+        there = f"Tenant {tenant} is there, at version {metadata.version}"
+        pin = Pin(request.pin, lift=unpin)
+        if request.labels is None and pin == Pin():
+            return AlreadySo(f"{there}.")
+        if not self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now()):
+            return _busy(tenant, self.reader.lock(tenant))
+        return AlreadySo(f"{there}. What was said about it is recorded.")
+
+    def _order(
+        self, tenant: TenantId, operation: Operation, version: str, request: Request, metadata: Metadata | None
+    ) -> Ordered:
+        first_free = 1
+        for _ in range(_ROUNDS):
+            audits = self.reader.audits(tenant)
+            attempt = _next_attempt(tenant, operation, version, audits, first_free)
+            lock = self.reader.lock(tenant)
+            if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
+                return _told_about(lock, attempt, request)
+            refused = self._refusal(attempt, request, metadata, audits)
+            if refused is not None:
+                return refused
+            execution = self.executions.start(attempt, request)
+            if execution is not None:
+                return Accepted(attempt, execution)
+            # That attempt has ended since the records were read, or never recorded anything. The next is free.
+            first_free = attempt.number + 1
+            metadata = self.reader.metadata(tenant)
+        raise Unsettled(
+            f"Tenant {tenant}: {_ROUNDS} attempts in a row had already ended. Look at the executions up to "
+            f"{attempt.name!r}."
+        )
+
+    def _refusal(
+        self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
+    ) -> Refused | AlreadySo | None:
+        tenant = attempt.tenant
+        if attempt.operation is Operation.DELETE:
+            patient = request.force or request.drain_seconds
+            held = {} if patient else messages_of(metadata, self.queues)
+            if not held:
+                return None
+            return Refused(
+                Refusal.NOT_EMPTY,
+                f"Tenant {tenant} still has messages: {tell_messages(held)}. Nothing was deleted. Receive them, wait "
+                "for them to be received (drain), or force the deletion.",
+                {"messages": {name: _counts(messages) for name, messages in held.items()}},
+            )
+        release = self.releases.release(attempt.version)
+        refused = refusal(attempt, request, metadata=metadata, audits=audits, release=release)
+        if refused or attempt.operation is not Operation.UPDATE or metadata is None:
+            return refused
+        # After a failed update, updating to where the tenant is heals its stack.
+        if metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY:
+            return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already.")
+        return None
+
+
+def _next_attempt(
+    tenant: TenantId, operation: Operation, version: str, audits: Sequence[Audit], first_free: int
+) -> Attempt:
+    same = [
+        audit.attempt
+        for audit in audits
+        if audit.operation is operation and (operation is Operation.DELETE or audit.version == version)
+    ]
+    return Attempt(tenant, operation, version, max([first_free, *(number + 1 for number in same)]))
+
+
+def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | Refused:
+    """The tenant's owner: the very operation that is asked for, or another."""
+    owner = lock.run.attempt
+    same = owner.operation is asked_for.operation
+    same &= owner.operation is Operation.DELETE or owner.version == asked_for.version
+    wishes = _wishes(request)
+    if same and wishes in (Request(), _wishes(lock.run.request)):
+        return Accepted(owner, lock.run.execution)
+    return _busy(asked_for.tenant, lock)
+
+
+def _wishes(request: Request) -> Request:
+    """What was asked for, whoever asked."""
+    return replace(request, by="", explicit=False)
+
+
+def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
+    if lock is None:
+        return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed. Ask again.")
+    attempt = lock.run.attempt
+    return Refused(
+        Refusal.BUSY,
+        f"Tenant {tenant} is busy: {attempt.operation} {attempt.version} is going on. Ask again when it has ended.",
+        {"operation": attempt.operation.value, "version": attempt.version, "execution": lock.run.execution},
+    )
+
+
+def _unknown_tenant(tenant: TenantId) -> Refused:
+    return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}")
+
+
+def _unknown_release(tenant: TenantId, version: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_RELEASE,
+        f"Tenant {tenant}: version {version} was never published. See the published ones: berth releases",
+    )
+
+
+def _counts(messages: Messages) -> dict[str, int]:
+    return {"visible": messages.visible, "inFlight": messages.in_flight, "delayed": messages.delayed}

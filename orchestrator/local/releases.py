@@ -1,0 +1,47 @@
+"""Publishing a release onto the local control plane, as deploying one with that version would."""
+
+import hashlib
+import json
+from typing import Any
+
+from orchestrator.adapters.aws import SystemClock
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.s3 import S3Templates
+from orchestrator.adapters.sessions import session_without_profile
+from orchestrator.local.emulator import Emulator
+from orchestrator.local.home import CHECKOUT
+from orchestrator.records import Release
+from orchestrator.releases import publish_release
+
+Template = dict[str, Any]
+
+
+def released_template(version: str) -> Template:
+    """The tenant template of a version that is committed."""
+    template: Template = json.loads((CHECKOUT / "stacks" / "releases" / f"{version}.json").read_text())
+    return template
+
+
+def bumped(template: Template, version: str) -> Template:
+    """The same template, calling itself another version wherever it does."""
+    old = template["Outputs"]["Version"]["Value"]
+    text = json.dumps(template).replace(f'"{old}"', f'"{version}"').replace(f"Berth {old}.", f"Berth {version}.")
+    again: Template = json.loads(text)
+    return again
+
+
+def publish(emulator: Emulator, outputs: dict[str, str], version: str, template: Template) -> Release:
+    session = session_without_profile(emulator.session_settings())
+    s3 = session.client("s3", endpoint_url=emulator.endpoint)
+    bucket, key = outputs["ReleaseBucketName"], f"uploads/{version}.json"
+    content = json.dumps(template, indent=2, sort_keys=True).encode()
+    s3.put_object(Bucket=bucket, Key=key, Body=content)
+    return publish_release(
+        version,
+        digest=hashlib.sha256(content).hexdigest(),
+        source_bucket=bucket,
+        source_key=key,
+        releases=DynamoTable(session.client("dynamodb", endpoint_url=emulator.endpoint), outputs["TableName"]),
+        templates=S3Templates(s3, bucket),
+        clock=SystemClock(),
+    )

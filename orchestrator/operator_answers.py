@@ -1,0 +1,173 @@
+"""What operators are told, as HTTP sees it. Documents are the same on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, root_cause_document
+from orchestrator.fleet import Page, TenantDetail
+from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.ports import ListedTenant
+from orchestrator.records import Audit, HistoryEntry, Lock, Operation, Release, TenantState, timestamp
+from orchestrator.releases import order
+from orchestrator.tenants import TenantId
+
+_STATUSES = {
+    Refusal.UNKNOWN_TENANT: (404, "There is no such tenant"),
+    Refusal.UNKNOWN_RELEASE: (422, "There is no such release"),
+    Refusal.TENANT_DELETED: (410, "The tenant was deleted"),
+    Refusal.NOT_PROVISIONED: (409, "The tenant has no queue"),
+    Refusal.DOWNGRADE: (409, "That would be a downgrade"),
+    Refusal.PINNED: (409, "The tenant is pinned"),
+    Refusal.BUSY: (409, "The tenant is busy"),
+    Refusal.NOT_EMPTY: (409, "The queue is not empty"),
+    Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
+}
+
+_UNDER_WAY = {
+    Operation.CREATE: TenantState.PROVISIONING,
+    Operation.UPDATE: TenantState.UPDATING,
+    Operation.DELETE: TenantState.DELETING,
+}
+
+
+def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
+    match ordered:
+        case Accepted(attempt, execution):
+            response = found(
+                202,
+                {
+                    "tenantId": tenant.value,
+                    "status": _UNDER_WAY[attempt.operation].value,
+                    "operation": attempt.operation.value,
+                    "version": attempt.version,
+                    "attempt": attempt.number,
+                    "execution": execution,
+                    "retryAfterSeconds": RETRY_AFTER_SECONDS,
+                },
+            )
+            response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/tenants/{tenant}"})
+            return response
+        case AlreadySo(reason):
+            return found(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
+        case Refused():
+            return refuse_order(tenant, ordered)
+
+
+def refuse_order(tenant: TenantId, refused: Refused) -> Response:
+    status, title = _STATUSES[refused.kind]
+    response = problem(status, refused.kind, title, refused.reason, tenantId=tenant.value, **refused.details)
+    if refused.kind is Refusal.BUSY:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def tell_tenant(detail: TenantDetail) -> Response:
+    if not detail.known:
+        tenant = detail.tenant
+        return refuse_order(
+            tenant,
+            Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}"),
+        )
+    metadata = detail.metadata
+    return found(
+        200,
+        {
+            "tenantId": detail.tenant.value,
+            "state": detail.state.value,
+            "version": detail.version,
+            "pinnedVersion": metadata.pinned_version if metadata else None,
+            "labels": dict(detail.labels),
+            "updatedAt": _time(detail.updated_at),
+            "createdAt": _time(metadata.created_at if metadata else None),
+            "queueUrl": detail.queue.url if detail.queue else None,
+            "queueArn": detail.queue.arn if detail.queue else None,
+            "stackId": metadata.stack_id if metadata else None,
+            "rootCause": root_cause_document(detail.root_cause),
+            "currentOperation": _lock_document(detail.lock) if detail.lock else None,
+            "audits": [_audit_document(audit) for audit in detail.audits],
+            "history": [_history_document(entry) for entry in detail.history],
+        },
+    )
+
+
+def tell_tenants(page: Page) -> Response:
+    return found(
+        200,
+        {"tenants": [_listed_document(listed) for listed in page.tenants], "cursor": page.cursor},
+    )
+
+
+def tell_releases(releases: Sequence[Release], current: str) -> Response:
+    newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
+    return found(
+        200,
+        {
+            "current": current,
+            "releases": [
+                {
+                    "version": release.version,
+                    "digest": release.digest,
+                    "templateUrl": release.template_url,
+                    "publishedAt": timestamp(release.published_at),
+                }
+                for release in newest_first
+            ],
+        },
+    )
+
+
+def _listed_document(listed: ListedTenant) -> dict[str, object]:
+    return {
+        "tenantId": listed.tenant.value,
+        "state": listed.state.value,
+        "version": listed.version,
+        "pinnedVersion": listed.pinned_version,
+        "labels": dict(listed.labels),
+        "updatedAt": _time(listed.updated_at),
+        "queueUrl": listed.queue.url if listed.queue else None,
+        "queueArn": listed.queue.arn if listed.queue else None,
+        "rootCause": root_cause_document(listed.root_cause),
+    }
+
+
+def _lock_document(lock: Lock) -> dict[str, object]:
+    # Without the task token: whoever has it can let the execution go on.
+    attempt = lock.run.attempt
+    return {
+        "operation": attempt.operation.value,
+        "version": attempt.version,
+        "attempt": attempt.number,
+        "execution": lock.run.execution,
+        "startedAt": timestamp(lock.run.started_at),
+        "requestedBy": lock.run.request.by or None,
+    }
+
+
+def _audit_document(audit: Audit) -> dict[str, object]:
+    return {
+        **_outcome_document(audit),
+        "updatedAt": timestamp(audit.updated_at),
+        "requestedBy": audit.request.by or None,
+    }
+
+
+def _history_document(entry: HistoryEntry) -> dict[str, object]:
+    return {**_outcome_document(entry), "at": timestamp(entry.at), "requestedBy": entry.requested_by or None}
+
+
+def _outcome_document(record: Audit | HistoryEntry) -> dict[str, object]:
+    return {
+        "operation": record.operation.value,
+        "version": record.version,
+        "attempt": record.attempt,
+        "status": record.status.value,
+        "execution": record.execution,
+        "rootCause": root_cause_document(record.root_cause),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None

@@ -1,0 +1,152 @@
+"""What operators send to the API, checked and in the domain's words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.callers import caller
+from orchestrator.errors import InvalidRequest
+from orchestrator.fleet import PAGE_SIZE
+from orchestrator.records import Request, TenantState
+from orchestrator.tenants import TenantId
+from orchestrator.validation import DRAIN_SECONDS, LABELS, VERSION, Schema, object_of, valid
+
+MOST_A_PAGE = 500
+
+_FLAG = {"type": "boolean"}
+_CREATE = Schema(object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS}, closed=True))
+_UPGRADE = Schema(object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG}, closed=True))
+_DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": DRAIN_SECONDS}, closed=True))
+_LIST = Schema(
+    object_of(
+        {},
+        {
+            "version": VERSION,
+            "status": {"enum": [state.value for state in TenantState]},
+            "cursor": {"type": "string", "minLength": 1, "maxLength": 400},
+            "limit": {"type": "string", "pattern": "^[0-9]{1,4}$"},
+        },
+        closed=True,
+    )
+)
+_NOTHING = Schema(object_of({}, closed=True))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOrder:
+    tenant: TenantId
+    request: Request
+    unpin: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeOrder:
+    tenant: TenantId
+    version: str | None
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A retry or a delete."""
+
+    tenant: TenantId
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    state: TenantState | None
+    version: str | None
+    cursor: str | None
+    limit: int
+
+
+def parse_create(event: Mapping[str, Any]) -> CreateOrder:
+    tenant, body = parse_tenant(event), _body(event, _CREATE)
+    request = Request(by=caller(event), labels=body.get("labels"), pin=body.get("version"))
+    return CreateOrder(tenant, request, unpin="version" in body and body["version"] is None)
+
+
+def parse_upgrade(event: Mapping[str, Any]) -> UpgradeOrder:
+    tenant, body = parse_tenant(event), _body(event, _UPGRADE)
+    request = Request(
+        by=caller(event),
+        allow_downgrade=body.get("allowDowngrade", False),
+        allow_replacement=body.get("allowReplacement", False),
+    )
+    return UpgradeOrder(tenant, body.get("version"), request)
+
+
+def parse_retry(event: Mapping[str, Any]) -> Order:
+    tenant = parse_tenant(event)
+    _body(event, _NOTHING)
+    return Order(tenant, Request(by=caller(event)))
+
+
+def parse_delete(event: Mapping[str, Any]) -> Order:
+    """How to delete is in the query: many clients and proxies drop the body of a DELETE."""
+    tenant = _tenant(event)
+    _body(event, _NOTHING)
+    query = _query(event)
+    said: dict[str, object] = dict(query)
+    if "force" in query:
+        said["force"] = {"true": True, "false": False}.get(query["force"], query["force"])
+    if re.fullmatch("[0-9]{1,5}", query.get("drainSeconds", "")):
+        said["drainSeconds"] = int(query["drainSeconds"])
+    checked = valid(_DELETE, said, what="the query")
+    force, drain_seconds = checked.get("force", False), checked.get("drainSeconds", 0)
+    return Order(tenant, Request(by=caller(event), force=force, drain_seconds=drain_seconds))
+
+
+def parse_tenant(event: Mapping[str, Any]) -> TenantId:
+    """Only the tenant: what the query says besides would be ignored, and is refused instead."""
+    tenant = _tenant(event)
+    valid(_NOTHING, _query(event), what="the query")
+    return tenant
+
+
+def parse_releases(event: Mapping[str, Any]) -> None:
+    valid(_NOTHING, _query(event), what="the query")
+
+
+def parse_list(event: Mapping[str, Any]) -> Listing:
+    query = valid(_LIST, _query(event), what="the query")
+    limit = int(query.get("limit", PAGE_SIZE))
+    if not 1 <= limit <= MOST_A_PAGE:
+        raise InvalidRequest(f"limit: {limit} is not between 1 and {MOST_A_PAGE}")
+    state = TenantState(query["status"]) if "status" in query else None
+    return Listing(state, query.get("version"), query.get("cursor"), limit)
+
+
+def _tenant(event: Mapping[str, Any]) -> TenantId:
+    parameters = event.get("pathParameters")
+    return TenantId.parse(parameters.get("tenantId") if isinstance(parameters, Mapping) else None)
+
+
+def _query(event: Mapping[str, Any]) -> dict[str, str]:
+    query = event.get("queryStringParameters")
+    given = dict(query) if isinstance(query, Mapping) else {}
+    if not all(isinstance(value, str) for value in given.values()):
+        raise InvalidRequest("The query is not text.")
+    return given
+
+
+def _body(event: Mapping[str, Any], schema: Any) -> dict[str, Any]:
+    """The body as JSON. None is as good as an empty object."""
+    text = event.get("body") or ""
+    if not isinstance(text, str):
+        raise InvalidRequest("The body is not text.")
+    try:
+        if event.get("isBase64Encoded"):
+            text = base64.b64decode(text, validate=True).decode()
+        body = json.loads(text) if text.strip() else {}
+    except (ValueError, binascii.Error, RecursionError):
+        raise InvalidRequest("The body is not JSON.") from None
+    return valid(schema, body, what="the body")

@@ -1,0 +1,131 @@
+"""What CloudFormation sends for custom resources, checked and in the domain's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.errors import InvalidTenantId
+from orchestrator.records import Queue, Request
+from orchestrator.tenants import TenantId
+from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+
+
+class Kind(StrEnum):
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+
+
+class OnDelete(StrEnum):
+    """What becomes of the tenant when the resource goes."""
+
+    RETAIN = "retain"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    kind: Kind
+    tenant: TenantId
+    stack_id: str
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    version: str
+    digest: str
+    source_bucket: str
+    source_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TenantQueueRequest:
+    kind: Kind
+    tenant: TenantId
+    request: Request
+    on_delete: OnDelete
+    replaces: TenantId | None
+    """Update: the tenant whose queue it was before, if that is another."""
+
+
+def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Any:
+    return Schema(
+        object_of(
+            {
+                "RequestType": {"enum": [kind.value for kind in Kind]},
+                "StackId": TEXT,
+                "RequestId": TEXT,
+                "LogicalResourceId": TEXT,
+                "ResponseURL": TEXT,
+                "ResourceProperties": object_of(required, optional),
+            },
+            {"OldResourceProperties": {"type": "object"}},
+        )
+    )
+
+
+_TENANT_METADATA = _custom_resource({"TenantId": TENANT_ID, "InboundQueueArn": TEXT, "InboundQueueUrl": TEXT})
+_RELEASE = _custom_resource(
+    {
+        "Version": VERSION,
+        "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "SourceBucket": TEXT,
+        "SourceKey": TEXT,
+    }
+)
+_TENANT_QUEUE = _custom_resource(
+    {"TenantId": TENANT_ID},
+    {"Version": VERSION, "Labels": LABELS, "OnDelete": {"enum": [each.value for each in OnDelete]}},
+)
+
+
+def parse_metadata_request(event: object) -> MetadataRequest:
+    checked = valid(_TENANT_METADATA, event)
+    properties = checked["ResourceProperties"]
+    return MetadataRequest(
+        kind=Kind(checked["RequestType"]),
+        tenant=TenantId.parse(properties["TenantId"]),
+        stack_id=checked["StackId"],
+        queue=Queue(properties["InboundQueueArn"], properties["InboundQueueUrl"]),
+    )
+
+
+def parse_release_request(event: object) -> ReleaseRequest:
+    properties = valid(_RELEASE, event)["ResourceProperties"]
+    return ReleaseRequest(
+        version=properties["Version"],
+        digest=properties["Digest"],
+        source_bucket=properties["SourceBucket"],
+        source_key=properties["SourceKey"],
+    )
+
+
+def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
+    checked = valid(_TENANT_QUEUE, event)
+    properties = checked["ResourceProperties"]
+    tenant = TenantId.parse(properties["TenantId"])
+    return TenantQueueRequest(
+        kind=Kind(checked["RequestType"]),
+        tenant=tenant,
+        request=Request(
+            # The resource itself asks: the same one that may later ask to delete what it had created.
+            by=f"{checked['StackId']}/{checked['LogicalResourceId']}",
+            labels=properties.get("Labels"),
+            pin=properties.get("Version"),
+        ),
+        on_delete=OnDelete(properties.get("OnDelete", OnDelete.RETAIN)),
+        replaces=_another(tenant, checked.get("OldResourceProperties", {}).get("TenantId")),
+    )
+
+
+def _another(tenant: TenantId, before: object) -> TenantId | None:
+    """The tenant before, if that is another. An id that was refused was none: undoing such an update names it here."""
+    try:
+        replaced = TenantId.parse(before)
+    except InvalidTenantId:
+        return None
+    return replaced if replaced != tenant else None

@@ -1,0 +1,113 @@
+"""Custom::TenantQueue: a resource in another team's stack that is a tenant's queue.
+
+CloudFormation asks once and waits; this is asked again and again until there is an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.admission import Refusal, Refused, is_deleted
+from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.records import Audit, Operation, Queue, Status
+from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants import TenantId
+
+PATIENCE = timedelta(minutes=55)
+"""CloudFormation waits for an hour at most. It is told before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    outcome = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """What was asked for is so. Without a queue after a delete."""
+
+    queue: Queue | None
+    outcome = "provided"
+
+
+@dataclass(frozen=True, slots=True)
+class NotProvided:
+    reason: str
+    outcome = "failed"
+
+
+Answer = Waiting | Provided | NotProvided
+
+
+def settle(asked: TenantQueueRequest, *, since: datetime, lifecycle: Lifecycle) -> Answer:
+    """Take one step towards the answer. ``since`` is when it was asked for."""
+    answer = _delete(asked, since, lifecycle) if asked.kind is Kind.DELETE else _provide(asked, since, lifecycle)
+    if isinstance(answer, Waiting) and lifecycle.clock.now() - since > PATIENCE:
+        minutes = int(PATIENCE.total_seconds() // 60)
+        return NotProvided(f"Tenant {asked.tenant} was not settled within {minutes} minutes.")
+    return answer
+
+
+def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
+    tenant, reader = asked.tenant, lifecycle.reader
+    audits = reader.audits(tenant)
+    if failed := _failed(audits, Operation.CREATE, since):
+        return NotProvided(_why(tenant, failed))
+    same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
+    if same_tenant and is_deleted(audits):
+        return NotProvided(
+            f"Tenant {tenant} was deleted. Only creating it explicitly brings it back: berth create {tenant}"
+        )
+    ordered = lifecycle.create(tenant, asked.request)
+    metadata = reader.metadata(tenant)
+    if isinstance(ordered, AlreadySo) and metadata and metadata.published:
+        return Provided(metadata.queue)
+    return _waiting(ordered)
+
+
+def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
+    """Delete the tenant if that was wished for, and if it was this resource that had it created.
+
+    A tenant that was there before is left alone: also the rollback of a stack that was to use it asks for a delete.
+    """
+    tenant = asked.tenant
+    audits = lifecycle.reader.audits(tenant)
+    if asked.on_delete is OnDelete.RETAIN or not _created_by(asked.request.by, audits):
+        return Provided(None)
+    if failed := _failed(audits, Operation.DELETE, since):
+        return NotProvided(_why(tenant, failed))
+    ordered = lifecycle.delete(tenant, asked.request)
+    return Provided(None) if isinstance(ordered, AlreadySo) else _waiting(ordered)
+
+
+def _waiting(ordered: Ordered) -> Answer:
+    match ordered:
+        case Refused(kind, reason) if kind is not Refusal.BUSY:
+            return NotProvided(reason)
+        case Accepted() | AlreadySo() | Refused():
+            return Waiting()
+
+
+def _created_by(resource: str, audits: Sequence[Audit]) -> bool:
+    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+    latest = max(creates, key=lambda audit: audit.updated_at, default=None)
+    return latest is not None and latest.request.by == resource
+
+
+def _failed(audits: Sequence[Audit], operation: Operation, since: datetime) -> Audit | None:
+    """A failure of this very request: an older one is what it is to overcome."""
+    return next(
+        (
+            audit
+            for audit in audits
+            if audit.operation is operation and audit.status is Status.FAILURE and audit.updated_at >= since
+        ),
+        None,
+    )
+
+
+def _why(tenant: TenantId, failed: Audit) -> str:
+    cause = failed.root_cause or "no root cause was recorded"
+    return f"Tenant {tenant}: {failed.operation} {failed.version} failed: {cause}"

@@ -1,0 +1,163 @@
+"""A tenant's stack, from one release to another: review what would change, change it, see what came of it.
+
+CloudFormation itself says what an update would change, in a change set, before anything is touched. An update never
+takes a queue away with what is in it, unless that was asked for; and a stack is never deleted to heal it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from orchestrator.creating import broken
+from orchestrator.errors import Conflict
+from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Started, Unchanged, Working
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, Queues, ResourceEvent, Stack, Stacks
+from orchestrator.records import Release, Run
+from orchestrator.stack_status import StackCondition, condition
+
+QUEUE_TYPE = "AWS::SQS::Queue"
+
+_CLOCKS_DIFFER_BY = timedelta(minutes=1)
+
+MOST_ROLLBACKS = 3
+"""How often undoing a failed update is tried before it is left to a person."""
+
+
+def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks) -> None:
+    """Have CloudFormation draw up the changes, if the stack is in a state to be changed at all."""
+    if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
+        stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=_change_set(run))
+
+
+def start(
+    run: Run, stack: Stack | None, *, stacks: Stacks, queues: Queues
+) -> Started | Clearing | Unchanged | Again | GaveUp:
+    """Make the changes that were drawn up, or heal a stack that an earlier update left half-way."""
+    if stack is None:
+        return GaveUp(f"The tenant has no stack named {run.tenant.stack_name}, so there is nothing to update.")
+    match condition(stack.status):
+        case StackCondition.WORKING:
+            return Started(stack.stack_id)
+        case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
+            return _heal(run, stack, stacks)
+        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
+            drawn_up = stacks.changes(stack.stack_id, _change_set(run))
+            return _carry_out(run, stack, drawn_up, stacks=stacks, queues=queues)
+        case _:
+            return broken(stack)
+
+
+def _carry_out(
+    run: Run, stack: Stack, drawn_up: ChangeSet | None, *, stacks: Stacks, queues: Queues
+) -> Started | Unchanged | Again | GaveUp:
+    if drawn_up is None:
+        return Again("the changes are not drawn up yet")
+    match drawn_up.state:
+        case ChangeSetState.PENDING:
+            return Again("CloudFormation is still drawing up the changes")
+        case ChangeSetState.EMPTY:
+            stacks.forget_changes(stack.stack_id, _change_set(run))
+            return Unchanged(stack.stack_id)
+        case ChangeSetState.FAILED:
+            return GaveUp(f"CloudFormation could not draw up the changes: {drawn_up.reason}")
+        case ChangeSetState.EXECUTED:
+            return Started(stack.stack_id)
+        case ChangeSetState.STALE:
+            stacks.forget_changes(stack.stack_id, _change_set(run))
+            return Again("the stack has changed since the changes were drawn up")
+    if not run.request.allow_replacement and (reason := _losses(stack, drawn_up.changes, queues)):
+        stacks.forget_changes(stack.stack_id, _change_set(run))
+        return GaveUp(reason)
+    try:
+        stacks.make_changes(stack.stack_id, _change_set(run), client_token=_token(run))
+    except Conflict as conflict:
+        return Again(str(conflict))
+    return Started(stack.stack_id)
+
+
+def _losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | None:
+    """What would be lost. The inbound queue is never taken away, other queues not with messages in them."""
+    inbound = stack.queue.url if stack.queue else None
+    for change in changes:
+        if change.resource_type != QUEUE_TYPE or not change.removes:
+            continue
+        if change.physical_id == inbound or change.resource == "InboundQueue":
+            return (
+                f"The update would replace or remove the inbound queue ({change.resource}). "
+                "Nothing was changed. Allow the replacement explicitly if its messages may be lost."
+            )
+        held = queues.messages(change.physical_id)
+        if held and held.total:
+            return (
+                f"The update would replace or remove the queue {change.resource}, which holds messages ({held}). "
+                "Nothing was changed. Empty it first, or allow the replacement explicitly."
+            )
+    return None
+
+
+def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
+    failed = _failures(run, stack, stacks)
+    if failed >= MOST_ROLLBACKS:
+        return broken(stack)
+    token = f"{_token(run)}-undo-{failed + 1}"
+    if condition(stack.status) is StackCondition.NEEDS_ROLLBACK:
+        stacks.roll_back(stack.stack_id, client_token=token)
+    else:
+        stacks.continue_rollback(stack.stack_id, client_token=token)
+    return Clearing(stack.stack_id)
+
+
+def _failures(run: Run, stack: Stack, stacks: Stacks) -> int:
+    """How often this run has tried to undo the update, and failed."""
+    undoing = f"{_token(run)}-undo-"
+    return sum(
+        event.is_stack and event.client_token.startswith(undoing) and event.status.endswith("ROLLBACK_FAILED")
+        for event in since(run, stacks.events(stack.stack_id))
+    )
+
+
+def sort(run: Run, stack: Stack | None, *, unchanged: bool, stacks: Stacks) -> Done | Working | Again | GaveUp:
+    """Where the stack is. ``unchanged`` when CloudFormation had nothing to change."""
+    if stack is None:
+        return GaveUp("The stack has gone while it was to be updated.")
+    match condition(stack.status):
+        case StackCondition.WORKING:
+            return Working()
+        case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
+            return Again(f"the stack is {stack.status}")
+        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION if unchanged or _at_target(run, stack):
+            if stack.queue:
+                return Done(stack.stack_id, stack.queue, run.attempt.version)
+            return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
+        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
+            # Either the update was undone, or it has not begun, or CloudFormation does not show it yet.
+            if not _was_begun(run, stack, stacks):
+                return Again(f"the stack is {stack.status}, and the update has not begun")
+            return broken(stack)
+        case _:
+            return broken(stack)
+
+
+def _at_target(run: Run, stack: Stack) -> bool:
+    return condition(stack.status) is StackCondition.DONE and stack.version == run.attempt.version
+
+
+def _was_begun(run: Run, stack: Stack, stacks: Stacks) -> bool:
+    return any(event.client_token == _token(run) for event in since(run, stacks.events(stack.stack_id)))
+
+
+def since(run: Run, events: Iterable[ResourceEvent]) -> Iterable[ResourceEvent]:
+    """What happened in a run's time, newest first. Clocks differ a little, so a minute more."""
+    for event in events:
+        if event.at < run.started_at - _CLOCKS_DIFFER_BY:
+            return
+        yield event
+
+
+def _change_set(run: Run) -> str:
+    return run.attempt.client_token
+
+
+def _token(run: Run) -> str:
+    return f"{run.attempt.client_token}-update"

@@ -1,0 +1,60 @@
+"""How what comes in is checked against a JSON schema, and what is said when it does not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
+
+from orchestrator.errors import InvalidRequest
+from orchestrator.releases import VERSION_PATTERN
+from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+
+
+def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
+    """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
+    if isinstance(text, str) and not re.fullmatch(pattern, text):
+        yield ValidationError(f"{text!a} does not match {pattern!r}")
+
+
+Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
+
+
+def object_of(
+    required: Mapping[str, Any], optional: Mapping[str, Any] | None = None, *, closed: bool = False
+) -> dict[str, Any]:
+    """An object with these properties; with no others if it is closed."""
+    schema = {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+    return schema | {"additionalProperties": False} if closed else schema
+
+
+TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
+TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
+VERSION = {"type": "string", "pattern": VERSION_PATTERN}
+
+MOST_DRAIN_SECONDS = 1_200
+"""Well within the time that an operation has."""
+
+LABELS = {
+    "type": "object",
+    "maxProperties": 20,
+    "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$"},
+    "additionalProperties": {"type": "string", "pattern": "^[A-Za-z0-9 ._:/@+=-]{0,128}$"},
+}
+DRAIN_SECONDS = {"type": "integer", "minimum": 0, "maximum": MOST_DRAIN_SECONDS}
+
+
+def valid(schema: Any, given: object, *, what: str = "the event") -> dict[str, Any]:
+    try:
+        error = best_match(schema.iter_errors(given))
+    except RecursionError:
+        raise InvalidRequest(f"{what}: it is nested too deeply") from None
+    if error is not None:
+        where = ".".join(str(step) for step in error.absolute_path) or what
+        raise InvalidRequest(f"{where}: {error.message[:300]}")
+    assert isinstance(given, dict)  # noqa: S101 - every schema that is passed in requires an object
+    return given

@@ -1,0 +1,44 @@
+"""Who may call the API, as policies to attach to the roles of platforms and of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, STAGE, Api
+from stacks.permissions import acknowledge_wildcard, statement
+
+_TENANTS_ARE_MANY = "The wildcard stands for the tenant's id: callers are trusted with all tenants, or with none."
+
+
+class AccessPolicies(Construct):
+    def __init__(self, scope: Construct, construct_id: str, *, api: Api) -> None:
+        super().__init__(scope, construct_id)
+        self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
+        self.operator = self._policy(
+            "Operator",
+            api,
+            "Create, upgrade, retry, delete and look at Berth's tenants, and ask for their queues.",
+            [*OPERATOR_ROUTES, QUEUE_ROUTE],
+        )
+        # The command line finds the API by the outputs of the control plane's stack.
+        self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
+
+    def _policy(self, name: str, api: Api, description: str, routes: Sequence[str]) -> iam.ManagedPolicy:
+        resources = [self._resource(api, route) for route in routes]
+        policy = iam.ManagedPolicy(
+            self, name, description=description, statements=[statement(["execute-api:Invoke"], resources)]
+        )
+        for resource in resources:
+            if "*" in resource:
+                acknowledge_wildcard(policy, resource, _TENANTS_ARE_MANY)
+        return policy
+
+    def _resource(self, api: Api, route: str) -> str:
+        method, path = route.replace("{tenantId}", "*").split(" ")
+        return Stack.of(self).format_arn(
+            service="execute-api", resource=api.id, resource_name=f"{STAGE}/{method}{path}"
+        )

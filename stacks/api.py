@@ -1,0 +1,132 @@
+"""Berth over HTTP, for callers with AWS credentials: getQueue for platforms, and what operators ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from stacks.functions import BerthFunction, FunctionKit
+from stacks.log_groups import log_group
+from stacks.permissions import allow
+from stacks.settings import Settings
+from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.tenant_machines import TenantMachines
+
+QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
+
+OPERATOR_ROUTES = (
+    "PUT /tenants/{tenantId}",
+    "GET /tenants/{tenantId}",
+    "DELETE /tenants/{tenantId}",
+    "POST /tenants/{tenantId}/upgrade",
+    "POST /tenants/{tenantId}/retry",
+    "GET /tenants",
+    "GET /releases",
+)
+"""As in ``lambdas/operators.py``."""
+
+STAGE = "$default"
+
+# Well under an account's 10,000 a second, which all its HTTP APIs share.
+_REQUESTS_PER_SECOND = 500
+_BURST = 1000
+# API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
+_GIVEN_UP_AFTER_SECONDS = 29
+
+_ACCESS_LOG = {
+    "requestId": "$context.requestId",
+    "requestTime": "$context.requestTime",
+    "caller": "$context.identity.userArn",
+    "sourceIp": "$context.identity.sourceIp",
+    "route": "$context.routeKey",
+    "path": "$context.path",
+    "status": "$context.status",
+    "latency": "$context.responseLatency",
+    "integrationLatency": "$context.integrationLatency",
+    "error": "$context.error.message",
+    "integrationError": "$context.integrationErrorMessage",
+}
+
+
+class Api(Construct):
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines, settings: Settings
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.get_queue = self._get_queue(kit, machines, settings)
+        self.operators = self._operators(kit, machines)
+
+        api = apigateway.HttpApi(
+            self,
+            "Api",
+            api_name="berth",
+            description=f"Berth {kit.version}: tenants and their queues.",
+            create_default_stage=False,
+            default_authorizer=HttpIamAuthorizer(),
+        )
+        _add_routes(api, self.get_queue, [QUEUE_ROUTE])
+        _add_routes(api, self.operators, OPERATOR_ROUTES)
+        stage = apigateway.HttpStage(
+            self,
+            "Stage",
+            http_api=api,
+            stage_name=STAGE,
+            auto_deploy=True,
+            throttle=apigateway.ThrottleSettings(rate_limit=_REQUESTS_PER_SECOND, burst_limit=_BURST),
+        )
+        access_log = log_group(self, "AccessLog", days=kit.log_retention_days)
+        resource = stage.node.default_child
+        assert isinstance(resource, apigateway.CfnStage)  # noqa: S101 - what the construct is made of
+        resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
+        )
+        self.id = api.api_id
+        self.url = stage.url
+
+    def _get_queue(self, kit: FunctionKit, machines: TenantMachines, settings: Settings) -> BerthFunction:
+        get_queue = BerthFunction(
+            self,
+            "GetQueue",
+            kit=kit,
+            name="get_queue",
+            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            reserved_concurrency=settings.get_queue_concurrency,
+            environment={"BERTH_CREATE_MACHINE": machines.create.state_machine_arn},
+        )
+        kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
+        allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
+        machines.allow_describing(get_queue.role)
+        return get_queue
+
+    def _operators(self, kit: FunctionKit, machines: TenantMachines) -> BerthFunction:
+        operators = BerthFunction(
+            self,
+            "Operators",
+            kit=kit,
+            name="operators",
+            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            environment={
+                "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
+                "BERTH_UPDATE_MACHINE": machines.update.state_machine_arn,
+                "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
+            },
+        )
+        machines.allow_orders(operators.role, kit.table, (machines.create, machines.update, machines.delete))
+        kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
+        kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
+        kit.table.allow_listing(operators.role)
+        return operators
+
+
+def _add_routes(api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]) -> None:
+    integration = HttpLambdaIntegration(
+        function.node.id, function.function, payload_format_version=apigateway.PayloadFormatVersion.VERSION_2_0
+    )
+    for route in routes:
+        method, path = route.split(" ")
+        api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)

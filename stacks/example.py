@@ -1,0 +1,38 @@
+"""An example of another team's stack: it uses a tenant's queue without knowing how that comes about.
+
+Deploy it beside the control plane: ``cdk deploy BerthExample --app "python -m stacks.example" -c tenantId=acme``.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import App, CfnOutput, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from orchestrator.resource_requests import OnDelete
+from stacks.tenant_queue import TenantQueue
+
+
+class ExampleStack(Stack):
+    """A producer that may send to one tenant's queue, and where that queue is."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, tenant_id: str, on_delete: OnDelete = OnDelete.RETAIN
+    ) -> None:
+        super().__init__(scope, construct_id, analytics_reporting=False)
+        tenant = TenantQueue(self, "TenantQueue", tenant_id=tenant_id, labels={"team": "example"}, on_delete=on_delete)
+        producer = iam.Role(self, "Producer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        tenant.queue.grant_send_messages(producer)
+        CfnOutput(self, "QueueUrl", value=tenant.queue_url)
+        CfnOutput(self, "QueueArn", value=tenant.queue_arn)
+
+
+def main() -> None:
+    app = App(analytics_reporting=False)
+    tenant_id = app.node.try_get_context("tenantId") or "example"
+    ExampleStack(app, "BerthExample", tenant_id=str(tenant_id))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

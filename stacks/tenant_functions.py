@@ -1,0 +1,167 @@
+"""The functions that are the states of the tenants' workflows, and what each of them may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks.functions import BerthFunction, FunctionKit
+from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks
+from stacks.release_publisher import PUBLISHED_FOR_EVER
+from stacks.settings import Settings
+from stacks.stack_role import TenantStackRole
+from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
+
+# One transaction writes both. They are allowed together, so that it does not matter whether each of its writes is
+# looked at by itself or all of a kind at once.
+_TENANT_AND_HISTORY_ROWS = (TENANT_ROWS, HISTORY_ROWS)
+
+_STACK_SECONDS = 30
+"""For functions that ask CloudFormation for something: its answers may take a while when it throttles."""
+
+
+class TenantFunctions:
+    """What concerns the machines themselves is allowed by :mod:`stacks.tenant_machines`, once those are there."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        kit: FunctionKit,
+        settings: Settings,
+        stack_role: TenantStackRole,
+        releases: s3.Bucket,
+    ) -> None:
+        self._scope = scope
+        self._kit = kit
+        self._settings = settings
+        self._stack_role = stack_role
+        self._releases = releases
+
+        self.begin = self._begin()
+        self.review_changes = self._review_changes()
+        self.check_messages = self._check_messages()
+        self.start_stack = self._start_stack()
+        self.await_stack = self._await_stack()
+        self.inspect_stack = self._inspect_stack()
+        self.finish = self._finish()
+        self.record_failure = self._record_failure()
+
+    @property
+    def by_name(self) -> Mapping[str, BerthFunction]:
+        functions = (
+            self.begin,
+            self.review_changes,
+            self.check_messages,
+            self.start_stack,
+            self.await_stack,
+            self.inspect_stack,
+            self.finish,
+            self.record_failure,
+        )
+        return {function.name: function for function in functions}
+
+    def _begin(self) -> BerthFunction:
+        begin = BerthFunction(self._scope, "Begin", kit=self._kit, name="begin")
+        table = self._kit.table
+        table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        table.allow(begin.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
+        return begin
+
+    def _review_changes(self) -> BerthFunction:
+        review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
+        allow_on_tenant_stacks(review_changes.role, "DescribeStacks")
+        return review_changes
+
+    def _check_messages(self) -> BerthFunction:
+        check_messages = BerthFunction(self._scope, "CheckMessages", kit=self._kit, name="check_messages")
+        self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
+        allow_on_tenant_stacks(check_messages.role, "DescribeStacks")
+        allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
+        return check_messages
+
+    def _start_stack(self) -> BerthFunction:
+        start_stack = self._function_with_the_stack_role(
+            "StartStack", "start_stack", "CreateStack", "DeleteStack", "RollbackStack", "ContinueUpdateRollback"
+        )
+        # A change set brings the role that it was drawn up with.
+        allow_on_tenant_stacks(
+            start_stack.role,
+            "DescribeStacks",
+            "DescribeStackEvents",
+            "DescribeChangeSet",
+            "ExecuteChangeSet",
+            "DeleteChangeSet",
+        )
+        allow_on_tenant_queues(start_stack.role, "GetQueueAttributes")
+        return start_stack
+
+    def _await_stack(self) -> BerthFunction:
+        await_stack = BerthFunction(self._scope, "AwaitStack", kit=self._kit, name="await_stack")
+        self._kit.table.allow(await_stack.role, "UpdateItem", rows=TENANT_ROWS)
+        allow_on_tenant_stacks(await_stack.role, "DescribeStacks")
+        return await_stack
+
+    def _inspect_stack(self) -> BerthFunction:
+        inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
+        allow_on_tenant_stacks(inspect_stack.role, "DescribeStacks", "DescribeStackEvents")
+        allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
+        return inspect_stack
+
+    def _finish(self) -> BerthFunction:
+        finish = BerthFunction(self._scope, "Finish", kit=self._kit, name="finish")
+        table = self._kit.table
+        table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
+        table.allow(finish.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        return finish
+
+    def _record_failure(self) -> BerthFunction:
+        record_failure = BerthFunction(self._scope, "RecordFailure", kit=self._kit, name="record_failure")
+        table = self._kit.table
+        table.allow(
+            record_failure.role,
+            *("GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+            rows=TENANT_ROWS,
+        )
+        table.allow(record_failure.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        allow_on_tenant_stacks(record_failure.role, "DescribeStacks", "DescribeStackEvents")
+        return record_failure
+
+    def _function_with_the_stack_role(self, construct_id: str, name: str, *operations: str) -> BerthFunction:
+        """A function that has CloudFormation act on tenants' stacks, with the rights of their role and no others."""
+        role_arn = self._stack_role.role.role_arn
+        function = BerthFunction(
+            self._scope,
+            construct_id,
+            kit=self._kit,
+            name=name,
+            timeout_seconds=_STACK_SECONDS,
+            environment={
+                "BERTH_STACK_ROLE": role_arn,
+                "BERTH_METADATA_SERVICE_TOKEN": self._stack_role.tenant_metadata.arn,
+                "BERTH_DEPLOYMENT_MODE": self._settings.deployment_mode.value,
+            },
+        )
+        self._kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
+        self._kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)
+        # Without the condition CloudFormation could be made to act with other rights than the role's.
+        allow_on_tenant_stacks(
+            function.role, *operations, conditions={"StringEquals": {"cloudformation:RoleArn": role_arn}}
+        )
+        allow(
+            function.role,
+            ["iam:PassRole"],
+            role_arn,
+            conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+        )
+        # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
+        allow(
+            function.role,
+            ["s3:GetObject"],
+            self._releases.arn_for_objects("*"),
+            wildcard_because=PUBLISHED_FOR_EVER,
+        )
+        return function

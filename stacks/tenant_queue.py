@@ -1,0 +1,55 @@
+"""A tenant's queue, for stacks of other teams: ``TenantQueue(self, "Acme", tenant_id="acme").queue``.
+
+The control plane has to be deployed in the same account and region. In a template without the CDK the same is
+``Type: Custom::TenantQueue`` with ``ServiceToken: !ImportValue BerthTenantQueueServiceToken``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import CustomResource, Duration, Fn
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from orchestrator.resource_requests import OnDelete
+from stacks.tenant_queue_provider import SERVICE_TOKEN_EXPORT
+
+# As long as CloudFormation can wait. The control plane answers before that, whatever happens.
+_SERVICE_TIMEOUT = Duration.seconds(3600)
+
+
+class TenantQueue(Construct):
+    """Provisions the tenant if there is none, and provides its queue.
+
+    ``version`` pins the tenant to a release. ``on_delete`` says what becomes of the tenant when this resource goes: it
+    is retained, unless deleting was asked for and it was this resource that had the tenant created.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        tenant_id: str,
+        version: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        on_delete: OnDelete = OnDelete.RETAIN,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        properties: dict[str, object] = {"TenantId": tenant_id, "OnDelete": on_delete.value}
+        if version is not None:
+            properties["Version"] = version
+        if labels is not None:
+            properties["Labels"] = dict(labels)
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::TenantQueue",
+            service_token=Fn.import_value(SERVICE_TOKEN_EXPORT),
+            service_timeout=_SERVICE_TIMEOUT,
+            properties=properties,
+        )
+        self.queue_url = resource.get_att_string("QueueUrl")
+        self.queue_arn = resource.get_att_string("QueueArn")
+        self.queue = sqs.Queue.from_queue_attributes(self, "Queue", queue_arn=self.queue_arn, queue_url=self.queue_url)

@@ -1,0 +1,63 @@
+"""Custom::TenantQueue: a tenant's queue as a resource in other teams' stacks.
+
+The function that CloudFormation calls hands the request to a machine, which can wait longer than a function.
+"""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from stacks.functions import BerthFunction, FunctionKit
+from stacks.permissions import allow
+from stacks.settings import Settings
+from stacks.tenant_machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
+
+SERVICE_TOKEN_EXPORT = "BerthTenantQueueServiceToken"  # noqa: S105 - an export's name
+"""What other teams' stacks import the ServiceToken by."""
+
+# A ServiceToken must never change: so this name is not left to CloudFormation.
+TENANT_QUEUE_FUNCTION_NAME = "berth-tenant-queue"
+
+
+class TenantQueueProvider(Construct):
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines, settings: Settings
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.settle_tenant_queue = BerthFunction(
+            self,
+            "SettleTenantQueue",
+            kit=kit,
+            name="settle_tenant_queue",
+            # Answering CloudFormation may take 21 of them.
+            timeout_seconds=45,
+            environment={
+                "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
+                "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
+            },
+        )
+        machines.allow_orders(self.settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
+        self.machine = machine(
+            self,
+            "Machine",
+            stem="tenant_queue",
+            functions={self.settle_tenant_queue.name: self.settle_tenant_queue},
+            kit=kit,
+            settings=settings,
+        )
+        self.tenant_queue = BerthFunction(
+            self,
+            "TenantQueue",
+            kit=kit,
+            name="tenant_queue",
+            function_name=TENANT_QUEUE_FUNCTION_NAME,
+            timeout_seconds=30,
+            environment={"BERTH_TENANT_QUEUE_MACHINE": self.machine.state_machine_arn},
+        )
+        allow(self.tenant_queue.role, ["states:StartExecution"], self.machine.state_machine_arn)
+        allow(
+            self.tenant_queue.role,
+            ["states:DescribeExecution"],
+            executions_of(self.machine),
+            wildcard_because=EXECUTIONS_ARE_MANY,
+        )

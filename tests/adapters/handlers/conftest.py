@@ -1,0 +1,114 @@
+"""The functions, and tenants for them to work on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator.adapters import aws, wiring
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.records import Operation
+from tests.adapters.conftest import REGION, TABLE, client
+from tests.adapters.handlers.functions import (
+    CREATE,
+    DELAYING,
+    RELEASES,
+    SERVICE_TOKEN,
+    STACK_ROLE,
+    TEMPLATE,
+    Functions,
+    Lines,
+    emitter,
+    forget_functions,
+    publish_template,
+    session,
+    step,
+)
+from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeClock, FakeStacks, a_release
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@pytest.fixture
+def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Functions]:
+    """A function reads its settings and makes its clients when it is loaded, so each test loads it anew."""
+    machines = {operation: make_machine(f"{operation.lower()}-tenant") for operation in Operation}
+    tenant_queue_machine = make_machine("tenant-queue")
+    environment = {
+        "BERTH_TABLE": TABLE,
+        "BERTH_VERSION": VERSION,
+        **{f"BERTH_{operation}_MACHINE": machine for operation, machine in machines.items()},
+        "BERTH_TENANT_QUEUE_MACHINE": tenant_queue_machine,
+        "BERTH_STACK_ROLE": STACK_ROLE,
+        "BERTH_METADATA_SERVICE_TOKEN": SERVICE_TOKEN,
+        "BERTH_DEPLOYMENT_MODE": "EXPRESS",
+        "BERTH_RELEASE_BUCKET": RELEASES,
+        "POWERTOOLS_SERVICE_NAME": "berth",
+        "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    clock = FakeClock()
+    monkeypatch.setattr(aws, "_session", session)
+    monkeypatch.setattr(wiring, "SystemClock", lambda: clock)
+    functions = Functions(DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine)
+    functions.hook("provide-client-params", functions.note)
+    forget_functions()
+    yield functions
+    forget_functions()
+    for event, call in functions.hooks:
+        emitter().unregister(event, call)
+
+
+def make_machine(name: str) -> str:
+    """A machine whose executions run until they are stopped."""
+    definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 9, "End": True}}}
+    arn: str = client("stepfunctions").create_state_machine(
+        name=name, roleArn="arn:aws:iam::123456789012:role/r", definition=json.dumps(definition)
+    )["stateMachineArn"]
+    return arn
+
+
+@pytest.fixture
+def lines(
+    functions: Functions,  # noqa: ARG001 - its settings come first
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+) -> Lines:
+    """What is logged and counted: lines of JSON on standard output."""
+    # A service of its own has a logger of its own, which writes to this test's standard output.
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+    return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture
+def stack(functions: Functions) -> str:
+    """The tenant has a stack and a queue, on moto, and a second release that changes it."""
+    client("s3").create_bucket(Bucket=RELEASES, CreateBucketConfiguration={"LocationConstraint": REGION})
+    publish_template(functions, VERSION, TEMPLATE)
+    publish_template(functions, NEXT_VERSION, DELAYING)
+    for name in ("begin", "start_stack"):
+        told = step(functions, name, CREATE)
+    inspected = step(functions, "inspect_stack", CREATE, stack=told)
+    assert step(functions, "finish", CREATE, stack=inspected) == {"outcome": "published"}
+    functions.clock.advance(timedelta(minutes=1))
+    return str(told["stackId"])
+
+
+@pytest.fixture
+def stacks(functions: Functions) -> FakeStacks:
+    """The tenant has a stack and a queue, on a CloudFormation that can do all that the real one can."""
+    stacks = functions.use(FakeStacks())
+    planted = stacks.plant_done(ACME, template_url=a_release().template_url)
+    functions.serve(stack_id=planted.stack_id)
+    functions.table.record_release(a_release(NEXT_VERSION))
+    functions.clock.advance(timedelta(minutes=1))
+    return stacks

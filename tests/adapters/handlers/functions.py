@@ -1,0 +1,238 @@
+"""The functions themselves, as Lambda calls them, on AWS in process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+from botocore.session import Session
+
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.execution_input import machine_input
+from orchestrator.records import Operation, Queue, Release, Run
+from tests.adapters.conftest import REGION, TABLE, client
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    VERSION,
+    FakeClock,
+    FakeQueues,
+    FakeStacks,
+    a_release,
+    a_run,
+    take,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+STACK_ROLE = "arn:aws:iam::123456789012:role/tenant-stacks"
+SERVICE_TOKEN = "arn:aws:lambda:eu-west-1:123456789012:function:tenant-metadata"
+RELEASES = "berth-releases"
+ADA = "arn:aws:sts::123456789012:assumed-role/operator/ada"
+
+Answer = tuple[int, dict[str, str], dict[str, Any]]
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@cache
+def session() -> Session:
+    """One session for all tests: what it has read of the SDK's models serves them all."""
+    return Session()
+
+
+def emitter() -> Any:
+    """What clients made from now on tell of their requests."""
+    return session().get_component("event_emitter")
+
+
+@dataclass
+class Functions:
+    """The functions, freshly loaded, and every request that they make to AWS."""
+
+    table: DynamoTable
+    dynamodb: DynamoDBClient
+    clock: FakeClock
+    machines: dict[Operation, str]
+    tenant_queue_machine: str
+    requests: list[str] = field(default_factory=list)
+    sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """The same, each with what was sent."""
+    hooks: list[tuple[str, Callable[..., None]]] = field(default_factory=list)
+
+    def load(self, name: str) -> ModuleType:
+        return importlib.import_module(f"lambdas.{name}")
+
+    def call(self, name: str, event: object) -> Any:
+        return self.load(name).handler(event, None)
+
+    def ask(self, name: str, event: object) -> Answer:
+        """Call a function that answers over HTTP."""
+        result = self.call(name, event)
+        return result["statusCode"], result["headers"], json.loads(result["body"])
+
+    def get_queue(self, event: object) -> Answer:
+        return self.ask("get_queue", event)
+
+    def operate(self, route: str, **more: Any) -> Answer:
+        return self.ask("operators", operator_event(route, **more))
+
+    # Arranging
+
+    def serve(self, run: Run | None = None, *, queue: Queue = QUEUE, stack_id: str = "stack-1") -> None:
+        """Let a run succeed: its tenant has a queue then."""
+        run = run or a_run()
+        self.table.record_release(a_release(run.attempt.version))
+        assert take(self.table, run) is None
+        self.table.publish(run, stack_id=stack_id, queue=queue, version=run.attempt.version, at=run.started_at)
+
+    def remove(self, run: Run) -> None:
+        """Let a delete succeed."""
+        assert take(self.table, run) is None
+        self.table.remove(run, at=run.started_at)
+
+    def use(self, stacks: FakeStacks) -> FakeStacks:
+        """Let CloudFormation be this fake, and the queues in it: moto's updates change no outputs and never fail."""
+        wired = self.load("runtime").wiring
+        wired.stacks = wired.writable_stacks = stacks
+        wired.queues = FakeQueues()
+        return stacks
+
+    def throttle(self, operation: str) -> None:
+        """Let AWS refuse this operation from now on."""
+
+        def refuse(**_: object) -> None:
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, operation)
+
+        self.hook(f"before-call.*.{operation}", refuse)
+        # Clients that were made before would not hear of it.
+        forget_functions()
+
+    def hook(self, event: str, call: Callable[..., None]) -> None:
+        emitter().register(event, call)
+        self.hooks.append((event, call))
+
+    # Looking
+
+    def note(self, model: Any, params: dict[str, Any], **_: object) -> None:
+        name = f"{model.service_model.service_name}.{model.name}"
+        self.requests.append(name)
+        self.sent.append((name, dict(params)))
+
+    def sent_to(self, name: str) -> list[dict[str, Any]]:
+        return [params for sent, params in self.sent if sent == name]
+
+    @property
+    def rows(self) -> int:
+        return self.dynamodb.scan(TableName=TABLE)["Count"]
+
+    def executions(self, operation: Operation = Operation.CREATE) -> list[str]:
+        return [execution.rpartition(":")[2] for execution in self._executions(self.machines[operation])]
+
+    @property
+    def all_executions(self) -> list[str]:
+        machines = [*self.machines.values(), self.tenant_queue_machine]
+        return [execution for machine in machines for execution in self._executions(machine)]
+
+    def _executions(self, machine: str) -> list[str]:
+        listed = client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
+        return [execution["executionArn"] for execution in listed]
+
+
+def input_of(execution: str) -> dict[str, Any]:
+    given: dict[str, Any] = json.loads(client("stepfunctions").describe_execution(executionArn=execution)["input"])
+    return given
+
+
+def forget_functions() -> None:
+    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
+        del sys.modules[name]
+
+
+def step_event(run: Run | None = None, **more: object) -> dict[str, object]:
+    """What a state of a machine sends."""
+    run = run or a_run()
+    execution = {
+        "Id": run.execution,
+        "StartTime": run.started_at.isoformat(),
+        "Input": machine_input(run.attempt, run.request),
+    }
+    return {"execution": execution, **more}
+
+
+def operator_event(
+    route: str,
+    *,
+    tenant: str | None = "acme",
+    query: dict[str, str] | None = None,
+    body: object = None,
+    by: str = ADA,
+) -> dict[str, Any]:
+    """What API Gateway sends for a call of the operators' API."""
+    method, path = route.split(" ")
+    path = path.replace("{tenantId}", tenant or "")
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": route,
+        "rawPath": path,
+        "headers": {"content-type": "application/json"},
+        "requestContext": {"http": {"method": method, "path": path}, "authorizer": {"iam": {"userArn": by}}},
+        "isBase64Encoded": False,
+    }
+    # What there is none of is left out.
+    if "{tenantId}" in route and tenant is not None:
+        event["pathParameters"] = {"tenantId": tenant}
+    if query:
+        event["queryStringParameters"] = query
+    if body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    return event
+
+
+def publish_template(functions: Functions, version: str, template: dict[str, Any]) -> None:
+    """Publish it as that release, where moto's CloudFormation finds it."""
+    url = f"https://s3.{REGION}.amazonaws.com/{RELEASES}/{version}.json"
+    client("s3").put_object(Bucket=RELEASES, Key=f"{version}.json", Body=json.dumps(template))
+    functions.table.record_release(Release(version, url, "d" * 64, NOON))
+
+
+CREATE = a_run()
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + timedelta(minutes=1))
+DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
+TEMPLATE = {
+    "Parameters": {"TenantId": {"Type": "String"}, "MetadataServiceToken": {"Type": "String"}},
+    "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue"}},
+    "Outputs": {
+        "InboundQueueArn": {"Value": {"Fn::GetAtt": ["InboundQueue", "Arn"]}},
+        "InboundQueueUrl": {"Value": {"Ref": "InboundQueue"}},
+        "Version": {"Value": VERSION},
+    },
+}
+DELAYING = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 1}}}}
+DEPLOYMENT = {"Mode": "EXPRESS", "DisableRollback": False}
+
+
+def step(functions: Functions, name: str, run: Run, **more: object) -> dict[str, Any]:
+    told: dict[str, Any] = functions.call(name, step_event(run, **more))
+    return told
+
+
+def served(functions: Functions) -> bool:
+    return functions.get_queue({"tenantId": "acme"})[0] == 200
+
+
+def queue_of(functions: Functions) -> Queue:
+    metadata = functions.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue is not None
+    return metadata.queue

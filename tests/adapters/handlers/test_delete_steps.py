@@ -1,0 +1,123 @@
+"""The steps of a delete: not before the messages are gone, and served again if nothing was deleted."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.records import Operation, Request
+from tests.adapters.conftest import REGION, client
+from tests.adapters.handlers.functions import (
+    DELETE,
+    DEPLOYMENT,
+    STACK_ROLE,
+    Functions,
+    queue_of,
+    served,
+    step,
+)
+from tests.fakes import ACME, FakeStacks, a_run
+
+
+def test_a_tenant_with_an_empty_queue_is_taken_down_and_stays_deleted(functions: Functions, stack: str) -> None:
+    step(functions, "begin", DELETE)
+    assert step(functions, "check_messages", DELETE) == {"outcome": "empty"}
+    started = step(functions, "start_stack", DELETE)
+    assert started == {"outcome": "started", "stackId": stack}
+    (sent,) = functions.sent_to("cloudformation.DeleteStack")
+    assert (sent["StackName"], sent["RoleARN"], sent["DeploymentConfig"]) == (stack, STACK_ROLE, DEPLOYMENT)
+    inspected = step(functions, "inspect_stack", DELETE, stack=started)
+    assert inspected == {"outcome": "gone"}
+    assert step(functions, "finish", DELETE, stack=inspected) == {"outcome": "removed"}
+    assert functions.table.metadata(ACME) is None
+    assert functions.get_queue({"tenantId": "acme"})[0] == 410
+
+
+@pytest.mark.usefixtures("stack")
+def test_messages_are_in_the_way_and_the_tenant_is_served_again(functions: Functions) -> None:
+    client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
+    step(functions, "begin", DELETE)
+    assert not served(functions)
+    failed = step(functions, "check_messages", DELETE)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
+    assert "inbound queue: 1 visible, 0 in flight, 0 delayed" in failed["reason"]
+    told = step(functions, "record_failure", DELETE, failure=failed)
+    assert "1 visible" in told["Cause"]
+    assert served(functions)
+    assert functions.sent_to("cloudformation.DeleteStack") == []
+
+
+@pytest.mark.usefixtures("stack")
+def test_messages_in_the_dead_letter_queue_are_in_the_way_too(functions: Functions) -> None:
+    dead = client("sqs").create_queue(QueueName="dead")["QueueUrl"]
+    client("sqs").send_message(QueueUrl=dead, MessageBody="x")
+    policy = json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:123456789012:dead", "maxReceiveCount": 1})
+    client("sqs").set_queue_attributes(QueueUrl=queue_of(functions).url, Attributes={"RedrivePolicy": policy})
+    step(functions, "begin", DELETE)
+    assert "dead-letter queue: 1 visible" in step(functions, "check_messages", DELETE)["reason"]
+
+
+@pytest.mark.usefixtures("stack")
+def test_a_draining_queue_is_waited_for_as_long_as_was_asked(functions: Functions) -> None:
+    url = queue_of(functions).url
+    client("sqs").send_message(QueueUrl=url, MessageBody="x")
+    patient = a_run(operation=Operation.DELETE, started_at=functions.clock.now(), request=Request(drain_seconds=60))
+    step(functions, "begin", patient)
+    assert step(functions, "check_messages", patient) == {
+        "outcome": "draining",
+        "messages": "inbound queue: 1 visible, 0 in flight, 0 delayed",
+    }
+    functions.clock.advance(timedelta(seconds=60))
+    assert step(functions, "check_messages", patient)["outcome"] == "failed"
+    client("sqs").purge_queue(QueueUrl=url)
+    assert step(functions, "check_messages", patient) == {"outcome": "empty"}
+
+
+@pytest.mark.usefixtures("stack")
+def test_who_forces_it_is_not_asked_about_messages(functions: Functions) -> None:
+    client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
+    forced = a_run(operation=Operation.DELETE, request=Request(force=True))
+    step(functions, "begin", forced)
+    assert step(functions, "check_messages", forced) == {"outcome": "empty"}
+
+
+@pytest.mark.usefixtures("stack")
+def test_a_queue_that_is_gone_holds_nothing(functions: Functions) -> None:
+    client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
+    step(functions, "begin", DELETE)
+    assert step(functions, "check_messages", DELETE) == {"outcome": "empty"}
+
+
+def test_a_tenant_without_a_stack_is_gone_at_once(functions: Functions) -> None:
+    functions.serve()
+    step(functions, "begin", DELETE)
+    started = step(functions, "start_stack", DELETE)
+    assert started == {"outcome": "gone"}
+    assert step(functions, "inspect_stack", DELETE, stack=started) == {"outcome": "gone"}
+
+
+def test_a_delete_that_failed_half_way_is_told_with_what_blocked_it_and_does_not_serve_the_tenant(
+    functions: Functions, stacks: FakeStacks
+) -> None:
+    step(functions, "begin", DELETE)
+    stacks.delete_failures.extend(["in use"] * 3)
+    for _ in range(3):
+        started = step(functions, "start_stack", DELETE)
+        stacks.settle()
+        assert step(functions, "inspect_stack", DELETE, stack=started)["outcome"] == "again"
+    failed = step(functions, "start_stack", DELETE)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
+    told = step(functions, "record_failure", DELETE, failure=failed)
+    assert told["Cause"] == "Tenant acme: InboundQueue (AWS::SQS::Queue): in use"
+    status, _, body = functions.get_queue({"tenantId": "acme"})
+    assert (status, body["rootCause"]["reason"]) == (424, "in use")
+
+
+@pytest.mark.usefixtures("stack")
+def test_being_throttled_by_the_queue_is_an_outcome(functions: Functions) -> None:
+    step(functions, "begin", DELETE)
+    functions.throttle("GetQueueAttributes")
+    told = step(functions, "check_messages", DELETE)
+    assert told == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded"}

@@ -1,0 +1,352 @@
+"""getQueue: what platforms call, over HTTP or directly."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.errors import InvalidTenantId
+from orchestrator.records import Operation
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import client
+from tests.adapters.handlers.functions import ADA, Functions, Lines, input_of
+from tests.fakes import EXPLICIT, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, take
+
+ASKING = {"tenantId": "acme"}
+DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
+
+
+def over_http(tenant: object = "acme", *, credentials: object = None, by: str | None = None) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "GET /tenants/{tenantId}/queue",
+        "pathParameters": {"tenantId": tenant},
+    }
+    if credentials is not None:
+        event["queryStringParameters"] = {"credentials": credentials}
+    if by is not None:
+        event["requestContext"] = {"authorizer": {"iam": {"userArn": by}}}
+    return event
+
+
+def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
+    functions.serve()
+    status, headers, body = functions.get_queue(ASKING)
+    assert functions.requests == ["dynamodb.GetItem"]
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert body == {
+        "tenantId": "acme",
+        "status": "READY",
+        "queueUrl": QUEUE.url,
+        "queueArn": QUEUE.arn,
+        "version": VERSION,
+    }
+
+
+def test_loading_the_function_makes_no_request(functions: Functions) -> None:
+    functions.load("get_queue")
+    assert functions.requests == []
+
+
+def test_over_http_and_called_directly_the_answer_is_the_same(functions: Functions) -> None:
+    assert functions.get_queue(over_http()) == functions.get_queue(ASKING)
+
+
+def test_an_unknown_tenant_starts_one_execution_however_often_it_is_asked_for(functions: Functions) -> None:
+    answers = [functions.get_queue(ASKING) for _ in range(5)]
+    assert {status for status, _, _ in answers} == {202}
+    assert {headers["Retry-After"] for _, headers, _ in answers} == {"2"}
+    assert {body["execution"] for _, _, body in answers} == set(functions.all_executions)
+    assert functions.executions() == [a_run().attempt.name]
+    assert functions.rows == 0
+
+
+def test_all_instances_of_a_service_ask_for_the_same(functions: Functions) -> None:
+    role = "arn:aws:sts::123456789012:assumed-role/platform"
+    answers = [functions.get_queue(over_http(by=f"{role}/instance-{number}")) for number in range(3)]
+    (execution,) = {body["execution"] for _, _, body in answers}
+    assert input_of(execution) == {
+        "tenantId": "acme",
+        "operation": "CREATE",
+        "version": VERSION,
+        "attempt": 1,
+        "request": {"by": role},
+    }
+
+
+def test_an_execution_that_was_aborted_before_it_began_is_followed_by_the_next(functions: Functions) -> None:
+    _, _, body = functions.get_queue(ASKING)
+    client("stepfunctions").stop_execution(executionArn=body["execution"])
+    status, _, _ = functions.get_queue(ASKING)
+    assert status == 202
+    assert set(functions.executions()) == {a_run(1).attempt.name, a_run(2).attempt.name}
+
+
+def test_a_failed_tenant_is_told_its_root_cause_and_nothing_is_started(functions: Functions) -> None:
+    functions.table.fail(a_run(), QUEUE_TABOO, NOON)
+    status, headers, body = functions.get_queue(ASKING)
+    assert (status, headers["Content-Type"]) == (424, "application/problem+json")
+    assert body["rootCause"]["reason"] == QUEUE_TABOO.reason
+    assert functions.all_executions == []
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["updating", "update failed"])
+def test_a_tenant_is_served_while_it_is_updated_and_after_that_failed(functions: Functions, failed: bool) -> None:
+    functions.serve()
+    update = a_run(operation=Operation.UPDATE, version="0.2.0")
+    take(functions.table, update)
+    if failed:
+        functions.table.fail(update, QUEUE_TABOO, NOON)
+    status, _, body = functions.get_queue(ASKING)
+    assert (status, body["queueUrl"], body["version"]) == (200, QUEUE.url, VERSION)
+
+
+def test_a_tenant_is_not_served_from_the_first_moment_of_its_delete_and_never_brought_back_by_asking(
+    functions: Functions,
+) -> None:
+    functions.serve()
+    take(functions.table, DELETE)
+    status, _, body = functions.get_queue(ASKING)
+    assert (status, body["tenantStatus"]) == (409, "DELETING")
+    functions.table.remove(DELETE, at=DELETE.started_at)
+    status, _, body = functions.get_queue(ASKING)
+    assert (status, body["tenantStatus"]) == (410, "DELETED")
+    assert functions.all_executions == []
+
+
+def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions) -> None:
+    functions.serve()
+    functions.remove(DELETE)
+    again = a_run(2, started_at=NOON + timedelta(minutes=2), request=EXPLICIT)
+    take(functions.table, again)
+    functions.table.revive(again)
+    assert functions.get_queue(ASKING)[0] == 202
+    functions.table.publish(again, stack_id="stack-2", queue=QUEUE, version=VERSION, at=again.started_at)
+    assert functions.get_queue(ASKING)[0] == 200
+
+
+def test_being_throttled_is_told_as_try_again(functions: Functions) -> None:
+    functions.throttle("GetItem")
+    status, headers, body = functions.get_queue(ASKING)
+    assert (status, headers["Retry-After"]) == (503, "2")
+    assert "Rate exceeded" in body["detail"]
+    assert functions.all_executions == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
+@given(
+    event=st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text(max_size=5)
+        | st.sampled_from(["send", "receive"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "tenantId",
+                        "pathParameters",
+                        "queryStringParameters",
+                        "credentials",
+                        "requestContext",
+                        "authorizer",
+                        "x",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_json_at_all_is_refused_or_answered_and_never_an_error(functions: Functions, event: object) -> None:
+    status, headers, body = functions.get_queue(event)
+    asked = event if isinstance(event, dict) else {}
+    path, query = asked.get("pathParameters"), asked.get("queryStringParameters")
+    tenant = path.get("tenantId") if isinstance(path, dict) else asked.get("tenantId")
+    wished = query.get("credentials") if isinstance(query, dict) else asked.get("credentials")
+    if not is_tenant_id(tenant) or wished not in (None, "send", "receive"):
+        expected = 400
+    else:
+        expected = 202 if wished is None else 403
+    assert status == expected
+    assert headers["Content-Type"] == ("application/json" if status == 202 else "application/problem+json")
+    assert body["tenantId" if status == 202 else "detail"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
+@given(text=st.text(max_size=60).filter(lambda text: not is_tenant_id(text)), by_http=st.booleans())
+def test_any_text_that_is_no_tenant_id_is_refused_before_anything_is_asked_of_aws(
+    functions: Functions, text: str, by_http: bool
+) -> None:
+    status, headers, body = functions.get_queue(over_http(text) if by_http else {"tenantId": text})
+    assert (status, headers["Content-Type"]) == (400, "application/problem+json")
+    assert body["type"] == "urn:berth:problem:invalid-request"
+    assert functions.requests == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None,
+        [],
+        "acme",
+        {},
+        {"tenantid": "acme"},
+        {"pathParameters": None},
+        {"pathParameters": {}},
+        {"pathParameters": {"tenantId": None}, "tenantId": "acme"},
+        {"tenantId": None},
+        {"tenantId": ["acme"]},
+        {"tenantId": {"S": "acme"}},
+        {"tenantId": 7},
+        {"tenantId": "acme/../other"},
+        {"tenantId": "acme#METADATA"},
+        {"tenantId": "x" * 10_000},
+        {"tenantId": "acme", "credentials": "all"},
+        over_http(credentials="all"),
+    ],
+    ids=lambda event: json.dumps(event)[:40],
+)
+def test_bad_input_writes_nothing_and_starts_nothing(functions: Functions, event: object) -> None:
+    status, headers, body = functions.get_queue(event)
+    assert (status, headers["Content-Type"]) == (400, "application/problem+json")
+    assert body["detail"]
+    assert functions.requests == []
+    assert functions.rows == 0
+    assert functions.all_executions == []
+
+
+def is_tenant_id(value: object) -> bool:
+    try:
+        TenantId.parse(value)
+    except InvalidTenantId:
+        return False
+    return True
+
+
+class TestCredentials:
+    """With `?credentials=send` or `receive`, where that is switched on."""
+
+    ROLE = "arn:aws:iam::123456789012:role/queue-access"
+
+    @pytest.fixture(autouse=True)
+    def switched_on(self, functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("BERTH_QUEUE_ACCESS_ROLE", self.ROLE)
+        monkeypatch.setenv("BERTH_CREDENTIALS_SECONDS", "900")
+        functions.serve()
+
+    @pytest.mark.parametrize("access", ["send", "receive"])
+    @pytest.mark.parametrize("directly", [False, True], ids=["over HTTP", "directly"])
+    def test_a_ready_tenant_comes_with_credentials_of_the_access_that_is_asked_for(
+        self, functions: Functions, access: str, directly: bool
+    ) -> None:
+        event = {**ASKING, "credentials": access} if directly else over_http(credentials=access)
+        status, headers, body = functions.get_queue(event)
+        assert (status, body["queueUrl"]) == (200, QUEUE.url)
+        assert headers["Cache-Control"] == "no-store"
+        given = body["credentials"]
+        assert given["access"] == access
+        assert given["accessKeyId"]
+        assert given["secretAccessKey"]
+        assert given["sessionToken"]
+        assert given["expiresAt"].endswith("Z")
+
+    def test_sts_is_asked_once_for_the_role_the_time_and_the_queue(self, functions: Functions) -> None:
+        functions.get_queue(over_http(credentials="send"))
+        assert functions.requests == ["dynamodb.GetItem", "sts.AssumeRole"]
+        (sent,) = functions.sent_to("sts.AssumeRole")
+        assert (sent["RoleArn"], sent["DurationSeconds"]) == (self.ROLE, 900)
+        (statement,) = json.loads(sent["Policy"])["Statement"]
+        assert (statement["Action"], statement["Resource"]) == (["sqs:SendMessage"], QUEUE.arn)
+
+    def test_who_asks_for_none_gets_none(self, functions: Functions) -> None:
+        _, headers, body = functions.get_queue(over_http())
+        assert "credentials" not in body
+        assert "Cache-Control" not in headers
+        assert functions.requests == ["dynamodb.GetItem"]
+
+    @pytest.mark.parametrize("asked", ["", "SEND", "all", "send,receive", "send "])
+    def test_any_other_access_is_refused_before_anything_is_asked_of_aws(
+        self, functions: Functions, asked: str
+    ) -> None:
+        status, _, body = functions.get_queue(over_http(credentials=asked))
+        assert (status, body["type"]) == (400, "urn:berth:problem:invalid-request")
+        assert "send or receive" in body["detail"]
+        assert functions.requests == []
+
+    @pytest.mark.parametrize("asked", [7, True, ["send"], {"access": "send"}], ids=str)
+    def test_what_is_no_text_is_refused_too(self, functions: Functions, asked: object) -> None:
+        assert functions.get_queue({**ASKING, "credentials": asked})[0] == 400
+        assert functions.requests == []
+
+    def test_where_they_are_switched_off_nothing_is_asked_of_aws(
+        self, functions: Functions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("BERTH_QUEUE_ACCESS_ROLE")
+        status, headers, body = functions.get_queue(over_http(credentials="send"))
+        assert (status, headers["Content-Type"]) == (403, "application/problem+json")
+        assert body["type"] == "urn:berth:problem:credentials-not-enabled"
+        assert functions.requests == []
+        assert functions.get_queue(over_http())[0] == 200
+
+    def test_a_tenant_whose_queue_is_on_its_way_gets_none(self, functions: Functions) -> None:
+        status, _, body = functions.get_queue(over_http("another", credentials="send"))
+        assert (status, body["status"]) == (202, "PROVISIONING")
+        assert "credentials" not in body
+        assert "sts.AssumeRole" not in functions.requests
+
+    @pytest.mark.parametrize(("done", "status"), [(False, 409), (True, 410)], ids=["being deleted", "deleted"])
+    def test_a_tenant_that_is_deleted_gets_none(self, functions: Functions, done: bool, status: int) -> None:
+        take(functions.table, DELETE)
+        if done:
+            functions.table.remove(DELETE, at=DELETE.started_at)
+        answered, _, body = functions.get_queue(over_http(credentials="receive"))
+        assert answered == status
+        assert "credentials" not in body
+        assert "sts.AssumeRole" not in functions.requests
+
+    def test_sts_being_throttled_is_told_as_try_again(self, functions: Functions) -> None:
+        functions.throttle("AssumeRole")
+        status, headers, body = functions.get_queue(over_http(credentials="send"))
+        assert (status, headers["Retry-After"]) == (503, "2")
+        assert "credentials" not in body
+
+    @pytest.mark.usefixtures("lines")
+    @pytest.mark.parametrize("access", ["send", "receive"])
+    def test_they_never_appear_in_the_log(
+        self, functions: Functions, capsys: pytest.CaptureFixture[str], access: str
+    ) -> None:
+        _, _, body = functions.get_queue(over_http(credentials=access, by=ADA))
+        logged = "".join(capsys.readouterr())
+        assert '"getQueue"' in logged
+        for name in ("accessKeyId", "secretAccessKey", "sessionToken"):
+            assert len(body["credentials"][name]) > 8
+            assert body["credentials"][name] not in logged
+
+
+def test_every_answer_is_logged_and_all_but_ready_ones_are_counted(functions: Functions, lines: Lines) -> None:
+    functions.get_queue({"tenantId": "a/b"})
+    functions.get_queue(ASKING)
+    functions.serve()
+    functions.get_queue(ASKING)
+    told = lines()
+    logged = [(line.get("tenant_id"), line["status"]) for line in told if "_aws" not in line]
+    assert logged == [(None, 400), ("acme", 202), ("acme", 200)]
+    counted = [name for line in told if "_aws" in line for name in line if name.startswith("Answered")]
+    assert counted == ["Answered400", "Answered202"]
+
+
+def test_the_execution_that_was_started_is_logged(functions: Functions, lines: Lines) -> None:
+    _, _, body = functions.get_queue(ASKING)
+    (line,) = [line for line in lines() if "_aws" not in line]
+    assert line["execution"] == body["execution"] == functions.all_executions[0]

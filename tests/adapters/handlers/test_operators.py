@@ -1,0 +1,490 @@
+"""The operators' API: every route, over the table, the machines and the queues."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.records import Operation, Queue, Request, Status
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import REGION, client
+from tests.adapters.handlers.functions import ADA, Functions, Lines, input_of, operator_event
+from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, an_attempt, take
+
+CREATE = "PUT /tenants/{tenantId}"
+SHOW = "GET /tenants/{tenantId}"
+DELETE = "DELETE /tenants/{tenantId}"
+UPGRADE = "POST /tenants/{tenantId}/upgrade"
+RETRY = "POST /tenants/{tenantId}/retry"
+LIST = "GET /tenants"
+RELEASES = "GET /releases"
+ROUTES = [CREATE, SHOW, DELETE, UPGRADE, RETRY, LIST, RELEASES]
+
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + timedelta(minutes=1))
+
+
+@pytest.fixture(autouse=True)
+def releases(functions: Functions) -> None:
+    for version in (VERSION, NEXT_VERSION):
+        functions.table.record_release(a_release(version))
+
+
+@pytest.fixture
+def queue() -> Queue:
+    """A queue that is there."""
+    url = client("sqs").create_queue(QueueName="acme")["QueueUrl"]
+    return Queue(f"arn:aws:sqs:{REGION}:123456789012:acme", url)
+
+
+def test_these_are_all_routes(functions: Functions) -> None:
+    assert set(functions.load("operators").ROUTES) == set(ROUTES)
+
+
+class TestCreate:
+    def test_a_new_tenant_is_created_at_the_current_version(self, functions: Functions) -> None:
+        status, headers, body = functions.operate(CREATE)
+        assert status == 202
+        assert (headers["Location"], headers["Retry-After"]) == ("/tenants/acme", "2")
+        (execution,) = functions.all_executions
+        assert functions.executions() == [an_attempt().name]
+        assert body == {
+            "tenantId": "acme",
+            "status": "PROVISIONING",
+            "operation": "CREATE",
+            "version": VERSION,
+            "attempt": 1,
+            "execution": execution,
+            "retryAfterSeconds": 2,
+        }
+        assert input_of(execution)["request"] == {"by": ADA, "explicit": True}
+
+    def test_what_is_said_about_it_goes_along(self, functions: Functions) -> None:
+        _, _, body = functions.operate(CREATE, body={"version": NEXT_VERSION, "labels": {"plan": "gold"}})
+        assert body["version"] == NEXT_VERSION
+        request = input_of(body["execution"])["request"]
+        assert request == {"by": ADA, "explicit": True, "labels": {"plan": "gold"}, "pin": NEXT_VERSION}
+
+    def test_asking_twice_starts_it_once(self, functions: Functions) -> None:
+        first, second = functions.operate(CREATE), functions.operate(CREATE)
+        assert first == second
+        assert len(functions.all_executions) == 1
+
+    def test_a_tenant_that_is_there_stays_as_it_is(self, functions: Functions) -> None:
+        functions.serve()
+        status, _, body = functions.operate(CREATE)
+        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert functions.all_executions == []
+
+    def test_labels_and_pin_are_set_and_lifted_on_a_tenant_that_is_there(self, functions: Functions) -> None:
+        functions.serve()
+        functions.operate(CREATE, body={"version": VERSION, "labels": {"plan": "gold"}})
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.pinned_version, metadata.labels) == (VERSION, {"plan": "gold"})
+        functions.operate(CREATE, body={"version": None})
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.pinned_version, metadata.labels) == (None, {"plan": "gold"})
+        assert functions.all_executions == []
+
+    def test_a_deleted_tenant_is_brought_back(self, functions: Functions) -> None:
+        functions.serve()
+        functions.remove(a_run(operation=Operation.DELETE))
+        status, _, body = functions.operate(CREATE)
+        assert (status, body["attempt"]) == (202, 2)
+        assert input_of(body["execution"])["request"]["explicit"] is True
+
+    def test_a_version_that_was_never_published_is_refused(self, functions: Functions) -> None:
+        status, _, body = functions.operate(CREATE, body={"version": "9.9.9"})
+        assert (status, body["type"]) == (422, "urn:berth:problem:unknown-release")
+        assert functions.all_executions == []
+
+
+class TestUpgrade:
+    @pytest.fixture(autouse=True)
+    def served(self, functions: Functions) -> None:
+        functions.serve()
+
+    def test_a_tenant_is_moved_to_the_release_that_is_named(self, functions: Functions) -> None:
+        status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION, "allowReplacement": True})
+        assert (status, body["status"], body["operation"]) == (202, "UPDATING", "UPDATE")
+        assert functions.executions(Operation.UPDATE) == [UPDATE.attempt.name]
+        assert input_of(body["execution"])["request"] == {"by": ADA, "allowReplacement": True}
+
+    def test_a_tenant_that_is_there_already_stays(self, functions: Functions) -> None:
+        status, _, body = functions.operate(UPGRADE)
+        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert functions.all_executions == []
+
+    def test_going_back_has_to_be_allowed(self, functions: Functions) -> None:
+        functions.serve(UPDATE)
+        status, _, body = functions.operate(UPGRADE, body={"version": VERSION})
+        assert (status, body["type"]) == (409, "urn:berth:problem:downgrade")
+        status, _, body = functions.operate(UPGRADE, body={"version": VERSION, "allowDowngrade": True})
+        assert (status, body["version"]) == (202, VERSION)
+
+    def test_a_pinned_tenant_is_not_moved(self, functions: Functions) -> None:
+        functions.operate(CREATE, body={"version": VERSION})
+        status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION})
+        assert (status, body["type"]) == (409, "urn:berth:problem:pinned")
+
+    def test_a_busy_tenant_is_told_apart_from_the_same_wish(self, functions: Functions) -> None:
+        take(functions.table, UPDATE)
+        status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION})
+        assert (status, body["execution"]) == (202, UPDATE.execution)
+        status, headers, body = functions.operate(DELETE)
+        assert (status, body["type"], headers["Retry-After"]) == (409, "urn:berth:problem:tenant-busy", "2")
+        assert (body["operation"], body["execution"]) == ("UPDATE", UPDATE.execution)
+        assert functions.all_executions == []
+
+    def test_an_unknown_tenant_is_not_created(self, functions: Functions) -> None:
+        status, _, body = functions.operate(UPGRADE, tenant="another")
+        assert (status, body["type"]) == (404, "urn:berth:problem:unknown-tenant")
+        assert functions.all_executions == []
+
+
+class TestRetry:
+    def test_a_failed_operation_is_tried_again_as_it_was_asked_for(self, functions: Functions) -> None:
+        functions.serve()
+        failed = a_run(
+            operation=Operation.UPDATE,
+            version=NEXT_VERSION,
+            started_at=NOON + timedelta(minutes=1),
+            request=Request(by="someone else", allow_replacement=True),
+        )
+        take(functions.table, failed)
+        functions.table.fail(failed, QUEUE_TABOO, failed.started_at)
+        status, _, body = functions.operate(RETRY)
+        assert (status, body["operation"], body["version"], body["attempt"]) == (202, "UPDATE", NEXT_VERSION, 2)
+        request = input_of(body["execution"])["request"]
+        assert (request["by"], request["allowReplacement"]) == (ADA, True)
+
+    def test_what_succeeded_is_not_tried_again(self, functions: Functions) -> None:
+        functions.serve()
+        status, _, body = functions.operate(RETRY)
+        assert (status, body["type"]) == (409, "urn:berth:problem:nothing-to-retry")
+
+    def test_an_unknown_tenant_has_nothing_to_retry(self, functions: Functions) -> None:
+        assert functions.operate(RETRY)[0] == 404
+
+
+class TestDelete:
+    def test_a_tenant_with_an_empty_queue_is_deleted(self, functions: Functions, queue: Queue) -> None:
+        functions.serve(queue=queue)
+        status, _, body = functions.operate(DELETE)
+        assert (status, body["status"]) == (202, "DELETING")
+        assert functions.executions(Operation.DELETE) == [an_attempt(operation=Operation.DELETE).name]
+        assert input_of(body["execution"])["request"] == {"by": ADA}
+
+    def test_messages_are_in_the_way_and_counted(self, functions: Functions, queue: Queue) -> None:
+        functions.serve(queue=queue)
+        for _ in range(2):
+            client("sqs").send_message(QueueUrl=queue.url, MessageBody="x")
+        status, _, body = functions.operate(DELETE)
+        assert (status, body["type"]) == (409, "urn:berth:problem:queue-not-empty")
+        assert body["messages"] == {"inbound queue": {"visible": 2, "inFlight": 0, "delayed": 0}}
+        assert functions.all_executions == []
+
+    @pytest.mark.parametrize(
+        ("query", "request_"),
+        [
+            ({"force": "true"}, {"force": True}),
+            ({"force": "false", "drainSeconds": "60"}, {"drainSeconds": 60}),
+            ({"drainSeconds": "1200"}, {"drainSeconds": 1200}),
+        ],
+        ids=["force", "drain", "drain long"],
+    )
+    def test_who_forces_or_drains_is_not_kept_by_messages(
+        self, functions: Functions, queue: Queue, query: dict[str, str], request_: dict[str, object]
+    ) -> None:
+        functions.serve(queue=queue)
+        client("sqs").send_message(QueueUrl=queue.url, MessageBody="x")
+        status, _, body = functions.operate(DELETE, query=query)
+        assert status == 202
+        assert input_of(body["execution"])["request"] == {"by": ADA, **request_}
+
+    def test_a_tenant_that_is_not_there_needs_no_delete(self, functions: Functions) -> None:
+        status, _, body = functions.operate(DELETE)
+        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert functions.all_executions == []
+
+
+class TestShow:
+    def test_a_tenant_is_shown_in_full(self, functions: Functions) -> None:
+        functions.serve()
+        take(functions.table, UPDATE)
+        functions.table.remember_token(UPDATE, "the-task-token")
+        status, _, body = functions.operate(SHOW)
+        assert status == 200
+        assert (body["state"], body["version"], body["queueUrl"]) == ("UPDATING", VERSION, QUEUE.url)
+        assert body["currentOperation"]["execution"] == UPDATE.execution
+        assert [audit["status"] for audit in body["audits"]] == ["Success", "Started"]
+        assert [entry["status"] for entry in body["history"]] == ["Started", "Success", "Started"]
+
+    def test_the_token_that_would_let_its_execution_go_on_is_not_shown(self, functions: Functions) -> None:
+        take(functions.table, a_run())
+        functions.table.remember_token(a_run(), "the-task-token")
+        assert "the-task-token" not in json.dumps(functions.operate(SHOW))
+
+    def test_an_unknown_tenant_is_not_found(self, functions: Functions) -> None:
+        status, headers, body = functions.operate(SHOW)
+        assert (status, headers["Content-Type"]) == (404, "application/problem+json")
+        assert body["type"] == "urn:berth:problem:unknown-tenant"
+
+
+class TestList:
+    @pytest.fixture(autouse=True)
+    def fleet(self, functions: Functions) -> None:
+        for number in range(5):
+            tenant = TenantId.parse(f"ready-{number}")
+            functions.serve(a_run(tenant=tenant, version=NEXT_VERSION if number == 4 else VERSION))
+        failed = a_run(tenant=TenantId.parse("failed"))
+        take(functions.table, failed)
+        functions.table.fail(failed, QUEUE_TABOO, NOON)
+        functions.serve(a_run(tenant=TenantId.parse("gone")))
+        functions.remove(a_run(tenant=TenantId.parse("gone"), operation=Operation.DELETE))
+
+    def listed(self, functions: Functions, **query: str) -> tuple[list[str], str | None]:
+        status, _, body = functions.operate(LIST, query=query)
+        assert status == 200
+        return [tenant["tenantId"] for tenant in body["tenants"]], body["cursor"]
+
+    def test_all_tenants_are_listed_but_deleted_ones(self, functions: Functions) -> None:
+        assert self.listed(functions) == ([*(f"ready-{number}" for number in range(5)), "failed"], None)
+
+    def test_they_are_found_by_state_and_by_version(self, functions: Functions) -> None:
+        assert self.listed(functions, status="FAILED") == (["failed"], None)
+        assert self.listed(functions, status="DELETED") == (["gone"], None)
+        assert self.listed(functions, version=NEXT_VERSION) == (["ready-4"], None)
+
+    def test_they_are_listed_page_by_page(self, functions: Functions) -> None:
+        pages = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page, cursor = self.listed(functions, limit="2", **({"cursor": cursor} if cursor else {}))
+            pages.append(page)
+        assert pages == [["ready-0", "ready-1"], ["ready-2", "ready-3"], ["ready-4", "failed"]]
+
+    def test_a_failed_one_is_listed_with_its_root_cause(self, functions: Functions) -> None:
+        _, _, body = functions.operate(LIST, query={"status": "FAILED"})
+        (tenant,) = body["tenants"]
+        assert tenant["rootCause"]["reason"] == QUEUE_TABOO.reason
+
+
+def test_releases_are_listed_newest_first_with_the_current_one(functions: Functions) -> None:
+    status, _, body = functions.operate(RELEASES)
+    assert (status, body["current"]) == (200, VERSION)
+    assert [release["version"] for release in body["releases"]] == [NEXT_VERSION, VERSION]
+    assert body["releases"][0]["templateUrl"] == a_release(NEXT_VERSION).template_url
+
+
+def cursor(position: str) -> str:
+    """A cursor that a list with other filters might have returned."""
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+PARAMETERS = st.sampled_from(["tenantId", "force", "drainSeconds", "status", "version", "limit", "cursor", "labels"])
+SHAPED = st.fixed_dictionaries(
+    {
+        "routeKey": st.sampled_from(ROUTES),
+        "pathParameters": st.just({"tenantId": "acme"}) | ANYTHING,
+    },
+    optional={
+        "queryStringParameters": st.dictionaries(PARAMETERS, ANYTHING, max_size=2) | ANYTHING,
+        "body": st.dictionaries(PARAMETERS, ANYTHING, max_size=2).map(json.dumps) | ANYTHING,
+        "isBase64Encoded": ANYTHING,
+        "requestContext": st.dictionaries(st.just("authorizer"), ANYTHING) | ANYTHING,
+    },
+)
+"""As API Gateway would send it, but for the values."""
+
+
+class TestWhatIsRefused:
+    """Before anything is asked of AWS."""
+
+    def refused(self, functions: Functions, event: Any) -> dict[str, Any]:
+        status, headers, body = functions.ask("operators", event)
+        assert (status, headers["Content-Type"]) == (400, "application/problem+json")
+        assert body["type"] == "urn:berth:problem:invalid-request"
+        assert functions.requests == []
+        return body
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            {},
+            {"tenantId": "acme"},
+            {"routeKey": None},
+            {"routeKey": "$default"},
+            {"routeKey": "GET /tenants/{tenantId}/queue"},
+            {"routeKey": "PATCH /tenants/{tenantId}", "pathParameters": {"tenantId": "acme"}},
+        ],
+        ids=json.dumps,
+    )
+    def test_a_route_that_there_is_not(self, functions: Functions, event: dict[str, Any]) -> None:
+        assert "through API Gateway" in self.refused(functions, event)["detail"]
+
+    @pytest.mark.parametrize("route", [route for route in ROUTES if "{tenantId}" in route])
+    def test_a_tenant_id_that_is_none(self, functions: Functions, route: str) -> None:
+        for tenant in (None, "", "a/b", "acme#METADATA", "x" * 41, "acme\n"):
+            self.refused(functions, operator_event(route, tenant=tenant))
+
+    @pytest.mark.parametrize(
+        ("route", "body"),
+        [
+            (CREATE, "{"),
+            (CREATE, "[]"),
+            (CREATE, "null"),
+            (CREATE, '"acme"'),
+            (CREATE, "[" * 100_000),
+            (CREATE, {"tenantId": "acme"}),
+            (CREATE, {"version": "latest"}),
+            (CREATE, {"version": "0.1.0\n"}),
+            (CREATE, {"labels": None}),
+            (CREATE, {"labels": {"a": 1}}),
+            (CREATE, {"labels": {"a b": "x"}}),
+            (CREATE, {"labels": {"a": "x" * 129}}),
+            (CREATE, {"labels": {str(number): "x" for number in range(21)}}),
+            (UPGRADE, {"version": None}),
+            (UPGRADE, {"allowDowngrade": "yes"}),
+            (UPGRADE, {"allowReplacement": 1}),
+            (UPGRADE, {"force": True}),
+            (RETRY, {"version": VERSION}),
+            (DELETE, {"force": True}),
+        ],
+        ids=lambda value: value[:40] if isinstance(value, str) else json.dumps(value)[:40],
+    )
+    def test_a_body_that_does_not_fit(self, functions: Functions, route: str, body: object) -> None:
+        assert self.refused(functions, operator_event(route, body=body))["detail"]
+
+    @pytest.mark.parametrize("body", ["not base64", base64.b64encode(b"\xff\xfe").decode()])
+    def test_a_body_that_cannot_be_decoded(self, functions: Functions, body: str) -> None:
+        self.refused(functions, operator_event(CREATE, body=body) | {"isBase64Encoded": True})
+
+    @pytest.mark.parametrize(
+        ("route", "query"),
+        [
+            (DELETE, {"force": "yes"}),
+            (DELETE, {"force": ""}),
+            (DELETE, {"drainSeconds": "-1"}),
+            (DELETE, {"drainSeconds": "1201"}),
+            (DELETE, {"drainSeconds": "999999"}),
+            (DELETE, {"drainSeconds": "1.5"}),
+            (DELETE, {"drainSeconds": "²"}),
+            (DELETE, {"forced": "true"}),
+            (SHOW, {"history": "no"}),
+            (LIST, {"status": "ready"}),
+            (LIST, {"version": "0.1"}),
+            (LIST, {"limit": "0"}),
+            (LIST, {"limit": "501"}),
+            (LIST, {"limit": "ten"}),
+            (LIST, {"cursor": ""}),
+            (LIST, {"cursor": "x"}),
+            (LIST, {"cursor": "é"}),
+            (LIST, {"cursor": cursor("READY/")}),
+            (LIST, {"cursor": cursor("READY/0.1.0#acme"), "status": "FAILED"}),
+            (LIST, {"cursor": cursor("DELETED/#acme")}),
+            (LIST, {"state": "READY"}),
+            (RELEASES, {"version": VERSION}),
+        ],
+        ids=str,
+    )
+    def test_a_query_that_does_not_fit(self, functions: Functions, route: str, query: dict[str, str]) -> None:
+        assert self.refused(functions, operator_event(route, query=query))["detail"]
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
+    @given(event=ANYTHING | SHAPED)
+    def test_any_json_at_all_is_refused_or_answered_and_never_an_error(
+        self, functions: Functions, event: object
+    ) -> None:
+        status, _, body = functions.ask("operators", event)
+        assert status in (200, 202, 400, 404)
+        assert status != 400 or body["detail"]
+
+
+def test_who_calls_the_function_directly_is_not_known_by_name(functions: Functions) -> None:
+    event = operator_event(CREATE)
+    del event["requestContext"]
+    _, _, body = functions.ask("operators", event)
+    assert input_of(body["execution"])["request"]["by"] == "direct invocation"
+
+
+def test_a_body_may_come_encoded(functions: Functions) -> None:
+    encoded = base64.b64encode(json.dumps({"labels": {"plan": "gold"}}).encode()).decode()
+    _, _, body = functions.ask("operators", operator_event(CREATE, body=encoded) | {"isBase64Encoded": True})
+    assert input_of(body["execution"])["request"]["labels"] == {"plan": "gold"}
+
+
+ARRANGED: dict[str, Callable[[Functions], None]] = {
+    UPGRADE: lambda functions: functions.serve(),
+    DELETE: lambda functions: functions.serve(),
+    RETRY: lambda functions: fail(functions),
+}
+BODIES: dict[str, object] = {UPGRADE: {"version": NEXT_VERSION}}
+
+
+def fail(functions: Functions) -> None:
+    take(functions.table, a_run())
+    functions.table.fail(a_run(), QUEUE_TABOO, NOON)
+
+
+@pytest.mark.parametrize(
+    ("route", "operation"),
+    [
+        *((route, "GetItem") for route in (CREATE, SHOW, DELETE, UPGRADE, RETRY)),
+        *((route, "Query") for route in ROUTES),
+        *((route, "StartExecution") for route in (CREATE, UPGRADE, RETRY, DELETE)),
+        (DELETE, "GetQueueAttributes"),
+    ],
+)
+def test_being_throttled_is_told_as_try_again_and_starts_nothing(
+    functions: Functions, route: str, operation: str
+) -> None:
+    if route in ARRANGED:
+        ARRANGED[route](functions)
+    functions.throttle(operation)
+    status, headers, body = functions.operate(route, body=BODIES.get(route))
+    assert (status, headers["Retry-After"]) == (503, "2")
+    assert (body["type"], "Rate exceeded" in body["detail"]) == ("urn:berth:problem:try-again", True)
+    assert functions.all_executions == []
+
+
+def test_every_call_is_logged_with_who_asked_and_refusals_are_counted(functions: Functions, lines: Lines) -> None:
+    _, _, created = functions.operate(CREATE)
+    functions.operate(SHOW, tenant="another")
+    functions.operate(UPGRADE, tenant="a/b")
+    told = lines()
+    logged = [line for line in told if "_aws" not in line]
+    assert [(line["route"], line["status"], line.get("tenant_id")) for line in logged] == [
+        (CREATE, 202, "acme"),
+        (SHOW, 404, "another"),
+        (UPGRADE, 400, None),
+    ]
+    assert {line["caller"] for line in logged} == {ADA}
+    assert logged[0]["execution"] == created["execution"]
+    counted = [name for line in told if "_aws" in line for name in line if name.startswith("Answered")]
+    assert counted == ["Answered404", "Answered400"]
+
+
+def test_an_audit_in_the_table_says_who_asked(functions: Functions) -> None:
+    functions.operate(CREATE)
+    (execution,) = functions.all_executions
+    given = input_of(execution)
+    run = {"Id": execution, "StartTime": NOON.isoformat(), "Input": given}
+    assert functions.call("begin", {"execution": run}) == {"outcome": "begun"}
+    (audit,) = functions.table.audits(ACME)
+    assert (audit.status, audit.request.by) == (Status.STARTED, ADA)
+    _, _, body = functions.operate(SHOW)
+    assert body["history"][0]["requestedBy"] == body["currentOperation"]["requestedBy"] == ADA

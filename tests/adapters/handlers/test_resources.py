@@ -1,0 +1,173 @@
+"""Custom resources: called by CloudFormation; what they have to say goes to an address of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.records import Operation
+from tests.adapters.conftest import REGION, Endpoint, client
+from tests.adapters.handlers.functions import RELEASES, Functions
+from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, QUEUE, VERSION, FakeStacks, a_release, a_run, stack_arn, take
+
+STACK_ID = stack_arn()
+PROPERTIES = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+DELETE = a_run(operation=Operation.DELETE)
+
+
+def statuses(endpoint: Endpoint) -> list[str]:
+    return [answer["Status"] for answer in endpoint.answers]
+
+
+class TestTenantMetadata:
+    def call(self, functions: Functions, endpoint: Endpoint, request_type: str = "Create", **changes: Any) -> None:
+        event = {"RequestType": request_type, "StackId": STACK_ID, "ResourceProperties": PROPERTIES, **changes}
+        functions.call("tenant_metadata", endpoint.event(**event))
+
+    def test_a_stack_keeps_its_tenants_metadata_true(self, functions: Functions, endpoint: Endpoint) -> None:
+        self.call(functions, endpoint)
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.queue, metadata.stack_id, metadata.version) == (QUEUE, STACK_ID, None)
+        self.call(functions, endpoint, "Delete")
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.queue, metadata.stack_id, metadata.version) == (None, None, None)
+        assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
+        assert {answer["PhysicalResourceId"] for answer in endpoint.answers} == {"tenant-metadata"}
+
+    def test_a_queue_that_an_update_replaced_is_recorded_at_once(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve(stack_id=STACK_ID)
+        replaced = {"TenantId": "acme", "InboundQueueArn": OTHER_QUEUE.arn, "InboundQueueUrl": OTHER_QUEUE.url}
+        self.call(functions, endpoint, "Update", ResourceProperties=replaced)
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.queue, metadata.version) == (OTHER_QUEUE, VERSION)
+
+    def test_a_stack_that_is_not_the_published_queues_is_told_so(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve(stack_id=STACK_ID)
+        self.call(functions, endpoint, StackId=stack_arn(number=2))
+        (answer,) = endpoint.answers
+        assert answer["Status"] == "FAILED"
+        assert "another stack" in answer["Reason"]
+
+    @pytest.mark.parametrize(
+        "status",
+        [
+            "UPDATE_ROLLBACK_IN_PROGRESS",
+            "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
+            "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+            "UPDATE_IN_PROGRESS",
+        ],
+    )
+    def test_undoing_the_update_that_brought_the_resource_leaves_the_published_queue(
+        self, functions: Functions, endpoint: Endpoint, status: str
+    ) -> None:
+        functions.use(FakeStacks()).plant_done(ACME, status=status)
+        functions.serve(stack_id=STACK_ID)
+        take(functions.table, UPDATE)
+        self.call(functions, endpoint, "Delete")
+        assert statuses(endpoint) == ["SUCCESS"]
+        assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
+
+    def test_a_stack_that_goes_takes_even_a_published_queue_with_it(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.use(FakeStacks()).plant_done(ACME, status="DELETE_IN_PROGRESS")
+        functions.serve(stack_id=STACK_ID)
+        self.call(functions, endpoint, "Delete")
+        assert statuses(endpoint) == ["SUCCESS"]
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert not metadata.published
+
+    def test_a_delete_of_the_tenant_needs_no_look_at_the_stack(self, functions: Functions, endpoint: Endpoint) -> None:
+        stacks = functions.use(FakeStacks())
+        functions.serve(stack_id=STACK_ID)
+        take(functions.table, DELETE)
+        self.call(functions, endpoint, "Delete")
+        assert statuses(endpoint) == ["SUCCESS"]
+        assert stacks.calls == []
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.queue, metadata.withdrawn_by) == (None, DELETE.execution)
+
+    def test_another_stack_that_goes_takes_nothing_with_it(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve(stack_id=STACK_ID)
+        self.call(functions, endpoint, "Delete", StackId=stack_arn(number=2))
+        assert statuses(endpoint) == ["SUCCESS"]
+        assert functions.get_queue({"tenantId": "acme"})[0] == 200
+
+    def test_being_throttled_is_answered_too(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.throttle("UpdateItem")
+        self.call(functions, endpoint)
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["Reason"]) == ("FAILED", "Throttled: UpdateItem: Rate exceeded")
+
+    def test_a_stack_whose_metadata_was_refused_can_be_rolled_back(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        refused = {**PROPERTIES, "TenantId": "a/b"}
+        self.call(functions, endpoint, ResourceProperties=refused)
+        self.call(functions, endpoint, "Delete", ResourceProperties=refused, PhysicalResourceId="tenant-metadata")
+        assert statuses(endpoint) == ["FAILED", "SUCCESS"]
+        assert functions.rows == 0
+
+
+class TestPublishRelease:
+    def test_a_release_is_published_and_its_address_told(self, functions: Functions, endpoint: Endpoint) -> None:
+        template = json.dumps({"Resources": {}}).encode()
+        for bucket in (RELEASES, "assets"):
+            client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        client("s3").put_object(Bucket="assets", Key="template.json", Body=template)
+        properties = {
+            "Version": VERSION,
+            "Digest": hashlib.sha256(template).hexdigest(),
+            "SourceBucket": "assets",
+            "SourceKey": "template.json",
+        }
+        functions.call("publish_release", endpoint.event(ResourceProperties=properties))
+        release = functions.table.release(VERSION)
+        assert release is not None
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})
+
+    def test_removing_the_control_plane_keeps_what_was_released(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.table.record_release(a_release())
+        properties = {"Version": VERSION, "Digest": "d" * 64, "SourceBucket": "b", "SourceKey": "k"}
+        functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
+        assert functions.table.release(VERSION) is not None
+        assert statuses(endpoint) == ["SUCCESS"]
+
+
+NAMES = ["tenant_metadata", "publish_release", "tenant_queue"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_refused_can_be_removed_so_that_its_stack_can_roll_back(
+    functions: Functions, endpoint: Endpoint, name: str
+) -> None:
+    functions.call(name, endpoint.event(RequestType="Delete", PhysicalResourceId="as it was", ResourceProperties={}))
+    (answer,) = endpoint.answers
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "as it was")
+    assert functions.requests == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_a_request_that_cannot_be_understood_is_answered_too(
+    functions: Functions, endpoint: Endpoint, name: str, request_type: str
+) -> None:
+    functions.call(name, endpoint.event(RequestType=request_type, ResourceProperties={}))
+    (answer,) = endpoint.answers
+    assert answer["Status"] == "FAILED"
+    assert "required" in answer["Reason"]
+    assert functions.requests == []

@@ -1,0 +1,339 @@
+"""The states of the machines: one function each, called with what the state before it said."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.errors import InvalidRequest, LostOwnership, Throttled, UnknownRelease
+from orchestrator.operations import DEADLINE
+from orchestrator.records import Operation, Request, RootCause, Run, Status
+from tests.adapters.conftest import client
+from tests.adapters.handlers.functions import (
+    CREATE,
+    DELETE,
+    DEPLOYMENT,
+    SERVICE_TOKEN,
+    STACK_ROLE,
+    UPDATE,
+    Functions,
+    Lines,
+    queue_of,
+    served,
+    step,
+)
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, VERSION, FakeStacks, a_release, a_run, take
+
+
+class TestBegin:
+    def test_it_takes_the_tenant_and_says_so(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        assert step(functions, "begin", CREATE) == {"outcome": "begun"}
+        lock = functions.table.lock(ACME)
+        assert lock is not None
+        assert lock.run == CREATE
+
+    @pytest.mark.parametrize("run", [UPDATE, DELETE], ids=["update", "delete"])
+    def test_it_says_who_is_in_the_way(self, functions: Functions, run: Run) -> None:
+        take(functions.table, CREATE)
+        assert step(functions, "begin", run) == {"outcome": "busy", "holder": CREATE.execution}
+
+    @pytest.mark.parametrize("run", [UPDATE, DELETE], ids=["update", "delete"])
+    def test_it_takes_over_from_an_execution_that_is_dead(self, functions: Functions, run: Run) -> None:
+        functions.serve()
+        functions.table.record_release(a_release(NEXT_VERSION))
+        dead = a_run(2, operation=Operation.UPDATE)
+        take(functions.table, dead)
+        functions.clock.advance(timedelta(minutes=5))
+        assert step(functions, "begin", run) == {"outcome": "begun"}
+        lock = functions.table.lock(ACME)
+        assert lock is not None
+        assert lock.run.execution == run.execution
+
+    def test_an_update_is_begun_with_what_was_asked_for_and_the_tenant_is_served_on(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
+        run = a_run(
+            operation=Operation.UPDATE,
+            version=NEXT_VERSION,
+            started_at=UPDATE.started_at,
+            request=Request(by="ada", allow_replacement=True),
+        )
+        assert step(functions, "begin", run) == {"outcome": "begun"}
+        lock = functions.table.lock(ACME)
+        assert lock is not None
+        assert lock.run.request == run.request
+        assert served(functions)
+        assert stacks.calls == []
+
+    def test_a_delete_is_begun_by_no_longer_serving_the_tenant(self, functions: Functions) -> None:
+        functions.serve()
+        assert step(functions, "begin", DELETE) == {"outcome": "begun"}
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.withdrawn_by, metadata.published) == (DELETE.execution, False)
+        assert functions.get_queue({"tenantId": "acme"})[0] == 409
+
+    def test_a_deleted_tenant_is_revived_by_an_explicit_create_only(self, functions: Functions) -> None:
+        functions.serve()
+        functions.remove(DELETE)
+        stray = a_run(2, started_at=NOON + timedelta(minutes=2), request=Request(by="a platform"))
+        told = step(functions, "begin", stray)
+        assert told["outcome"] == "failed"
+        assert "was deleted" in told["reason"]
+        step(functions, "record_failure", stray, failure=told)
+        assert functions.get_queue({"tenantId": "acme"})[0] == 410
+        explicit = a_run(3, started_at=NOON + timedelta(minutes=3), request=EXPLICIT)
+        assert step(functions, "begin", explicit) == {"outcome": "begun"}
+        assert functions.get_queue({"tenantId": "acme"})[0] == 202
+
+    @pytest.mark.parametrize(
+        ("run", "reason"),
+        [
+            (a_run(operation=Operation.UPDATE, version="9.9.9"), "never published"),
+            (a_run(version="9.9.9"), "never published"),
+            (a_run(operation=Operation.UPDATE, version="0.0.9"), "is older"),
+        ],
+        ids=["update to nowhere", "create of nothing", "downgrade"],
+    )
+    def test_what_may_not_run_is_told_as_failed(self, functions: Functions, run: Run, reason: str) -> None:
+        functions.serve()
+        functions.table.record_release(a_release("0.0.9"))
+        told = step(functions, "begin", run)
+        assert (told["outcome"], told["failedStack"]) == ("failed", None)
+        assert reason in told["reason"]
+
+
+class TestCreate:
+    def test_a_stack_is_created_and_its_queue_published(self, functions: Functions, stack: str) -> None:
+        (sent,) = functions.sent_to("cloudformation.CreateStack")
+        assert (sent["RoleARN"], sent["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
+        assert sent["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.stack_id, metadata.version, metadata.published) == (stack, VERSION, True)
+        assert functions.table.lock(ACME) is None
+
+    def test_a_queue_that_does_not_answer_yet_is_not_published(self, functions: Functions, stack: str) -> None:
+        again = a_run(2)
+        take(functions.table, again)
+        client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
+        told = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
+        assert told == {"outcome": "notReady"}
+
+
+class TestAwaitStack:
+    @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
+    def test_it_leaves_its_token_where_the_stacks_event_finds_it(self, functions: Functions, run: Run) -> None:
+        take(functions.table, run)
+        stack = {"outcome": "again", "reason": "Rate exceeded"}
+        assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "working"}
+        lock = functions.table.lock(ACME)
+        assert lock is not None
+        assert lock.task_token == "token"
+
+    def test_a_run_whose_stack_is_not_being_changed_goes_on_at_once(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
+        (planted,) = stacks.living
+        take(functions.table, UPDATE)
+        stack = {"outcome": "unchanged", "stackId": planted.stack_id}
+        step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
+        assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
+
+    def test_a_run_whose_stack_is_being_changed_sleeps(self, functions: Functions, stacks: FakeStacks) -> None:
+        (planted,) = stacks.living
+        stacks.change(planted.stack_id, "UPDATE_IN_PROGRESS")
+        take(functions.table, UPDATE)
+        stack = {"outcome": "started", "stackId": planted.stack_id}
+        step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
+        assert functions.sent_to("stepfunctions.SendTaskSuccess") == []
+
+    def test_the_event_of_its_stack_wakes_it(self, functions: Functions, stacks: FakeStacks) -> None:
+        (planted,) = stacks.living
+        take(functions.table, UPDATE)
+        functions.table.remember_token(UPDATE, "token")
+        functions.call("stack_event", {"detail": {"stack-id": planted.stack_id}})
+        assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
+
+    def test_the_event_of_a_stack_that_nobody_waits_for_is_no_error(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
+        (planted,) = stacks.living
+        functions.call("stack_event", {"detail": {"stack-id": planted.stack_id}})
+        assert functions.requests == ["dynamodb.GetItem"]
+
+
+class TestInspectStack:
+    def test_after_the_deadline_a_stack_that_still_works_is_given_up(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
+        (planted,) = stacks.living
+        stacks.change(planted.stack_id, "UPDATE_IN_PROGRESS")
+        take(functions.table, UPDATE)
+        functions.clock.advance(DEADLINE + timedelta(minutes=2))
+        stack = {"outcome": "started", "stackId": planted.stack_id}
+        told = step(functions, "inspect_stack", UPDATE, stack=stack)
+        assert told["outcome"] == "failed"
+        assert "UPDATE_IN_PROGRESS after 30 minutes" in told["reason"]
+
+
+class TestFinish:
+    DONE: dict[str, object] = {  # noqa: RUF012
+        "outcome": "done",
+        "stackId": "stack-1",
+        "queue": {"arn": QUEUE.arn, "url": QUEUE.url},
+        "version": VERSION,
+    }
+
+    @pytest.mark.parametrize(
+        ("run", "stack"),
+        [(CREATE, {"outcome": "gone"}), (UPDATE, {"outcome": "gone"}), (DELETE, DONE)],
+        ids=["create", "update", "delete"],
+    )
+    def test_an_operation_does_not_end_with_another_ones_outcome(
+        self, functions: Functions, run: Run, stack: dict[str, object]
+    ) -> None:
+        take(functions.table, run)
+        with pytest.raises(InvalidRequest, match="does not end with"):
+            step(functions, "finish", run, stack=stack)
+        assert functions.requests == []
+
+    def test_finishing_twice_is_finishing_once(self, functions: Functions) -> None:
+        take(functions.table, CREATE)
+        for _ in range(2):
+            assert step(functions, "finish", CREATE, stack=self.DONE) == {"outcome": "published"}
+        assert [entry.status for entry in functions.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
+
+    def test_being_throttled_is_left_to_the_states_retry(self, functions: Functions) -> None:
+        take(functions.table, CREATE)
+        functions.throttle("TransactWriteItems")
+        with pytest.raises(Throttled):
+            step(functions, "finish", CREATE, stack=self.DONE)
+
+
+class TestRecordFailure:
+    @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
+    def test_it_tells_the_execution_what_to_fail_with_and_frees_the_tenant(
+        self, functions: Functions, run: Run
+    ) -> None:
+        functions.use(FakeStacks())
+        take(functions.table, run)
+        failure = {"Error": "UnknownRelease", "Cause": json.dumps({"errorMessage": "No such.", "errorType": "X"})}
+        told = step(functions, "record_failure", run, failure=failure)
+        assert told["Error"] == "Berth.OperationFailed"
+        assert told["Cause"].startswith("Tenant acme: ")
+        assert "X: No such." in told["Cause"]
+        (audit,) = functions.table.audits(ACME)
+        assert (audit.status, audit.operation) == (Status.FAILURE, run.attempt.operation)
+        assert functions.table.lock(ACME) is None
+
+    def test_a_stack_that_failed_is_asked_for_the_first_resource_that_did(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
+        (planted,) = stacks.living
+        stacks.failures.append("Access denied.")
+        stacks.draw_up_changes(ACME, template_url=a_release(NEXT_VERSION).template_url, name="changes")
+        stacks.make_changes(planted.stack_id, "changes", client_token="token")
+        stacks.settle()
+        take(functions.table, UPDATE)
+        failure = {"outcome": "failed", "reason": "It broke.", "failedStack": planted.stack_id}
+        step(functions, "record_failure", UPDATE, failure=failure)
+        (audit,) = [audit for audit in functions.table.audits(ACME) if audit.operation is Operation.UPDATE]
+        assert audit.root_cause == RootCause("InboundQueue", "AWS::SQS::Queue", "Access denied.")
+
+    def test_one_that_was_overtaken_says_so(self, functions: Functions) -> None:
+        take(functions.table, a_run(2))
+        with pytest.raises(LostOwnership, match="later attempt"):
+            step(functions, "record_failure", CREATE, failure={"outcome": "failed", "reason": "It broke."})
+        lock = functions.table.lock(ACME)
+        assert lock is not None
+        assert lock.run.attempt.number == 2
+
+
+class TestAllSteps:
+    def test_being_throttled_is_an_outcome_that_the_machine_waits_for(self, functions: Functions) -> None:
+        functions.throttle("TransactWriteItems")
+        assert step(functions, "begin", CREATE) == {
+            "outcome": "again",
+            "reason": "TransactWriteItems: Rate exceeded",
+        }
+
+    def test_after_the_deadline_it_is_a_fault(self, functions: Functions) -> None:
+        functions.throttle("TransactWriteItems")
+        functions.clock.advance(DEADLINE + timedelta(seconds=1))
+        with pytest.raises(Throttled):
+            step(functions, "begin", CREATE)
+
+    def test_a_fault_stays_a_fault(self, functions: Functions) -> None:
+        run = a_run(version="9.9.9")
+        take(functions.table, run)
+        with pytest.raises(UnknownRelease, match=r"9\.9\.9 was never published"):
+            step(functions, "start_stack", run)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "begin",
+            "review_changes",
+            "check_messages",
+            "start_stack",
+            "await_stack",
+            "inspect_stack",
+            "finish",
+            "record_failure",
+            "settle_tenant_queue",
+            "stack_event",
+        ],
+    )
+    def test_an_event_that_cannot_be_understood_is_refused_before_anything_is_asked_of_aws(
+        self, functions: Functions, name: str
+    ) -> None:
+        events: list[object] = [None, [], {}, {"execution": {"Id": "x"}}]
+        for event in events:
+            with pytest.raises(InvalidRequest):
+                functions.call(name, event)
+        assert functions.requests == []
+
+
+class TestWhatIsTold:
+    """Logs and metrics: lines of JSON on standard output."""
+
+    def test_a_step_is_logged_with_its_tenant_its_execution_and_its_outcome(
+        self, functions: Functions, lines: Lines
+    ) -> None:
+        functions.table.record_release(a_release())
+        step(functions, "begin", CREATE)
+        (line,) = lines()
+        assert (line["level"], line["message"], line["outcome"]) == ("INFO", "Step done", "begun")
+        assert (line["tenant_id"], line["execution"]) == ("acme", CREATE.execution)
+        assert line["attempt"] == CREATE.attempt.name
+        assert line["milliseconds"] >= 0
+
+    def test_a_fault_is_logged_with_its_tenant_and_its_execution(self, functions: Functions, lines: Lines) -> None:
+        take(functions.table, CREATE)
+        with pytest.raises(UnknownRelease):
+            step(functions, "start_stack", CREATE)
+        (line,) = lines()
+        assert (line["level"], line["exception_name"]) == ("ERROR", "UnknownRelease")
+        assert (line["tenant_id"], line["execution"]) == ("acme", CREATE.execution)
+
+    def test_a_failed_operation_is_logged_with_its_root_cause_and_counted(
+        self, functions: Functions, lines: Lines
+    ) -> None:
+        step(functions, "record_failure", CREATE, failure={"outcome": "failed", "reason": "It broke."})
+        logged, counted = lines()
+        assert "It broke." in logged["root_cause"]
+        assert logged["tenant_id"] == "acme"
+        assert counted["OperationFailed"] == [1.0]
+
+    def test_being_throttled_is_counted(
+        self, functions: Functions, lines: Lines, request: pytest.FixtureRequest
+    ) -> None:
+        functions.throttle("TransactWriteItems")
+        step(functions, "begin", CREATE)
+        (counted,) = [line for line in lines() if "_aws" in line]
+        assert (counted["Throttled"], counted["service"]) == ([1.0], request.node.name)
+        assert counted["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Berth"

@@ -1,0 +1,339 @@
+"""Custom::TenantQueue: handed to a machine at once, and answered by its step when there is an answer."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.records import Operation, Request, Run
+from orchestrator.tenant_queue import PATIENCE
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import Endpoint
+from tests.adapters.handlers.functions import Functions, Lines, input_of
+from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
+
+GLOBEX = TenantId.parse("globex")
+THEIR_STACK = "arn:aws:cloudformation:eu-west-1:123456789012:stack/their-stack/1"
+RESOURCE = "TheirQueue"
+BY = f"{THEIR_STACK}/{RESOURCE}"
+LATER = NOON + timedelta(minutes=1)
+
+
+def asked(endpoint: Endpoint, request_type: str = "Create", tenant: str = "acme", **changes: Any) -> dict[str, Any]:
+    """What CloudFormation sends. Its properties are always text."""
+    properties = {"ServiceToken": "arn:aws:lambda:…", "TenantId": tenant} | changes.pop("properties", {})
+    event = endpoint.event(
+        RequestType=request_type,
+        StackId=THEIR_STACK,
+        LogicalResourceId=RESOURCE,
+        ResourceType="Custom::TenantQueue",
+        ResourceProperties=properties,
+        **changes,
+    )
+    if request_type != "Create":
+        event.setdefault("PhysicalResourceId", tenant)
+    return event
+
+
+def update_to(endpoint: Endpoint, tenant: str, *, before: str) -> dict[str, Any]:
+    return asked(endpoint, "Update", tenant, PhysicalResourceId=before, OldResourceProperties={"TenantId": before})
+
+
+def settle_event(event: dict[str, Any], *, since: datetime = NOON, **more: object) -> dict[str, object]:
+    return {"execution": {"Id": "x", "StartTime": since.isoformat(), "Input": {"event": event}}, **more}
+
+
+def settle(functions: Functions, event: dict[str, Any], *, since: datetime = NOON, **more: object) -> dict[str, Any]:
+    told: dict[str, Any] = functions.call("settle_tenant_queue", settle_event(event, since=since, **more))
+    return told
+
+
+def the_resources(run: Run) -> Run:
+    """That run, asked for by the resource."""
+    return Run(run.attempt, run.execution, run.started_at, Request(by=BY, explicit=True))
+
+
+def end(functions: Functions, run: Run) -> None:
+    """Let the operation fail."""
+    assert take(functions.table, run) is None
+    functions.table.fail(run, QUEUE_TABOO, run.started_at)
+
+
+@pytest.fixture(autouse=True)
+def released(functions: Functions) -> None:
+    functions.table.record_release(a_release())
+
+
+class TestHandOver:
+    def test_an_event_is_handed_over_whole_and_not_answered(self, functions: Functions, endpoint: Endpoint) -> None:
+        event = asked(endpoint)
+        functions.call("tenant_queue", event)
+        (execution,) = functions.all_executions
+        assert execution.endswith(f":execution:tenant-queue:tenant-queue-{event['RequestId']}")
+        assert input_of(execution) == {"event": event}
+        assert endpoint.answers == []
+        assert functions.rows == 1
+
+    def test_the_same_event_again_is_the_same_execution(self, functions: Functions, endpoint: Endpoint) -> None:
+        for _ in range(3):
+            functions.call("tenant_queue", asked(endpoint))
+        assert len(functions.all_executions) == 1
+
+    def test_another_request_of_the_same_resource_is_another_execution(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        for request_id in ("request-1", "request-2"):
+            functions.call("tenant_queue", asked(endpoint, RequestId=request_id))
+        assert len(functions.all_executions) == 2
+
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {"TenantId": "a/b"},
+            {"TenantId": ["acme"]},
+            {"Version": "latest"},
+            {"Labels": {"a": ["b"]}},
+            {"Labels": "plan=gold"},
+            {"OnDelete": "Delete"},
+        ],
+        ids=json.dumps,
+    )
+    def test_properties_that_do_not_fit_are_refused_at_once(
+        self, functions: Functions, endpoint: Endpoint, properties: dict[str, object]
+    ) -> None:
+        functions.call("tenant_queue", asked(endpoint, properties=properties))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "refused")
+        assert next(iter(properties)) in answer["Reason"]
+        assert functions.all_executions == []
+
+    def test_a_refused_update_keeps_the_resource_as_it_was(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.call("tenant_queue", asked(endpoint, "Update", "a/b", PhysicalResourceId="acme"))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
+
+    def test_what_was_refused_can_be_removed(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.call("tenant_queue", asked(endpoint, "Delete", "a/b", PhysicalResourceId="refused"))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "refused")
+        assert functions.all_executions == []
+
+    def test_what_is_handed_over_is_what_the_machines_step_understands(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        functions.call("tenant_queue", asked(endpoint))
+        (execution,) = functions.all_executions
+        given = {"Id": execution, "StartTime": "2026-11-16T12:00:00.000Z", "Input": input_of(execution)}
+        assert functions.call("settle_tenant_queue", {"execution": given})["outcome"] == "provided"
+        assert len(endpoint.answers) == 1
+
+
+class TestCreate:
+    def test_a_tenant_that_is_not_there_is_created_and_waited_for_without_an_answer(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        event = asked(endpoint, properties={"Version": VERSION, "Labels": {"plan": "gold"}})
+        for _ in range(3):
+            assert settle(functions, event) == {"outcome": "waiting"}
+        (execution,) = functions.all_executions
+        assert input_of(execution)["request"] == {
+            "by": BY,
+            "explicit": True,
+            "labels": {"plan": "gold"},
+            "pin": VERSION,
+        }
+        assert endpoint.answers == []
+
+    def test_once_it_is_there_the_answer_is_its_queue_and_the_resource_is_the_tenant(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        event = asked(endpoint)
+        told = settle(functions, event)
+        assert told == {"outcome": "provided", "queue": {"arn": QUEUE.arn, "url": QUEUE.url}}
+        assert endpoint.answers == [
+            {
+                "Status": "SUCCESS",
+                "Reason": "",
+                "PhysicalResourceId": "acme",
+                "StackId": THEIR_STACK,
+                "RequestId": event["RequestId"],
+                "LogicalResourceId": RESOURCE,
+                "Data": {"QueueUrl": QUEUE.url, "QueueArn": QUEUE.arn},
+            }
+        ]
+
+    def test_a_failure_is_told_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
+        end(functions, the_resources(a_run(started_at=LATER)))
+        told = settle(functions, asked(endpoint))
+        assert told["outcome"] == "failed"
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
+        assert QUEUE_TABOO.reason in answer["Reason"]
+
+    def test_a_failure_from_before_is_overcome(self, functions: Functions, endpoint: Endpoint) -> None:
+        end(functions, a_run())
+        assert settle(functions, asked(endpoint), since=LATER) == {"outcome": "waiting"}
+        assert functions.executions() == [a_run(2).attempt.name]
+
+    def test_a_version_that_was_never_published_is_refused(self, functions: Functions, endpoint: Endpoint) -> None:
+        settle(functions, asked(endpoint, properties={"Version": "9.9.9"}))
+        (answer,) = endpoint.answers
+        assert answer["Status"] == "FAILED"
+        assert "never published" in answer["Reason"]
+        assert functions.all_executions == []
+
+    @pytest.mark.parametrize("operation", ["GetItem", "Query", "StartExecution"])
+    def test_being_throttled_is_waited_for(self, functions: Functions, endpoint: Endpoint, operation: str) -> None:
+        functions.throttle(operation)
+        assert settle(functions, asked(endpoint)) == {"outcome": "waiting"}
+        assert endpoint.answers == []
+
+    def test_cloudformation_is_told_before_it_gives_up_by_itself(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.clock.advance(PATIENCE)
+        assert settle(functions, asked(endpoint)) == {"outcome": "waiting"}
+        functions.clock.advance(timedelta(seconds=1))
+        assert settle(functions, asked(endpoint))["outcome"] == "failed"
+        (answer,) = endpoint.answers
+        assert (answer["Status"], "55 minutes" in answer["Reason"]) == ("FAILED", True)
+
+    def test_an_answer_that_is_not_taken_is_a_fault_so_that_the_step_is_tried_again(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        endpoint.refusals = 3
+        with pytest.raises(OSError, match="503"):
+            settle(functions, asked(endpoint))
+        assert settle(functions, asked(endpoint))["outcome"] == "provided"
+
+
+class TestUpdate:
+    def test_the_same_tenant_stays_the_same_resource(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve()
+        event = update_to(endpoint, "acme", before="acme")
+        event["ResourceProperties"]["Labels"] = {"plan": "gold"}
+        settle(functions, event)
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "acme")
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert metadata.labels == {"plan": "gold"}
+
+    def test_another_tenant_is_another_resource_so_that_the_old_one_is_asked_to_go(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        functions.serve(a_run(tenant=GLOBEX), queue=OTHER_QUEUE)
+        settle(functions, update_to(endpoint, "globex", before="acme"))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "globex")
+        assert answer["Data"] == {"QueueUrl": OTHER_QUEUE.url, "QueueArn": OTHER_QUEUE.arn}
+
+    def test_another_tenant_that_cannot_be_provided_leaves_the_resource_what_it_was(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        end(functions, a_run(tenant=GLOBEX, started_at=LATER))
+        settle(functions, update_to(endpoint, "globex", before="acme"))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
+
+    def test_an_update_that_was_refused_can_be_undone(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve()
+        for tenant, before in [("a/b", "acme"), ("acme", "a/b")]:
+            event = update_to(endpoint, tenant, before=before) | {"PhysicalResourceId": "acme", "RequestId": tenant[0]}
+            functions.call("tenant_queue", event)
+        assert len(functions.all_executions) == 1
+        settle(functions, event)
+        answers = [(answer["Status"], answer["PhysicalResourceId"]) for answer in endpoint.answers]
+        assert answers == [("FAILED", "acme"), ("SUCCESS", "acme")]
+
+    def test_a_tenant_that_was_deleted_meanwhile_is_not_brought_back_by_an_update(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        functions.remove(a_run(operation=Operation.DELETE, started_at=LATER))
+        settle(functions, update_to(endpoint, "acme", before="acme"))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], "was deleted" in answer["Reason"]) == ("FAILED", True)
+        assert functions.all_executions == []
+
+
+class TestDelete:
+    DELETING = {"OnDelete": "delete"}  # noqa: RUF012
+
+    def test_by_default_the_tenant_stays(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve(the_resources(a_run()))
+        assert settle(functions, asked(endpoint, "Delete")) == {"outcome": "provided", "queue": None}
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("SUCCESS", "acme", {})
+        assert functions.all_executions == []
+
+    def test_a_tenant_that_the_resource_had_created_goes_if_that_is_wished(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve(the_resources(a_run()))
+        event = asked(endpoint, "Delete", properties=self.DELETING)
+        for _ in range(2):
+            assert settle(functions, event) == {"outcome": "waiting"}
+        assert functions.executions(Operation.DELETE) == [a_run(operation=Operation.DELETE).attempt.name]
+        assert endpoint.answers == []
+        functions.remove(a_run(operation=Operation.DELETE, started_at=LATER))
+        assert settle(functions, event) == {"outcome": "provided", "queue": None}
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "acme")
+
+    def test_a_tenant_that_was_there_before_stays_also_then(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve()
+        settle(functions, asked(endpoint, "Delete", properties=self.DELETING))
+        assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
+        assert functions.all_executions == []
+
+    def test_a_failed_delete_is_told_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve(the_resources(a_run()))
+        end(functions, a_run(operation=Operation.DELETE, started_at=LATER))
+        settle(functions, asked(endpoint, "Delete", properties=self.DELETING))
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
+        assert QUEUE_TABOO.reason in answer["Reason"]
+
+
+class TestFault:
+    """Whatever went wrong in the machine, CloudFormation hears of it."""
+
+    def test_it_is_told_in_the_functions_own_words_and_nothing_else_is_tried(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        cause = json.dumps({"errorType": "UnknownRelease", "errorMessage": "It was never published."})
+        told = settle(functions, asked(endpoint), failure={"Error": "Lambda.Unknown", "Cause": cause})
+        assert told == {"outcome": "failed", "reason": "UnknownRelease: It was never published."}
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["Reason"]) == ("FAILED", told["reason"])
+        assert answer["PhysicalResourceId"] == "acme"
+        assert functions.requests == []
+
+    def test_a_fault_without_words_is_told_too_and_the_resource_keeps_its_id(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        event = update_to(endpoint, "globex", before="acme")
+        settle(functions, event, failure={"Error": "States.Timeout"})
+        (answer,) = endpoint.answers
+        assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
+        assert answer["Reason"].startswith("States.Timeout")
+
+
+def test_every_step_is_logged_with_the_tenant_and_the_resource(
+    functions: Functions, endpoint: Endpoint, lines: Lines
+) -> None:
+    settle(functions, asked(endpoint))
+    functions.serve()
+    settle(functions, asked(endpoint))
+    logged = lines()
+    assert [line["outcome"] for line in logged] == ["waiting", "provided"]
+    assert {(line["tenant_id"], line["resource"], line["request"]) for line in logged} == {("acme", BY, "Create")}

@@ -1,0 +1,152 @@
+"""The steps of an update: reviewed before anything is touched, and served all the while."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.errors import LostOwnership, StackNotOurs
+from orchestrator.ports import Change
+from orchestrator.records import Operation, Request, TenantState
+from tests.adapters.conftest import client
+from tests.adapters.handlers.functions import (
+    DELETE,
+    DEPLOYMENT,
+    SERVICE_TOKEN,
+    STACK_ROLE,
+    TEMPLATE,
+    UPDATE,
+    Functions,
+    publish_template,
+    queue_of,
+    served,
+    step,
+)
+from tests.fakes import ACME, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_run, take
+
+TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
+
+
+def test_changes_are_drawn_up_reviewed_and_made(functions: Functions, stack: str) -> None:
+    step(functions, "begin", UPDATE)
+    assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack}
+    (drawn_up,) = functions.sent_to("cloudformation.CreateChangeSet")
+    assert (drawn_up["RoleARN"], drawn_up["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
+    assert drawn_up["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
+    (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
+    assert made["ChangeSetName"] == drawn_up["ChangeSetName"]
+    described = client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+    assert described["StackStatus"] == "UPDATE_COMPLETE"
+
+
+def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functions, stack: str) -> None:
+    before = queue_of(functions)
+    unchanged = a_run(operation=Operation.UPDATE, version="0.1.1", started_at=UPDATE.started_at)
+    publish_template(functions, "0.1.1", TEMPLATE)
+    step(functions, "begin", unchanged)
+    step(functions, "review_changes", unchanged)
+    started = step(functions, "start_stack", unchanged)
+    assert started == {"outcome": "unchanged", "stackId": stack}
+    inspected = step(functions, "inspect_stack", unchanged, stack=started)
+    assert (inspected["outcome"], inspected["version"]) == ("done", "0.1.1")
+    assert step(functions, "finish", unchanged, stack=inspected) == {"outcome": "published"}
+    metadata = functions.table.metadata(ACME)
+    assert metadata is not None
+    assert (metadata.version, metadata.queue) == ("0.1.1", before)
+    assert client("cloudformation").list_change_sets(StackName=stack)["Summaries"] == []
+
+
+def test_it_is_served_all_the_while_and_then_at_the_new_version(functions: Functions, stacks: FakeStacks) -> None:
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    started = step(functions, "start_stack", UPDATE)
+    assert step(functions, "inspect_stack", UPDATE, stack=started) == {"outcome": "working"}
+    assert served(functions)
+    stacks.settle()
+    inspected = step(functions, "inspect_stack", UPDATE, stack=started)
+    assert (inspected["outcome"], inspected["version"]) == ("done", NEXT_VERSION)
+    assert step(functions, "finish", UPDATE, stack=inspected) == {"outcome": "published"}
+    _, _, body = functions.get_queue({"tenantId": "acme"})
+    assert (body["version"], body["queueUrl"]) == (NEXT_VERSION, QUEUE.url)
+
+
+def test_a_failed_update_is_told_with_its_stack_and_the_tenant_served_at_the_old_version(
+    functions: Functions, stacks: FakeStacks
+) -> None:
+    stacks.failures.append(QUEUE_TABOO.reason)
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    started = step(functions, "start_stack", UPDATE)
+    stacks.settle()
+    failed = step(functions, "inspect_stack", UPDATE, stack=started)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
+    told = step(functions, "record_failure", UPDATE, failure=failed)
+    assert QUEUE_TABOO.reason in told["Cause"]
+    _, _, body = functions.get_queue({"tenantId": "acme"})
+    assert (body["version"], body["queueUrl"]) == (VERSION, QUEUE.url)
+    (listed,) = functions.table.tenants_in(TenantState.UPDATE_FAILED, limit=1)
+    assert listed.root_cause == QUEUE_TABOO
+
+
+def test_a_stack_that_an_update_left_half_way_is_undone_first(functions: Functions, stacks: FakeStacks) -> None:
+    (planted,) = stacks.living
+    stacks.change(planted.stack_id, "UPDATE_ROLLBACK_FAILED")
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    started = step(functions, "start_stack", UPDATE)
+    assert started == {"outcome": "clearing", "stackId": planted.stack_id}
+    assert stacks.calls[-1] == "continue_rollback"
+    stacks.settle()
+    assert step(functions, "inspect_stack", UPDATE, stack=started)["outcome"] == "again"
+
+
+def test_an_update_that_would_take_the_queue_away_changes_nothing(functions: Functions, stacks: FakeStacks) -> None:
+    stacks.would_change = (TAKEN_AWAY,)
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    failed = step(functions, "start_stack", UPDATE)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
+    assert "inbound queue" in failed["reason"]
+    assert "make_changes" not in stacks.calls
+    assert step(functions, "inspect_stack", UPDATE, stack=failed) == failed
+    step(functions, "record_failure", UPDATE, failure=failed)
+    assert served(functions)
+
+
+def test_unless_that_was_asked_for(functions: Functions, stacks: FakeStacks) -> None:
+    stacks.would_change = (TAKEN_AWAY,)
+    run = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(allow_replacement=True))
+    step(functions, "begin", run)
+    step(functions, "review_changes", run)
+    assert step(functions, "start_stack", run)["outcome"] == "started"
+    assert stacks.calls[-1] == "make_changes"
+
+
+@pytest.mark.parametrize("name", ["review_changes", "start_stack"])
+def test_a_run_that_has_lost_its_tenant_touches_no_stack(functions: Functions, stacks: FakeStacks, name: str) -> None:
+    take(functions.table, DELETE)
+    with pytest.raises(LostOwnership):
+        step(functions, name, UPDATE)
+    assert stacks.calls == []
+
+
+@pytest.mark.parametrize("name", ["review_changes", "start_stack"])
+def test_a_stack_that_was_made_for_someone_else_is_left_alone(
+    functions: Functions, stacks: FakeStacks, name: str
+) -> None:
+    (planted,) = stacks.living
+    stacks.change(planted.stack_id, planted.status, tenant_id="another")
+    take(functions.table, UPDATE)
+    with pytest.raises(StackNotOurs):
+        step(functions, name, UPDATE)
+    assert stacks.calls == ["find"]
+
+
+def test_being_throttled_is_waited_for(functions: Functions, stacks: FakeStacks) -> None:
+    take(functions.table, UPDATE)
+    stacks.throttled_calls = 2
+    assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "again", "reason": "find: Rate exceeded"}
+    not_drawn_up = step(functions, "start_stack", UPDATE)
+    assert not_drawn_up == {"outcome": "again", "reason": "the changes are not drawn up yet"}
+    assert step(functions, "inspect_stack", UPDATE, stack=not_drawn_up) == not_drawn_up

@@ -1,0 +1,115 @@
+"""Temporary credentials: what is asked of STS. What such a session may then do is in test_session_policy.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import ANY, Stubber
+
+from orchestrator.adapters.sts import StsCredentials
+from orchestrator.credentials import Access, Credentials
+from orchestrator.errors import Throttled
+from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from tests.adapters.conftest import client
+from tests.fakes import ACME, NOON, QUEUE
+
+ROLE = "arn:aws:iam::000000000000:role/queue-access"
+SECONDS = 900
+GIVEN = {
+    "Credentials": {
+        "AccessKeyId": "ASIA0000000000000000",
+        "SecretAccessKey": "the-secret",
+        "SessionToken": "the-token",
+        "Expiration": NOON,
+    }
+}
+ALLOWED = {
+    Access.SEND: ["sqs:SendMessage"],
+    Access.RECEIVE: ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
+}
+
+
+@pytest.fixture
+def sts() -> Iterator[Stubber]:
+    """STS with scripted answers."""
+    with Stubber(client("sts")) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+@pytest.fixture
+def credentials() -> StsCredentials:
+    return StsCredentials(lambda: client("sts"), ROLE, SECONDS)
+
+
+@pytest.mark.parametrize("access", Access)
+def test_a_session_is_for_one_queue_one_use_and_one_tenant_and_for_a_limited_time(
+    credentials: StsCredentials, sts: Stubber, access: Access
+) -> None:
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": ALLOWED[access], "Resource": QUEUE.arn}],
+    }
+    sent = {
+        "RoleArn": ROLE,
+        "RoleSessionName": f"berth-{access}-acme",
+        "Policy": json.dumps(policy),
+        "Tags": [{"Key": "berth:tenant-id", "Value": "acme"}],
+        "DurationSeconds": SECONDS,
+    }
+    sts.add_response("assume_role", GIVEN, sent)
+    issued = credentials.issue(ACME, QUEUE, access)
+    assert issued == Credentials(access, "ASIA0000000000000000", "the-secret", "the-token", NOON)
+
+
+@pytest.mark.parametrize("access", Access)
+def test_the_longest_tenant_id_makes_a_session_name_that_sts_takes(
+    credentials: StsCredentials, sts: Stubber, access: Access
+) -> None:
+    # The stub checks names against the model of STS: 64 characters at most, of a narrow alphabet.
+    tenant = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
+    name = f"berth-{access}-{tenant}"
+    sts.add_response(
+        "assume_role",
+        GIVEN,
+        {"RoleArn": ANY, "RoleSessionName": name, "Policy": ANY, "Tags": ANY, "DurationSeconds": ANY},
+    )
+    credentials.issue(tenant, QUEUE, access)
+    assert len(name) <= 64
+
+
+def test_what_was_issued_does_not_show_its_secrets(credentials: StsCredentials, sts: Stubber) -> None:
+    sts.add_response("assume_role", GIVEN)
+    shown = repr(credentials.issue(ACME, QUEUE, Access.SEND))
+    assert "ASIA0000000000000000" in shown
+    assert "the-secret" not in shown
+    assert "the-token" not in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [("Throttling", Throttled), ("ThrottlingException", Throttled), ("AccessDenied", ClientError)]
+)
+def test_a_refusal_is_an_error_and_being_throttled_is_told_apart(
+    credentials: StsCredentials, sts: Stubber, code: str, error: type[Exception]
+) -> None:
+    sts.add_client_error("assume_role", code, "because of this")
+    with pytest.raises(error, match="because of this"):
+        credentials.issue(ACME, QUEUE, Access.SEND)
+
+
+def test_the_client_is_made_when_it_is_first_needed_and_once(sts: Stubber) -> None:
+    made: list[object] = []
+
+    def make() -> object:
+        made.append(client("sts"))
+        return made[-1]
+
+    credentials = StsCredentials(make, ROLE, SECONDS)  # type: ignore[arg-type]
+    assert not made
+    for _ in range(2):
+        sts.add_response("assume_role", GIVEN)
+        credentials.issue(ACME, QUEUE, Access.SEND)
+    assert len(made) == 1

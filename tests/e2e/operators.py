@@ -1,0 +1,96 @@
+"""What an operator does, by the deployed API; and releases as deployments publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.local.releases import Template, bumped, publish, released_template
+from orchestrator.records import Status
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
+
+
+def call(
+    berth: Deployed,
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, str] | None = None,
+    body: Mapping[str, object] | None = None,
+) -> ApiAnswer:
+    """One answer. Being throttled is none: the client asks again."""
+    api = berth.api()
+
+    def answer() -> ApiAnswer | None:
+        given = api.request(method, path, query=query or {}, body=body)
+        return None if given.status in ASK_AGAIN else given
+
+    return eventually(answer, what=f"an answer to {method} {path}", pause=0.5)
+
+
+def create(berth: Deployed, tenant: TenantId, **body: object) -> ApiAnswer:
+    return call(berth, "PUT", f"/tenants/{tenant}", body=body)
+
+
+def upgrade(berth: Deployed, tenant: TenantId, version: str, **body: object) -> ApiAnswer:
+    return call(berth, "POST", f"/tenants/{tenant}/upgrade", body={"version": version, **body})
+
+
+def retry(berth: Deployed, tenant: TenantId) -> ApiAnswer:
+    return call(berth, "POST", f"/tenants/{tenant}/retry")
+
+
+def delete(berth: Deployed, tenant: TenantId, **query: str) -> ApiAnswer:
+    return call(berth, "DELETE", f"/tenants/{tenant}", query=query)
+
+
+def tenant_of(berth: Deployed, tenant: TenantId) -> Any:
+    """What the API says about the tenant."""
+    return call(berth, "GET", f"/tenants/{tenant}").body
+
+
+def ended(berth: Deployed, accepted: ApiAnswer) -> str:
+    """How the operation ended that was accepted: SUCCEEDED or FAILED."""
+    assert accepted.status == 202, accepted.body
+    return str(berth.ended(str(accepted.body["execution"]))["status"])
+
+
+def a_tenant(berth: Deployed, name: str, version: str | None = None) -> TenantId:
+    """A tenant that is there, at the control plane's version or at the one given, and pinned to none."""
+    tenant = TenantId(name)
+    body = {"version": version} if version else {}
+    assert ended(berth, create(berth, tenant, **body)) == "SUCCEEDED"
+    if version:
+        assert create(berth, tenant, version=None).status == 200
+    return tenant
+
+
+def a_release(berth: Deployed, version: str, change: Callable[[Template], object]) -> str:
+    """Publish the current template, changed, as another version."""
+    template = bumped(released_template(berth.outputs["Version"]), version)
+    change(template)
+    publish(berth.emulator, berth.outputs, version, template)
+    return version
+
+
+def audits_of(berth: Deployed, tenant: TenantId) -> dict[str, tuple[str, int]]:
+    """Status and attempt of every operation, by its row's key."""
+    return {
+        sk: (row["Status"]["S"], int(row["Attempt"]["N"]))
+        for sk, row in berth.rows_of(tenant).items()
+        if sk.startswith("AUDIT#") and "Attempt" in row
+    }
+
+
+def assert_nothing_interleaved(berth: Deployed, tenant: TenantId) -> None:
+    """By the history: whatever began, ended before the next began."""
+    under_way: str | None = None
+    for entry in berth.table.history(tenant):
+        if entry.status is Status.STARTED:
+            assert under_way is None, f"{entry.execution} began while {under_way} was under way"
+            under_way = entry.execution
+        elif under_way == entry.execution:
+            under_way = None
+    assert under_way is None

@@ -1,0 +1,102 @@
+"""A tenant that was created by a template from before 0.1.0, which had an outbound queue as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestrator.adapters import keys
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.operators import a_release, delete, ended, tenant_of, upgrade
+
+TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"
+WHEN = "2020-08-31T16:02:16.808Z"
+
+
+def a_legacy_tenant(berth: Deployed, name: str) -> TenantId:
+    """The stack, and the rows as they were written then: no stack id, no version in the audit's key, no state."""
+    tenant = TenantId(name)
+    berth.client("cloudformation").create_stack(
+        StackName=tenant.stack_name,
+        TemplateBody=TEMPLATE.read_text(),
+        Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
+    )
+    eventually(
+        lambda: True if berth.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" else None, what="the old stack is there"
+    )
+    queues = {output["OutputKey"]: {"S": output["OutputValue"]} for output in berth.stack(tenant)["Outputs"]}
+    put = berth.client("dynamodb").put_item
+    table = berth.outputs["TableName"]
+    times = {"CreatedAt": {"S": WHEN}, "UpdatedAt": {"S": WHEN}}
+    put(TableName=table, Item=keys.metadata_key(tenant) | queues | times | {"Version": {"S": "0.0.9"}})
+    put(
+        TableName=table,
+        Item=keys.key(keys.tenant_pk(tenant), "AUDIT#CREATE")
+        | {
+            "UpdatedAt": {"S": WHEN},
+            "Status": {"S": "Success"},
+            "Execution": {"S": "arn:aws:states:us-east-1:000000000000:execution:long-ago:1"},
+        },
+    )
+    return tenant
+
+
+def queue_names(berth: Deployed, tenant: TenantId) -> list[str]:
+    found = berth.client("sqs").list_queues(QueueNamePrefix=tenant.stack_name).get("QueueUrls", [])
+    return sorted(url.rpartition("/")[2].removeprefix(f"{tenant.stack_name}-").partition("-")[0] for url in found)
+
+
+def test_it_is_served_and_its_upgrade_takes_the_outbound_queue_away(berth: Deployed) -> None:
+    tenant = a_legacy_tenant(berth, "legacy")
+    before = berth.ask(tenant)
+    assert (before.status, before.body["version"]) == (200, "0.0.9")
+    assert [audit["operation"] for audit in tenant_of(berth, tenant)["audits"]] == ["CREATE"]
+    assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]
+    berth.client("sqs").send_message(QueueUrl=before.body["queueUrl"], MessageBody="from before")
+
+    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+
+    after = berth.ask(tenant).body
+    assert after == {**before.body, "version": berth.outputs["Version"]}
+    received = berth.client("sqs").receive_message(QueueUrl=after["queueUrl"], WaitTimeSeconds=1)["Messages"]
+    assert [message["Body"] for message in received] == ["from before"]
+    assert queue_names(berth, tenant) == ["DeadLetterQueue", "InboundQueue"]
+    row = berth.rows_of(tenant)["METADATA"]
+    assert not {"OutboundQueueArn", "OutboundQueueUrl"} & set(row)
+    assert row["CreatedAt"]["S"] == WHEN
+    assert row["StackId"]["S"] == berth.stack(tenant)["StackId"]
+
+
+def test_its_outbound_queue_is_not_taken_away_with_messages_in_it(berth: Deployed) -> None:
+    tenant = a_legacy_tenant(berth, "legacy-outbound")
+    row = berth.rows_of(tenant)["METADATA"]
+    berth.client("sqs").send_message(QueueUrl=row["OutboundQueueUrl"]["S"], MessageBody="not fetched yet")
+
+    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "FAILED"
+    assert "OutboundQueue, which holds messages" in tenant_of(berth, tenant)["rootCause"]["reason"]
+    assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]
+
+    refused = delete(berth, tenant)
+    assert refused.status == 409
+    assert refused.body["messages"] == {"outbound queue": {"visible": 1, "inFlight": 0, "delayed": 0}}
+
+
+def test_it_is_served_as_before_when_its_upgrade_fails(berth: Deployed) -> None:
+    """Undoing the update also takes away the custom resource that it had brought, and that must not take the row."""
+    tenant = a_legacy_tenant(berth, "legacy-rolled-back")
+    before = berth.ask(tenant).body
+
+    def fails_last(template: dict[str, object]) -> None:
+        resources = template["Resources"]
+        assert isinstance(resources, dict)
+        resources["TooLate"] = {
+            "Type": "AWS::SQS::Queue",
+            "DependsOn": "TenantMetadata",
+            "Properties": {"VisibilityTimeout": 999_999},
+        }
+
+    version = a_release(berth, "1.3.1", fails_last)
+    assert ended(berth, upgrade(berth, tenant, version)) == "FAILED"
+
+    assert berth.ask(tenant).body == before
+    assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]

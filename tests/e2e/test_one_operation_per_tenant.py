@@ -1,0 +1,51 @@
+"""Create, update and delete of the same tenant at the same time: one after the other, in whatever order."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.records import Attempt, Operation, Request
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.operators import a_tenant, assert_nothing_interleaved, create, delete, ended, tenant_of, upgrade
+
+
+@pytest.mark.parametrize("name", ["all-at-once-1", "all-at-once-2"])
+def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
+    tenant = a_tenant(berth, name, "0.1.0")
+    version, by = berth.outputs["Version"], Request(by="a test", explicit=True)
+    executions = [
+        berth.start(Attempt(tenant, operation, version, 1), by)
+        for operation in (Operation.DELETE, Operation.UPDATE, Operation.CREATE)
+    ]
+
+    for execution in executions:
+        berth.ended(execution)
+
+    assert_nothing_interleaved(berth, tenant)
+    assert "LOCK" not in berth.rows_of(tenant)
+    latest = berth.table.history(tenant)[-1]
+    state = tenant_of(berth, tenant)["state"]
+    answer = berth.ask(tenant)
+    assert (state, answer.status) in (
+        [("DELETED", 410)] if latest.operation is Operation.DELETE else [("READY", 200), ("DELETED", 410)]
+    )
+
+
+def test_who_asks_for_something_else_meanwhile_is_told_what_is_going_on(berth: Deployed) -> None:
+    tenant = a_tenant(berth, "busy", "0.1.0")
+    url = berth.ask(tenant).body["queueUrl"]
+    berth.client("sqs").send_message(QueueUrl=url, MessageBody="hello")
+    draining = delete(berth, tenant, drainSeconds="600")
+    eventually(lambda: tenant_of(berth, tenant)["currentOperation"], what="the delete begins")
+
+    for refused in (upgrade(berth, tenant, berth.outputs["Version"]), create(berth, tenant)):
+        assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:tenant-busy")
+        assert refused.body["operation"] == "DELETE"
+        assert refused.retry_after
+    again = delete(berth, tenant, drainSeconds="600")
+    assert (again.status, again.body["execution"]) == (202, draining.body["execution"])
+    # Forcing is another wish than the one that is being fulfilled.
+    assert delete(berth, tenant, force="true").status == 409
+
+    berth.client("sqs").purge_queue(QueueUrl=url)
+    assert ended(berth, draining) == "SUCCEEDED"

@@ -1,0 +1,101 @@
+"""The deployed API takes and answers what docs/openapi.json says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+import requests
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+from schemathesis import GenerationMode
+from schemathesis.core.failures import FailureGroup
+from urllib3.util import Retry
+
+from tests.e2e.deployed import Deployed
+from tests.openapi import CHECKS, DOCUMENT, cover, drive, operations
+
+OPERATIONS = operations(DOCUMENT)
+TENANTS = ("documented-1", "documented-2")
+"""All that is ever asked for: one operation a tenant is all the work that these tests can make."""
+PATIENTLY = Retry(
+    total=10, backoff_factor=0.5, status_forcelist=[429, 503], allowed_methods=None, raise_on_status=False
+)
+"""Being throttled is no answer: the client asks again."""
+
+
+class SigV4(AuthBase):
+    """Signs for the API's own host, wherever it is that requests are sent to."""
+
+    def __init__(self, credentials: Credentials, region: str, host: str) -> None:
+        self._signer = SigV4Auth(credentials, "execute-api", region)
+        self._host = host
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url = urlunsplit(urlsplit(str(request.url))._replace(netloc=self._host))
+        signed = AWSRequest(request.method, url, data=request.body, headers={"Host": self._host})
+        self._signer.add_auth(signed)
+        request.headers.update(dict(signed.headers.items()))
+        return request
+
+
+@pytest.fixture(scope="module")
+def host(berth: Deployed) -> str:
+    return urlsplit(berth.emulator.api_url(berth.outputs["ApiUrl"])).netloc
+
+
+@pytest.fixture(scope="module")
+def session(berth: Deployed, host: str) -> Iterator[requests.Session]:
+    settings = berth.emulator.session_settings()
+    credentials = Credentials(settings["aws_access_key_id"], settings["aws_secret_access_key"])
+    with requests.Session() as session:
+        session.trust_env = False
+        session.auth = SigV4(credentials, settings["region_name"], host)
+        session.mount(berth.emulator.endpoint, HTTPAdapter(max_retries=PATIENTLY))
+        yield session
+
+
+@pytest.mark.parametrize("operation_id", OPERATIONS)
+def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
+    berth: Deployed, session: requests.Session, operation_id: str
+) -> None:
+    seen = cover(OPERATIONS[operation_id], session, berth.emulator.endpoint, tenants=TENANTS)
+    assert seen.total() > 1
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("operation_id", [name for name in OPERATIONS if name != "listReleases"])
+def test_requests_made_from_the_document_are_answered_as_it_says(
+    berth: Deployed, session: requests.Session, operation_id: str, mode: GenerationMode
+) -> None:
+    endpoint = berth.emulator.endpoint
+    seen = drive(OPERATIONS[operation_id], mode, session, endpoint, tenants=TENANTS, max_examples=10)
+    assert seen.total() >= 5
+
+
+def test_who_does_not_sign_is_refused_as_it_says(berth: Deployed, host: str) -> None:
+    case = OPERATIONS["listReleases"].Case()
+    with requests.Session() as unsigned:
+        unsigned.trust_env = False
+        response = case.call_and_validate(
+            base_url=berth.emulator.endpoint, session=unsigned, headers={"Host": host}, checks=list(CHECKS)
+        )
+    assert response.status_code == 403
+
+
+def test_what_is_no_path_is_refused_as_it_says(berth: Deployed, session: requests.Session) -> None:
+    case = OPERATIONS["getQueue"].Case(path_parameters={"tenantId": "a/b"})
+    response = case.call_and_validate(base_url=berth.emulator.endpoint, session=session, checks=list(CHECKS))
+    assert response.status_code == 404
+
+
+def test_a_document_that_lies_is_found_out(berth: Deployed, session: requests.Session) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    document["components"]["schemas"]["Releases"]["required"].append("region")
+    with pytest.raises(FailureGroup, match="region"):
+        cover(operations(document)["listReleases"], session, berth.emulator.endpoint, tenants=TENANTS)

@@ -1,0 +1,49 @@
+"""The ports of :mod:`orchestrator.ports`, in memory, and a few examples that tests share."""
+
+from tests.fakes.examples import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    a_release,
+    a_run,
+    an_attempt,
+    an_audit,
+    execution_arn,
+    some_metadata,
+    stack_arn,
+    take,
+)
+from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates
+from tests.fakes.stacks import FakeStack, FakeStacks
+from tests.fakes.table import InMemoryTable
+
+__all__ = [
+    "ACME",
+    "EXPLICIT",
+    "NEXT_VERSION",
+    "NOON",
+    "OTHER_QUEUE",
+    "QUEUE",
+    "QUEUE_TABOO",
+    "VERSION",
+    "FakeClock",
+    "FakeExecutions",
+    "FakeQueues",
+    "FakeStack",
+    "FakeStacks",
+    "FakeTemplates",
+    "InMemoryTable",
+    "a_release",
+    "a_run",
+    "an_attempt",
+    "an_audit",
+    "execution_arn",
+    "some_metadata",
+    "stack_arn",
+    "take",
+]

@@ -1,0 +1,91 @@
+"""A few records that tests share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from orchestrator.ports import OperationLedger
+from orchestrator.records import (
+    Attempt,
+    Audit,
+    Lock,
+    Metadata,
+    Operation,
+    Queue,
+    Release,
+    Request,
+    RootCause,
+    Run,
+    Status,
+)
+from orchestrator.tenants import TenantId
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+VERSION = "0.1.0"
+NEXT_VERSION = "0.2.0"
+ACME = TenantId.parse("acme")
+QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:acme-inbound", "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound")
+OTHER_QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:other", "https://sqs.eu-west-1.amazonaws.com/0/other")
+NOTHING_MORE = Request()
+EXPLICIT = Request(by="arn:aws:sts::000000000000:assumed-role/operator/ada", explicit=True)
+QUEUE_TABOO = RootCause("InboundQueue", "AWS::SQS::Queue", "Access to the resource is denied.")
+
+
+def an_attempt(
+    number: int = 1, *, tenant: TenantId = ACME, operation: Operation = Operation.CREATE, version: str = VERSION
+) -> Attempt:
+    return Attempt(tenant, operation, version, number)
+
+
+def a_run(
+    number: int = 1,
+    *,
+    tenant: TenantId = ACME,
+    operation: Operation = Operation.CREATE,
+    version: str = VERSION,
+    started_at: datetime = NOON,
+    request: Request = EXPLICIT,
+) -> Run:
+    attempt = an_attempt(number, tenant=tenant, operation=operation, version=version)
+    return Run(attempt, execution_arn(attempt.name), started_at, request)
+
+
+def an_audit(
+    status: Status,
+    operation: Operation = Operation.CREATE,
+    *,
+    tenant: TenantId = ACME,
+    version: str | None = VERSION,
+    attempt: int = 1,
+    at: datetime = NOON,
+    execution: str | None = None,
+    root_cause: RootCause | None = None,
+    request: Request = NOTHING_MORE,
+    revived_by: str | None = None,
+) -> Audit:
+    name = execution or execution_arn(f"{operation.lower()}-{version}-{attempt}")
+    return Audit(tenant, operation, version, status, name, at, attempt, root_cause, request, revived_by)
+
+
+def some_metadata(
+    *, tenant: TenantId = ACME, version: str | None = VERSION, queue: Queue | None = QUEUE, **more: Any
+) -> Metadata:
+    return Metadata(tenant, queue, stack_arn(tenant), version, NOON, NOON, **more)
+
+
+def a_release(version: str = VERSION, *, digest: str = "d" * 64) -> Release:
+    return Release(version, f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json", digest, NOON)
+
+
+def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:
+    return f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{tenant.stack_name}/{number}"
+
+
+def execution_arn(name: str) -> str:
+    return f"arn:aws:states:eu-west-1:000000000000:execution:create-tenant:{name}"
+
+
+def take(ledger: OperationLedger, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
+    """Begin at the moment in which the execution started."""
+    return ledger.begin(run, at=run.started_at, instead_of=instead_of)

@@ -1,0 +1,92 @@
+"""Clock, executions, queues and templates, in memory."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from orchestrator.execution_input import machine_input
+from orchestrator.records import Attempt, Messages, Queue, Request
+from tests.fakes.examples import NOON, execution_arn
+
+
+class FakeClock:
+    def __init__(self, now: datetime = NOON) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, by: timedelta) -> None:
+        self._now += by
+
+
+class FakeExecutions:
+    """Executions by name, as Step Functions starts them: a name is used once."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, dict[str, object]] = {}
+        """What every execution ever started was given."""
+        self.started: list[tuple[Attempt, Request]] = []
+        self.running: set[str] = set()
+        self.asked_about: list[str] = []
+        self.waiting: set[str] = set()
+        """Task tokens that are being waited on."""
+        self.woken: list[str] = []
+
+    def start(self, attempt: Attempt, request: Request) -> str | None:
+        execution = execution_arn(attempt.name)
+        if execution in self.inputs:
+            return execution if execution in self.running else None
+        self.inputs[execution] = machine_input(attempt, request)
+        self.started.append((attempt, request))
+        self.running.add(execution)
+        return execution
+
+    def is_running(self, execution: str) -> bool:
+        self.asked_about.append(execution)
+        return execution in self.running
+
+    def wake(self, task_token: str) -> bool:
+        self.woken.append(task_token)
+        was_waiting = task_token in self.waiting
+        self.waiting.discard(task_token)
+        return was_waiting
+
+    def end(self, execution: str) -> None:
+        """It succeeds, fails, times out or is aborted: from now on it does not run."""
+        self.running.remove(execution)
+
+
+class FakeQueues:
+    """Queues that answer at once, or only after they were asked some times."""
+
+    def __init__(self, *, silent_for: int = 0) -> None:
+        self.silent_for = silent_for
+        self.asked: list[Queue] = []
+        self.held: dict[str, Messages] = {}
+        """What is in which queue, by URL. Every other queue is empty."""
+        self.dead_letter_queues: dict[str, str] = {}
+        self.gone: set[str] = set()
+
+    def answers(self, queue: Queue) -> bool:
+        self.asked.append(queue)
+        return len(self.asked) > self.silent_for
+
+    def messages(self, url: str) -> Messages | None:
+        return None if url in self.gone else self.held.get(url, Messages(0, 0, 0))
+
+    def dead_letter_queue(self, url: str) -> str | None:
+        return self.dead_letter_queues.get(url)
+
+
+class FakeTemplates:
+    def __init__(self, uploads: dict[tuple[str, str], bytes] | None = None) -> None:
+        self.uploads = uploads or {}
+        self.published: dict[tuple[str, str], bytes] = {}
+
+    def read(self, bucket: str, key: str) -> bytes:
+        return self.uploads[bucket, key]
+
+    def publish(self, version: str, digest: str, template: bytes) -> str:
+        self.published[version, digest] = template
+        return f"https://s3.eu-west-1.amazonaws.com/releases/{version}/{digest}.json"

@@ -1,0 +1,227 @@
+"""CloudFormation, in memory: stacks, their events and change sets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from orchestrator.errors import Conflict, Throttled
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
+from orchestrator.records import Queue
+from orchestrator.tenants import TenantId
+from tests.fakes.examples import NOON, QUEUE, VERSION, stack_arn
+
+QUEUE_TYPE = "AWS::SQS::Queue"
+
+
+@dataclass
+class FakeStack:
+    """One stack, living or deleted, and its events, newest first."""
+
+    stack: Stack
+    client_token: str
+    """Of the request that is under way, or was the latest."""
+    template_url: str = ""
+    events: list[ResourceEvent] = field(default_factory=list)
+    change_sets: dict[str, tuple[ChangeSet, str]] = field(default_factory=dict)
+    """By name, each with the template that it is about."""
+
+
+class FakeStacks:
+    """CloudFormation. What was asked for is under way until :meth:`settle` is called."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, FakeStack] = {}
+        """By stack id, deleted ones included."""
+        self.failures: deque[str] = deque()
+        """Reasons for which the next creations and updates fail and are rolled back."""
+        self.rollback_failures: deque[str] = deque()
+        """Reasons for which undoing the next updates fails, too."""
+        self.delete_failures: deque[str] = deque()
+        """Reasons for which the next deletions fail."""
+        self.would_change: tuple[Change, ...] = ()
+        """What the next change sets are about, beside the version."""
+        self.review_takes = 0
+        """How often a change set is looked at before it is drawn up."""
+        self.throttled_calls = 0
+        """How many of the next calls are refused."""
+        self.calls: list[str] = []
+        self.now: datetime = NOON
+        """When the next events happen."""
+
+    @property
+    def living(self) -> list[Stack]:
+        return [fake.stack for fake in self.all.values() if fake.stack.status != "DELETE_COMPLETE"]
+
+    def find(self, name_or_id: str) -> Stack | None:
+        self._called("find")
+        if name_or_id in self.all:
+            return self.all[name_or_id].stack
+        return next((stack for stack in self.living if _name(stack.stack_id) == name_or_id), None)
+
+    def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
+        self._called("create")
+        for stack in self.living:
+            if _name(stack.stack_id) == tenant.stack_name:
+                same_request = self.all[stack.stack_id].client_token == client_token
+                return stack.stack_id if same_request else None
+        stack_id = self.stack_id(tenant)
+        self.plant(Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None), client_token, template_url)
+        return stack_id
+
+    def delete(self, stack_id: str, *, client_token: str) -> None:
+        self._called("delete")
+        if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
+            self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
+
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+        self._called("draw_up_changes")
+        fake = self._named(tenant.stack_name)
+        if name in fake.change_sets:
+            return
+        if template_url == fake.template_url and not self.would_change:
+            drawn_up = ChangeSet(ChangeSetState.EMPTY, "The submitted information didn't contain changes.")
+        else:
+            drawn_up = ChangeSet(ChangeSetState.READY, "", self.would_change)
+        fake.change_sets[name] = (drawn_up, template_url)
+
+    def changes(self, stack_id: str, name: str) -> ChangeSet | None:
+        self._called("changes")
+        found = self.all[stack_id].change_sets.get(name)
+        if found and self.review_takes:
+            self.review_takes -= 1
+            return ChangeSet(ChangeSetState.PENDING)
+        return found[0] if found else None
+
+    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
+        self._called("make_changes")
+        fake = self.all[stack_id]
+        drawn_up, template_url = fake.change_sets[name]
+        if drawn_up.state is not ChangeSetState.READY:
+            raise Conflict(f"ChangeSet [{name}] is in {drawn_up.state.name} status")
+        fake.change_sets = {name: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
+        self._begin(stack_id, "UPDATE_IN_PROGRESS", client_token)
+
+    def forget_changes(self, stack_id: str, name: str) -> None:
+        self._called("forget_changes")
+        self.all[stack_id].change_sets.pop(name, None)
+
+    def roll_back(self, stack_id: str, *, client_token: str) -> None:
+        self._called("roll_back")
+        self._begin(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", client_token)
+
+    def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
+        self._called("continue_rollback")
+        self._begin(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", client_token)
+
+    def events(self, stack_id: str) -> Iterable[ResourceEvent]:
+        self._called("events")
+        return list(self.all[stack_id].events)
+
+    # Arranging
+
+    def stack_id(self, tenant: TenantId) -> str:
+        """The id that the next stack of this tenant gets."""
+        return stack_arn(tenant, len(self.all) + 1)
+
+    def plant(self, stack: Stack, client_token: str = "", template_url: str = "") -> Stack:
+        self.all[stack.stack_id] = FakeStack(stack, client_token, template_url)
+        self._tell(stack.stack_id, stack.status)
+        return stack
+
+    def plant_done(
+        self,
+        tenant: TenantId,
+        *,
+        version: str | None = VERSION,
+        status: str = "CREATE_COMPLETE",
+        template_url: str = "",
+        queue: Queue | None = QUEUE,
+    ) -> Stack:
+        """A stack that was there before the story begins."""
+        return self.plant(
+            Stack(self.stack_id(tenant), status, "", tenant.value, queue, version), template_url=template_url
+        )
+
+    def change(self, stack_id: str, status: str, reason: str = "", **changes: object) -> None:
+        fake = self.all[stack_id]
+        fake.stack = replace(fake.stack, status=status, status_reason=reason, **changes)  # type: ignore[arg-type]
+        self._tell(stack_id, status, reason)
+
+    def settle(self, *, queue: Queue = QUEUE, version: str = VERSION) -> None:
+        """Let everything that is under way come to its end. A new stack is at ``version``."""
+        for stack in self.living:
+            stack_id = stack.stack_id
+            if stack.status == "DELETE_IN_PROGRESS":
+                self._end_delete(stack_id)
+            elif stack.status == "CREATE_IN_PROGRESS" and self.failures:
+                self._fail_resource(stack_id, "CREATE_FAILED", self.failures.popleft())
+                self.change(stack_id, "ROLLBACK_IN_PROGRESS", "Failed to create: [InboundQueue].")
+                self.change(stack_id, "ROLLBACK_COMPLETE")
+            elif stack.status == "CREATE_IN_PROGRESS":
+                self.change(stack_id, "CREATE_COMPLETE", queue=queue, version=version)
+            elif stack.status == "UPDATE_IN_PROGRESS":
+                self._end_update(stack_id)
+            elif stack.status == "UPDATE_ROLLBACK_IN_PROGRESS":
+                self._end_rollback(stack_id)
+
+    def _end_update(self, stack_id: str) -> None:
+        fake = self.all[stack_id]
+        if self.failures:
+            self._fail_resource(stack_id, "UPDATE_FAILED", self.failures.popleft())
+            self.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
+            self._end_rollback(stack_id)
+            return
+        ((_, template_url),) = fake.change_sets.values()
+        fake.template_url = template_url
+        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(template_url))
+
+    def _end_rollback(self, stack_id: str) -> None:
+        if self.rollback_failures:
+            self._fail_resource(stack_id, "UPDATE_FAILED", self.rollback_failures.popleft())
+            self.change(stack_id, "UPDATE_ROLLBACK_FAILED", "Failed to update: [InboundQueue].")
+        else:
+            self.change(stack_id, "UPDATE_ROLLBACK_COMPLETE")
+
+    def _end_delete(self, stack_id: str) -> None:
+        if self.delete_failures:
+            self._fail_resource(stack_id, "DELETE_FAILED", self.delete_failures.popleft())
+            self.change(stack_id, "DELETE_FAILED", "Failed to delete: [InboundQueue].")
+        else:
+            self.change(stack_id, "DELETE_COMPLETE")
+
+    def _named(self, name: str) -> FakeStack:
+        return next(self.all[stack.stack_id] for stack in self.living if _name(stack.stack_id) == name)
+
+    def _begin(self, stack_id: str, status: str, client_token: str) -> None:
+        self.all[stack_id].client_token = client_token
+        self.change(stack_id, status)
+
+    def _fail_resource(self, stack_id: str, status: str, reason: str) -> None:
+        self._add(stack_id, "InboundQueue", QUEUE_TYPE, status, reason)
+
+    def _tell(self, stack_id: str, status: str, reason: str = "") -> None:
+        self._add(stack_id, _name(stack_id), "AWS::CloudFormation::Stack", status, reason)
+
+    def _add(self, stack_id: str, resource: str, resource_type: str, status: str, reason: str) -> None:
+        fake = self.all[stack_id]
+        is_stack = resource_type == "AWS::CloudFormation::Stack"
+        event = ResourceEvent(self.now, resource, resource_type, status, reason, is_stack, False, fake.client_token)
+        fake.events.insert(0, event)
+
+    def _called(self, method: str) -> None:
+        self.calls.append(method)
+        if self.throttled_calls:
+            self.throttled_calls -= 1
+            raise Throttled(f"{method}: Rate exceeded")
+
+
+def version_of(template_url: str) -> str:
+    """As the examples' releases have it at the end of their template's URL."""
+    return template_url.rpartition("/")[2].removesuffix(".json")
+
+
+def _name(stack_id: str) -> str:
+    return stack_id.split("/")[1]

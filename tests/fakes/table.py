@@ -1,0 +1,351 @@
+"""The table, in memory. ``tests/adapters`` holds it and the DynamoDB adapter to one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.fleet import root_cause_of, state_of
+from orchestrator.ports import ListedTenant, Pin
+from orchestrator.records import (
+    Attempt,
+    Audit,
+    HistoryEntry,
+    Lock,
+    Metadata,
+    Operation,
+    Queue,
+    Release,
+    RootCause,
+    Run,
+    Status,
+    TenantState,
+    parse_timestamp,
+    timestamp,
+)
+from orchestrator.tenants import TenantId
+
+AuditKey = tuple[Operation, str | None]
+
+
+@dataclass
+class _Tenant:
+    """The rows under one tenant's partition key."""
+
+    metadata: Metadata | None = None
+    lock: Lock | None = None
+    audits: dict[AuditKey, Audit] = field(default_factory=dict)
+    unnumbered: set[AuditKey] = field(default_factory=set)
+    """Audit rows from before attempts were counted."""
+    history: dict[str, HistoryEntry] = field(default_factory=dict)
+    listed: tuple[TenantState, RootCause | None] | None = None
+    """What the index says of the tenant: nothing before its first operation."""
+
+    def sorted_audits(self) -> list[Audit]:
+        return [self.audits[key] for key in sorted(self.audits, key=lambda key: f"{key[0]}#{key[1] or ''}")]
+
+    @property
+    def state(self) -> TenantState:
+        return state_of(self.metadata, self.sorted_audits())
+
+    def show(self) -> None:
+        """Have the index say what the rows say."""
+        self.listed = self.state, root_cause_of(self.metadata, self.sorted_audits())
+        if self.state is TenantState.DELETED and (Operation.DELETE, None) in self.unnumbered:
+            self.listed = None  # It is listed by the audit of its delete, and that one is too old to be.
+
+
+class InMemoryTable:
+    """The table. Every write is all or nothing, as a transaction is."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[TenantId, _Tenant] = {}
+        self._releases: dict[str, Release] = {}
+
+    # Reading
+
+    def metadata(self, tenant: TenantId) -> Metadata | None:
+        return self._of(tenant).metadata
+
+    def audits(self, tenant: TenantId) -> Sequence[Audit]:
+        return self._of(tenant).sorted_audits()
+
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry]:
+        history = self._of(tenant).history
+        return [history[key] for key in sorted(history)]
+
+    def lock(self, tenant: TenantId) -> Lock | None:
+        return self._of(tenant).lock
+
+    def tenants_in(
+        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+    ) -> Sequence[ListedTenant]:
+        listed = [
+            _listed(tenant, rows, *rows.listed)
+            for tenant, rows in self._tenants.items()
+            if rows.listed and rows.listed[0] is state
+        ]
+        return [
+            each
+            for each in sorted(listed, key=lambda each: each.position)
+            if each.position > (after or "") and (version is None or each.position.startswith(f"{version}#"))
+        ][:limit]
+
+    def unfinished_operations(self) -> Iterable[Audit]:
+        started = [
+            audit
+            for rows in self._tenants.values()
+            for key, audit in rows.audits.items()
+            if audit.status is Status.STARTED and key not in rows.unnumbered
+        ]
+        return sorted(started, key=lambda audit: f"{timestamp(audit.updated_at)}#{audit.tenant}")
+
+    # Writing one operation
+
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
+        rows = self._of(run.tenant)
+        if rows.lock and rows.lock.run.execution == run.execution:
+            return None
+        dead = instead_of.run if instead_of else None
+        if rows.lock and not (dead and rows.lock.run.execution == dead.execution):
+            return rows.lock
+        if not self._may_write(run):
+            if rows.lock is None:
+                raise LostOwnership(run.attempt.name)
+            return rows.lock
+        if dead and rows.lock:
+            self._close_abandoned(dead, at)
+        rows.lock = Lock(_stored_run(run), None)
+        self._write(run, Status.STARTED, at)
+        self._describe_begun(run, at)
+        return None
+
+    def _describe_begun(self, run: Run, at: datetime) -> None:
+        rows, request = self._of(run.tenant), run.request
+        metadata = rows.metadata or _nothing_about(run.tenant)
+        metadata = replace(metadata, updated_at=metadata.updated_at or _stored(at))
+        if run.attempt.operation is Operation.DELETE:
+            metadata = replace(metadata, withdrawn_by=run.execution)
+        if request.labels is not None:
+            metadata = replace(metadata, labels=dict(request.labels))
+        if request.pin is not None:
+            metadata = replace(metadata, pinned_version=request.pin)
+        rows.metadata = metadata
+        rows.show()
+
+    def revive(self, run: Run) -> None:
+        rows, key = self._of(run.tenant), (Operation.DELETE, None)
+        if not self._owns(run) or key not in rows.audits:
+            raise LostOwnership(run.attempt.name)
+        rows.audits[key] = replace(rows.audits[key], revived_by=run.execution)
+        rows.show()
+
+    def remember_token(self, run: Run, task_token: str) -> None:
+        rows = self._of(run.tenant)
+        if rows.lock is None or rows.lock.run.execution != run.execution:
+            raise LostOwnership(run.attempt.name)
+        rows.lock = replace(rows.lock, task_token=task_token)
+
+    def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
+        rows = self._of(run.tenant)
+        if not self._owns(run):
+            if self._recorded(run, Status.SUCCESS):
+                return
+            raise LostOwnership(run.attempt.name)
+        old = rows.metadata or _nothing_about(run.tenant)
+        rows.metadata = replace(
+            old,
+            queue=queue,
+            stack_id=stack_id,
+            version=version,
+            created_at=old.created_at or _stored(at),
+            updated_at=_stored(at),
+            withdrawn_by=None,
+            outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
+        )
+        self._succeed(run, at)
+
+    def remove(self, run: Run, *, at: datetime) -> None:
+        rows = self._of(run.tenant)
+        if not self._owns(run):
+            if self._recorded(run, Status.SUCCESS):
+                return
+            raise LostOwnership(run.attempt.name)
+        rows.metadata = None
+        self._succeed(run, at)
+
+    def _succeed(self, run: Run, at: datetime) -> None:
+        self._write(run, Status.SUCCESS, at)
+        self._of(run.tenant).lock = None
+        self._of(run.tenant).show()
+
+    def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
+        rows = self._of(run.tenant)
+        if not self._owns(run) and not self._may_write(run):
+            return self._recorded(run, Status.FAILURE)
+        self._write(run, Status.FAILURE, at, cause)
+        if self._owns(run):
+            rows.lock = None
+            if restore and rows.metadata:
+                rows.metadata = replace(rows.metadata, withdrawn_by=None)
+        if rows.lock is None:
+            rows.metadata = rows.metadata or _nothing_about(run.tenant)
+            if rows.state is TenantState.DELETED:
+                rows.metadata = None
+            rows.show()
+        return True
+
+    # What operators say about a tenant
+
+    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+        rows = self._of(tenant)
+        if rows.metadata is None or rows.metadata.withdrawn_by:
+            return False
+        if labels is not None:
+            rows.metadata = replace(rows.metadata, labels=dict(labels))
+        if pin.version or pin.lift:
+            rows.metadata = replace(rows.metadata, pinned_version=pin.version)
+        rows.metadata = replace(rows.metadata, updated_at=_stored(at))
+        return True
+
+    # What the tenant's stack keeps true
+
+    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
+        rows = self._of(tenant)
+        old = rows.metadata or _nothing_about(tenant)
+        if old.version is not None and old.stack_id not in (None, stack_id):
+            raise QueueOwnedElsewhere(stack_id)
+        created_at = old.created_at or _stored(at)
+        rows.metadata = replace(old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at))
+
+    def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
+        rows = self._of(tenant)
+        if rows.metadata is None or rows.metadata.stack_id != stack_id:
+            return False
+        rows.metadata = replace(rows.metadata, queue=None, stack_id=None, version=None)
+        if vanished:
+            rows.listed = (TenantState.UNKNOWN, None)
+        return True
+
+    # Releases
+
+    def release(self, version: str) -> Release | None:
+        return self._releases.get(version)
+
+    def releases(self) -> Sequence[Release]:
+        return [self._releases[version] for version in sorted(self._releases)]
+
+    def record_release(self, release: Release) -> Release:
+        return self._releases.setdefault(release.version, release)
+
+    # Rows that today's code does not write
+
+    def plant_metadata(self, metadata: Metadata, *, listed: bool = True) -> None:
+        rows = self._of(metadata.tenant)
+        rows.metadata = metadata
+        if listed:
+            rows.show()
+
+    def plant_audit(self, audit: Audit, *, numbered: bool = True) -> None:
+        rows = self._of(audit.tenant)
+        key = (audit.operation, None if audit.operation is Operation.DELETE else audit.version)
+        rows.audits[key] = audit
+        if numbered:
+            rows.show()
+        else:
+            rows.unnumbered.add(key)
+
+    # How it is kept
+
+    def _of(self, tenant: TenantId) -> _Tenant:
+        return self._tenants.setdefault(tenant, _Tenant())
+
+    def _owns(self, run: Run) -> bool:
+        lock = self._of(run.tenant).lock
+        return lock is not None and lock.run.execution == run.execution
+
+    def _may_write(self, run: Run) -> bool:
+        rows, key = self._of(run.tenant), _audit_key(run.attempt)
+        audit = rows.audits.get(key)
+        if audit is None or key in rows.unnumbered or audit.attempt < run.attempt.number:
+            return True
+        return audit.execution == run.execution and audit.status is Status.STARTED
+
+    def _recorded(self, run: Run, status: Status) -> bool:
+        audit = self._of(run.tenant).audits.get(_audit_key(run.attempt))
+        return audit is not None and audit.execution == run.execution and audit.status is status
+
+    def _close_abandoned(self, run: Run, at: datetime) -> None:
+        cause = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
+        if self._recorded(run, Status.STARTED):
+            self._write_audit(run, Status.FAILURE, at, cause)
+        self._write_history(run, Status.FAILURE, at, cause)
+
+    def _write(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> None:
+        self._write_audit(run, status, at, cause)
+        self._write_history(run, status, at, cause)
+
+    def _write_audit(self, run: Run, status: Status, at: datetime, cause: RootCause | None) -> None:
+        attempt, rows = run.attempt, self._of(run.tenant)
+        rows.audits[_audit_key(attempt)] = Audit(
+            run.tenant,
+            attempt.operation,
+            attempt.version,
+            status,
+            run.execution,
+            _stored(at),
+            attempt.number,
+            cause,
+            run.request,
+        )
+        rows.unnumbered.discard(_audit_key(attempt))
+
+    def _write_history(self, run: Run, status: Status, at: datetime, cause: RootCause | None) -> None:
+        attempt = run.attempt
+        self._of(run.tenant).history[f"{timestamp(at)}#{attempt.name}#{status}"] = HistoryEntry(
+            run.tenant,
+            _stored(at),
+            attempt.operation,
+            attempt.version,
+            attempt.number,
+            status,
+            run.execution,
+            cause,
+            run.request.by,
+        )
+
+
+def _listed(tenant: TenantId, rows: _Tenant, state: TenantState, root_cause: RootCause | None) -> ListedTenant:
+    """From the metadata, or, if the tenant is deleted, from the audit of its delete."""
+    metadata = rows.metadata or _nothing_about(tenant)
+    if state is TenantState.DELETED:
+        metadata = replace(_nothing_about(tenant), updated_at=rows.audits[Operation.DELETE, None].updated_at)
+    return ListedTenant(
+        tenant=tenant,
+        state=state,
+        version=metadata.version,
+        pinned_version=metadata.pinned_version,
+        labels=metadata.labels,
+        queue=metadata.queue if metadata.published else None,
+        updated_at=metadata.updated_at,
+        root_cause=root_cause,
+        position=f"{metadata.version or ''}#{tenant}",
+    )
+
+
+def _nothing_about(tenant: TenantId) -> Metadata:
+    return Metadata(tenant, None, None, None, None, None)
+
+
+def _audit_key(attempt: Attempt) -> AuditKey:
+    return attempt.operation, None if attempt.operation is Operation.DELETE else attempt.version
+
+
+def _stored(moment: datetime) -> datetime:
+    return parse_timestamp(timestamp(moment))
+
+
+def _stored_run(run: Run) -> Run:
+    return replace(run, started_at=_stored(run.started_at))

@@ -1,0 +1,63 @@
+"""ASL has no includes, so machines that share a state each have a copy. Copies do not drift apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.machines import asl
+from tests.machines.files import MACHINES, OPERATIONS, machine
+
+DIFFERENCES = {
+    "HasBegun": {"Choices"},
+    "HasSettled": {"Choices"},
+    "StartStack": {"Comment"},
+    "InspectStack": {"Comment"},
+    "PauseBeforeStart": {"Comment", "Next"},
+    "Finish": {"Comment"},
+}
+"""States that several machines have, and in what the copies are meant to differ. All others are the same."""
+
+
+def copies(machines: Iterable[asl.Machine]) -> dict[str, list[asl.State]]:
+    """The states that more than one machine has, by name."""
+    found: dict[str, list[asl.State]] = {}
+    for each in machines:
+        for name, state in asl.states(each).items():
+            found.setdefault(name, []).append(state)
+    return {name: states for name, states in found.items() if len(states) > 1}
+
+
+def differences(machines: Iterable[asl.Machine]) -> dict[str, set[str]]:
+    found = {}
+    for name, states in copies(machines).items():
+        fields = {field for state in states for field in state}
+        differing = {field for field in fields if any(s.get(field) != states[0].get(field) for s in states)}
+        if differing:
+            found[name] = differing
+    return found
+
+
+def test_every_operation_has_the_states_that_all_share() -> None:
+    shared = {"Begin", "AwaitTurn", "StartStack", "AwaitStack", "InspectStack", "Finish", "RecordFailure", "Failed"}
+    assert all(shared <= set(asl.states(machine(stem))) for stem in OPERATIONS)
+
+
+def test_copies_of_a_state_differ_only_where_they_are_meant_to() -> None:
+    assert differences(map(machine, MACHINES)) == DIFFERENCES
+
+
+def test_a_copy_that_has_drifted_is_found() -> None:
+    one: asl.Machine = {"States": {"Look": {"Type": "Task", "TimeoutSeconds": 60}, "Pause": {"Type": "Wait"}}}
+    other: asl.Machine = {"States": {"Look": {"Type": "Task", "TimeoutSeconds": 61}, "Pause": {"Type": "Wait"}}}
+    assert differences([one, other]) == {"Look": {"TimeoutSeconds"}}
+
+
+def test_tasks_of_one_kind_retry_alike() -> None:
+    retries: dict[str, list[object]] = {}
+    for stem in MACHINES:
+        for name, state in asl.tasks(machine(stem)):
+            last = name in ("Finish", "RecordFailure", "TellFailure")
+            kind = "token" if asl.waits_for_token(state) else "last" if last else "step"
+            retries.setdefault(kind, []).append(state["Retry"])
+    assert set(retries) == {"token", "last", "step"}
+    assert all(each == alike[0] for alike in retries.values() for each in alike)

@@ -1,0 +1,182 @@
+"""What states send is what their functions understand, and what functions say is what states pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lambdas.runtime import tell
+from orchestrator import schemas
+from orchestrator.execution_input import machine_input
+from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.records import Operation, Request, RootCause, timestamp
+from orchestrator.tenant_queue import NotProvided
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
+from tests.machines import asl
+from tests.machines.files import OPERATIONS, machine
+
+REQUESTS = {
+    "create_tenant": Request(by=EXPLICIT.by, explicit=True, labels={"tier": "gold"}, pin=NEXT_VERSION),
+    "update_tenant": Request(by=EXPLICIT.by, allow_downgrade=True, allow_replacement=True),
+    "delete_tenant": Request(by=EXPLICIT.by, force=True, drain_seconds=60),
+}
+RUNS = {
+    stem: a_run(2, operation=operation, version=NEXT_VERSION, request=REQUESTS[stem])
+    for stem, operation in zip(OPERATIONS, Operation, strict=True)
+}
+FAULT = {"Error": "Lambda.Unknown", "Cause": "Task timed out after 15.00 seconds"}
+EVENT = {
+    "RequestType": "Create",
+    "StackId": "arn:aws:cloudformation:eu-west-1:000000000000:stack/other-team/1",
+    "RequestId": "5478764e-a29b-4f27-b4c3-4bcdf0ef9c6d",
+    "LogicalResourceId": "Queue",
+    "ResponseURL": "https://cloudformation.example/signed",
+    "ResourceProperties": {"ServiceToken": "arn:aws:lambda:eu-west-1:0:function:tenant-queue", "TenantId": "acme"},
+}
+DONE = Done(stack_arn(), QUEUE, NEXT_VERSION)
+
+STARTS: Mapping[str, list[Start]] = {
+    "create_tenant": [Started(stack_arn()), Clearing(stack_arn()), Again("Rate exceeded")],
+    "update_tenant": [
+        Started(stack_arn()),
+        Clearing(stack_arn()),
+        Unchanged(stack_arn()),
+        Again("Rate exceeded"),
+        GaveUp("The inbound queue would be replaced."),
+        GaveUp("The stack is UPDATE_ROLLBACK_FAILED.", stack_arn()),
+    ],
+    "delete_tenant": [Started(stack_arn()), Gone(), Again("Rate exceeded"), GaveUp("DELETE_FAILED", stack_arn())],
+}
+"""What StartStack may come to, in each machine."""
+
+for_each_operation = pytest.mark.parametrize("stem", OPERATIONS)
+for_each_start = pytest.mark.parametrize(
+    ("stem", "start"),
+    [pytest.param(stem, start, id=f"{stem}-{start.outcome}") for stem in OPERATIONS for start in STARTS[stem]],
+)
+
+
+def context(stem: str) -> dict[str, Any]:
+    """What Step Functions tells a machine about the execution."""
+    run = RUNS.get(stem)
+    return {
+        "Execution": {
+            "Id": run.execution if run else "arn:aws:states:eu-west-1:000000000000:execution:tenant-queue:1",
+            "Input": machine_input(run.attempt, run.request) if run else {"event": EVENT},
+            "Name": run.attempt.name if run else "tenant-queue-1",
+            "RoleArn": "arn:aws:iam::000000000000:role/machine",
+            "StartTime": timestamp(NOON),
+            "RedriveCount": 0,
+        },
+        "Task": {"Token": "a task token"},
+    }
+
+
+def payload(stem: str, state: str, given: object = None, **variables: object) -> Any:
+    """What the state sends to its function."""
+    states = {"input": given, "context": context(stem)}
+    return asl.evaluate(asl.states(machine(stem))[state]["Arguments"]["Payload"], {"states": states, **variables})
+
+
+def assigned(stem: str, state: str, told: object) -> dict[str, Any]:
+    """The variables that the state leaves behind when its function has said this."""
+    variables: dict[str, Any] = asl.evaluate(
+        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": told}}}
+    )
+    return variables
+
+
+@pytest.mark.parametrize(
+    ("stem", "state"),
+    [
+        *((stem, state) for stem in OPERATIONS for state in ("Begin", "StartStack")),
+        ("update_tenant", "ReviewChanges"),
+        ("delete_tenant", "CheckMessages"),
+    ],
+)
+def test_a_state_sends_its_run(stem: str, state: str) -> None:
+    assert schemas.parse_run(payload(stem, state)) == RUNS[stem]
+
+
+@for_each_start
+def test_what_start_stack_says_is_what_await_stack_hears(stem: str, start: Start) -> None:
+    variables = assigned(stem, "StartStack", tell(start))
+    asked = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
+    assert (asked.run, asked.started, asked.task_token) == (RUNS[stem], start, "a task token")
+
+
+@for_each_start
+def test_what_start_stack_says_is_what_inspect_stack_hears(stem: str, start: Start) -> None:
+    variables = assigned(stem, "StartStack", tell(start))
+    asked = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
+    assert (asked.run, asked.started) == (RUNS[stem], start)
+
+
+@pytest.mark.parametrize(
+    ("stem", "inspected", "heard"),
+    [("create_tenant", DONE, DONE), ("update_tenant", DONE, DONE), ("delete_tenant", Gone(), None)],
+)
+def test_what_inspect_stack_says_is_what_finish_hears(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
+    variables = assigned(stem, "InspectStack", tell(inspected))
+    asked = schemas.parse_finish_step(payload(stem, "Finish", **variables))
+    assert (asked.run, asked.stack) == (RUNS[stem], heard)
+
+
+@for_each_operation
+def test_what_a_function_says_is_what_the_next_state_is_given(stem: str) -> None:
+    silent = {"AwaitStack"}  # It is woken with nothing to say.
+    for name, state in asl.tasks(machine(stem)):
+        said = {"states": {"result": {"Payload": {"outcome": "said"}}}}
+        assert name in silent or asl.evaluate(state["Output"], said) == {"outcome": "said"}
+
+
+@for_each_operation
+@pytest.mark.parametrize("failed_stack", [None, stack_arn()])
+def test_a_run_that_gave_up_is_recorded_with_its_reason(stem: str, failed_stack: str | None) -> None:
+    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))))
+    cause = RootCause(ACME.stack_name, "AWS::CloudFormation::Stack", "It broke.")
+    assert (asked.run, asked.failure, asked.failed_stack) == (RUNS[stem], cause, failed_stack)
+
+
+@for_each_operation
+def test_a_fault_is_recorded_with_what_is_known_of_it(stem: str) -> None:
+    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", FAULT))
+    assert asked.run == RUNS[stem]
+    assert asked.failure.reason == "Lambda.Unknown: Task timed out after 15.00 seconds"
+
+
+@for_each_operation
+@pytest.mark.parametrize(
+    "given", [FAULT, {"Error": "Berth.OperationFailed", "Cause": "Tenant acme: it broke."}], ids=["fault", "recorded"]
+)
+def test_a_failed_run_fails_with_what_is_known(stem: str, given: dict[str, str]) -> None:
+    failed = asl.states(machine(stem))["Failed"]
+    told = {"Error": failed["Error"], "Cause": failed["Cause"]}
+    assert asl.evaluate(told, {"states": {"input": given}}) == given
+
+
+def test_cloudformations_event_reaches_the_step_that_settles_it() -> None:
+    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle"))
+    assert (asked.asked.tenant, asked.since, asked.event, asked.fault) == (ACME, NOON, EVENT, None)
+
+
+def test_a_fault_reaches_the_step_that_tells_cloudformation() -> None:
+    asked = schemas.parse_settle_step(payload("tenant_queue", "TellFailure", FAULT))
+    assert asked.asked.tenant == ACME
+    assert asked.fault == "Lambda.Unknown: Task timed out after 15.00 seconds"
+
+
+@pytest.mark.parametrize("given", [FAULT, tell(NotProvided("It broke."))], ids=["fault", "told"])
+def test_a_resource_that_is_not_provided_fails_its_run_with_what_is_known(given: dict[str, str]) -> None:
+    cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotProvided"]["Cause"], {"states": {"input": given}})
+    assert all(value in cause for value in given.values())
+
+
+@for_each_operation
+@pytest.mark.parametrize(("state", "least", "most"), [("AwaitTurn", 2, 5), ("PauseBeforeStart", 1, 10)])
+def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: int) -> None:
+    waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], {}) for _ in range(200)]
+    assert all(int(each) == each and least <= each <= most for each in waits)
+    assert len(set(waits)) > 1

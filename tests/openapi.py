@@ -1,0 +1,147 @@
+"""docs/openapi.json, and how an API is held to it: requests made from the document, answers checked against it.
+
+By schemathesis, called directly: pyproject.toml says why not by its pytest plugin.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis.core
+import hypothesis.vendor.pretty
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import GenerationConfig
+from schemathesis.core.result import Err
+from schemathesis.generation.hypothesis import setup
+from schemathesis.schemas import APIOperation, BaseSchema
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    positive_data_acceptance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from orchestrator.errors import InvalidTenantId
+from orchestrator.tenants import TenantId
+
+# schemathesis blanks Hypothesis' printer for the whole process: any property test that fails would say "x=," in place
+# of its value. It does so once; the printer is put back after that.
+setup()
+hypothesis.core.RepresentationPrinter = hypothesis.vendor.pretty.RepresentationPrinter  # type: ignore[attr-defined]
+
+Operation = APIOperation[Any, Any, Any, Any]
+Check = Callable[..., Any]
+
+DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+
+CHECKS: Sequence[Check] = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    positive_data_acceptance,
+    negative_data_rejection,
+)
+
+# Whether a well-formed request can be granted is another matter than whether it was understood.
+_CONFIG = {
+    "checks": {
+        "positive_data_acceptance": {"expected-statuses": ["2xx", "403", "404", "409", "410", "422", "424"]},
+        # 404: a tenant id with a slash in it makes another path.
+        "negative_data_rejection": {"expected-statuses": ["400", "404"]},
+    }
+}
+
+
+def load(document: dict[str, Any]) -> BaseSchema:
+    # Signing is the client's business: no request is to be made up with another Authorization.
+    unsigned = {name: part for name, part in document.items() if name != "security"}
+    return schemathesis.openapi.from_dict(unsigned, config=schemathesis.Config.from_dict(_CONFIG))
+
+
+def operations(document: dict[str, Any]) -> dict[str, Operation]:
+    """What can be asked for, by operationId."""
+    found: dict[str, Operation] = {}
+    for result in load(document).get_all_operations():
+        if isinstance(result, Err):
+            raise result.err()
+        found[result.ok().definition.raw["operationId"]] = result.ok()
+    return found
+
+
+def drive(
+    operation: Operation,
+    mode: GenerationMode,
+    session: requests.Session,
+    base_url: str,
+    *,
+    tenants: Sequence[str],
+    checks: Sequence[Check] = CHECKS,
+    max_examples: int,
+) -> Counter[int]:
+    """Send requests made from the document, valid or invalid ones. Fails at the first answer that it does not allow."""
+    seen: Counter[int] = Counter()
+
+    @settings(
+        max_examples=max_examples,
+        # Without `explain`, which would send the failing request many times more.
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), tenant=st.sampled_from(tenants))
+    def ask(case: Case[Any], tenant: str) -> None:
+        seen[_answered(case, tenant, session, base_url, checks)] += 1
+
+    ask()
+    return seen
+
+
+def cover(
+    operation: Operation,
+    session: requests.Session,
+    base_url: str,
+    *,
+    tenants: Sequence[str],
+    checks: Sequence[Check] = CHECKS,
+) -> Counter[int]:
+    """The same with every boundary of the document in turn: least, most, one more, left out, of another type."""
+    seen: Counter[int] = Counter()
+    cases = operation.schema.iter_coverage_cases(
+        operation, generation_modes=list(GenerationMode), generation_config=GenerationConfig()
+    )
+    for case, tenant in zip(cases, itertools.cycle(tenants), strict=False):
+        if case.method.upper() == operation.method.upper():
+            seen[_answered(case, tenant, session, base_url, checks)] += 1
+    return seen
+
+
+def _answered(case: Case[Any], tenant: str, session: requests.Session, base_url: str, checks: Sequence[Check]) -> int:
+    # Of the many ids that could be a tenant's, only those at hand are asked for: each new one would get a stack.
+    if _is_tenant_id(case.path_parameters.get("tenantId")):
+        case.path_parameters["tenantId"] = tenant
+    # A cursor comes from the page before. No document can say which ones there are.
+    if case.meta is not None and case.meta.generation.mode.is_positive:
+        case.query.pop("cursor", None)
+    response = case.call_and_validate(base_url=base_url, session=session, checks=list(checks), timeout=60)
+    return int(response.status_code)
+
+
+def _is_tenant_id(value: object) -> bool:
+    try:
+        TenantId.parse(value)
+    except InvalidTenantId:
+        return False
+    return True

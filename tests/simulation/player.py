@@ -1,0 +1,303 @@
+"""Plays one execution of a machine as its file tells it: state by state, so that several can be played at once.
+
+What a function does is done by the use case that its handler calls, over the fakes. Errors are retried and caught as
+the file says; a wait lets a moment pass, whatever its length.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, StrEnum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from lambdas.runtime import Outcome, tell
+from orchestrator import schemas
+from orchestrator.deleting import check_messages
+from orchestrator.errors import BerthError, Throttled
+from orchestrator.operations import begin, finish, overdue, record_failure
+from orchestrator.records import Operation, Run, timestamp
+from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
+from tests.machines import asl
+from tests.machines.files import machine
+from tests.simulation.world import Around, Ports, World, undisturbed
+
+A_CALL = timedelta(milliseconds=100)
+
+# What may befall a call
+
+
+class Crash(Exception):
+    """A function died. The machine calls it again."""
+
+
+class Killed(Exception):
+    """The execution was aborted. Nobody calls anything again."""
+
+
+class Moment(Enum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass
+class Trouble:
+    """What befalls the n-th call to the outside."""
+
+    at_call: int = 0
+    moment: Moment = Moment.BEFORE
+    kind: type[Exception] = Crash
+    calls: int = 0
+
+    def around(self, _name: str, call: Callable[[], Any]) -> Any:
+        self.calls += 1
+        strikes = self.calls == self.at_call
+        if strikes and self.moment is Moment.BEFORE:
+            raise self.kind
+        try:
+            return call()
+        finally:
+            if strikes:
+                raise self.kind
+
+
+# What functions do, by the names of their states
+
+Event = dict[str, Any]
+Function = Callable[[Event, Ports], Event]
+Parsed = TypeVar("Parsed")
+
+
+@cache
+def _parsed(parse: Callable[[object], Any], text: str) -> Any:
+    return parse(json.loads(text))
+
+
+def parsed(parse: Callable[[object], Parsed], event: Event) -> Parsed:
+    """What the function understands. Stories repeat themselves, and checking schemas takes time."""
+    return cast(Parsed, _parsed(parse, json.dumps(event, sort_keys=True)))
+
+
+def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
+    """As ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
+
+    def patiently(event: Event, ports: Ports) -> Event:
+        run = parsed(schemas.parse_run, event)
+        try:
+            return tell(work(run, event, ports))
+        except Throttled as throttled:
+            if overdue(run, ports.clock):
+                raise
+            return {"outcome": "again", "reason": str(throttled)}
+
+    return patiently
+
+
+@_step
+def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
+    table = ports.table
+    return begin(run, reader=table, ledger=table, releases=table, executions=ports.executions, clock=ports.clock)
+
+
+@_step
+def _review_changes(run: Run, _event: Event, ports: Ports) -> Outcome:
+    return review_changes(run, reader=ports.table, releases=ports.table, stacks=ports.stacks)
+
+
+@_step
+def _check_messages(run: Run, _event: Event, ports: Ports) -> Outcome:
+    return check_messages(run, reader=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock)
+
+
+@_step
+def _start_stack(run: Run, _event: Event, ports: Ports) -> Outcome:
+    return start_stack(run, reader=ports.table, releases=ports.table, stacks=ports.stacks, queues=ports.queues)
+
+
+@_step
+def _await_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    asked = parsed(schemas.parse_await_step, event)
+    return await_stack(
+        run,
+        started=asked.started,
+        task_token=asked.task_token,
+        ledger=ports.table,
+        stacks=ports.stacks,
+        executions=ports.executions,
+    )
+
+
+@_step
+def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    started = parsed(schemas.parse_stack_step, event).started
+    return inspect_stack(run, started=started, stacks=ports.stacks, queues=ports.queues, clock=ports.clock)
+
+
+def _finish(event: Event, ports: Ports) -> Event:
+    asked = parsed(schemas.parse_finish_step, event)
+    return tell(finish(asked.run, stack=asked.stack, ledger=ports.table, clock=ports.clock))
+
+
+def _record_failure(event: Event, ports: Ports) -> Event:
+    asked = parsed(schemas.parse_failure_step, event)
+    cause = record_failure(
+        asked.run,
+        failure=asked.failure,
+        failed_stack=asked.failed_stack,
+        ledger=ports.table,
+        stacks=ports.stacks,
+        clock=ports.clock,
+    )
+    return {"Error": "Berth.OperationFailed", "Cause": str(cause)}
+
+
+FUNCTIONS: dict[str, Function] = {
+    "Begin": _begin,
+    "ReviewChanges": _review_changes,
+    "CheckMessages": _check_messages,
+    "StartStack": _start_stack,
+    "AwaitStack": _await_stack,
+    "InspectStack": _inspect_stack,
+    "Finish": _finish,
+    "RecordFailure": _record_failure,
+}
+
+
+@cache
+def _chosen(stem: str, choice: str, told: str) -> str:
+    return asl.chosen(asl.states(machine(stem))[choice], json.loads(told))
+
+
+class State(StrEnum):
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+
+
+class Execution:
+    """One execution that has been started, and where it is."""
+
+    def __init__(self, world: World, name: str, around: Around = undisturbed) -> None:
+        self.world = world
+        self.name = name
+        self.state = State.RUNNING
+        self._ports = world.ports(around)
+        self._input = cast(Event, world.executions.inputs[name])
+        self._started_at = world.clock.now()
+        self.operation = Operation(self._input["operation"])
+        self._stem = f"{self.operation.lower()}_tenant"
+        self._machine = machine(self._stem)
+        self.at: str = self._machine["StartAt"]
+        """The name of the state that comes next."""
+        self._given: object = self._input
+        self._variables: dict[str, Any] = {}
+        self._tries: Counter[int] = Counter()
+        """How often each of the state's retriers has been used."""
+        self._tokens = 0
+        self._awaited: str | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.state is State.RUNNING
+
+    @property
+    def explicit(self) -> bool:
+        return bool(self._input["request"].get("explicit"))
+
+    def play(self) -> bool:
+        """To its end. Whether it succeeded."""
+        while self.running:
+            self.step()
+        return self.state is State.SUCCEEDED
+
+    def abort(self) -> None:
+        """From now on it does not run. Nothing of what it has caught or would have retried is done."""
+        self._end(State.ABORTED)
+
+    def step(self) -> None:
+        """Pass through one state, or try to."""
+        state = asl.states(self._machine)[self.at]
+        match state["Type"]:
+            case "Task" if self._awaited:
+                self._wake(state, self._awaited)
+            case "Task":
+                self._call(state)
+            case "Choice":
+                self._go(_chosen(self._stem, self.at, json.dumps(self._given)))
+            case "Wait":
+                self.world.let_time_pass()
+                self._go(state["Next"])
+            case "Fail":
+                self._end(State.FAILED)
+
+    def _call(self, state: asl.State) -> None:
+        self._tokens += 1
+        token = f"{self.name}#{self._tokens}"
+        if asl.waits_for_token(state):
+            self.world.executions.waiting.add(token)
+        states = {"input": self._given, "context": self._context(token)}
+        payload = asl.evaluate(state["Arguments"]["Payload"], {"states": states, **self._variables})
+        self.world.clock.advance(A_CALL)
+        try:
+            told = FUNCTIONS[self.at](payload, self._ports)
+        except Killed:
+            self.abort()
+            raise
+        except Crash:
+            self._fault(state, "Lambda.Unknown", "The function died.")
+        except BerthError as error:
+            self._fault(state, type(error).__name__, str(error))
+        else:
+            if asl.waits_for_token(state):
+                self._awaited = token
+            else:
+                self._done(state, told)
+
+    def _wake(self, state: asl.State, token: str) -> None:
+        """It sleeps until its token is sent back, or for so long."""
+        waiting = self.world.executions.waiting
+        if token in waiting:
+            self.world.let_time_pass()
+        self._awaited = None
+        if token in waiting:
+            waiting.discard(token)
+            self._fault(state, "States.Timeout", "")
+        else:
+            self._done(state, {})
+
+    def _done(self, state: asl.State, told: Event) -> None:
+        result = {"states": {"result": {"Payload": told}}}
+        self._variables |= asl.evaluate(state.get("Assign", {}), result)
+        if state.get("End"):
+            self._end(State.SUCCEEDED)
+        else:
+            self._go(state["Next"], asl.evaluate(state.get("Output", told), result))
+
+    def _fault(self, state: asl.State, error: str, cause: str) -> None:
+        caught = {error, "States.ALL"} | ({"States.TaskFailed"} if error != "States.Timeout" else set())
+        for number, retrier in enumerate(state["Retry"]):
+            if caught & set(retrier["ErrorEquals"]):
+                if self._tries[number] < retrier["MaxAttempts"]:
+                    self._tries[number] += 1
+                    self.world.let_time_pass()
+                    return
+                break
+        (target, *_) = (target for errors, target in asl.catches(state) if caught & set(errors))
+        self._go(target, {"Error": error, "Cause": cause})
+
+    def _go(self, to: str, given: object = None) -> None:
+        self.at, self._tries = to, Counter()
+        self._given = self._given if given is None else given
+
+    def _end(self, state: State) -> None:
+        self.state = state
+        self.world.executions.running.discard(self.name)
+
+    def _context(self, token: str) -> Event:
+        execution = {"Id": self.name, "Input": self._input, "StartTime": timestamp(self._started_at)}
+        return {"Execution": execution, "Task": {"Token": token}}

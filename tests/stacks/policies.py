@@ -1,0 +1,88 @@
+"""Reads the policies of a synthesised template, in the product's words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+Json = dict[str, Any]
+Grants = dict[str, set[str]]
+
+
+def statements(template: Json) -> Iterator[tuple[str, Json]]:
+    """Every statement of every role's policies, with the role that it is attached to."""
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::IAM::Policy":
+            (role,) = resource["Properties"]["Roles"]
+            for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                yield role["Ref"], statement
+
+
+def grants(template: Json, role: str, names: dict[str, str]) -> Grants:
+    """What a role may do, by what it may do it on."""
+    found: Grants = defaultdict(set)
+    for holder, statement in statements(template):
+        if holder == role:
+            for label in labels(statement, names):
+                found[label] |= set(listed(statement["Action"]))
+    return dict(found)
+
+
+def labels(statement: Json, names: dict[str, str]) -> Iterator[str]:
+    for resource in listed(statement["Resource"]):
+        told = spelled(resource)
+        yield names.get(told, told) + _condition(statement.get("Condition"), names)
+
+
+def _condition(condition: Json | None, names: dict[str, str]) -> str:
+    match condition:
+        case None:
+            return ""
+        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows}}:
+            return f", rows {' and '.join(rows)}"
+        case {"StringEquals": {"cloudformation:RoleArn": role}}:
+            return f", with {names[spelled(role)]}"
+        case {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}}:
+            return ", to CloudFormation"
+    return f", if {condition}"
+
+
+def on_partition(template: Json, partition: str) -> Grants:
+    """What each role may do to rows of a partition of the table, or of its index."""
+    found: Grants = defaultdict(set)
+    for role, statement in statements(template):
+        actions = {action for action in listed(statement["Action"]) if action.startswith(("dynamodb:", "*"))}
+        if actions and reaches(statement.get("Condition", {}), "ForAllValues:StringLike", partition):
+            found[role] |= actions
+    return dict(found)
+
+
+def reaches(condition: Json, operator: str, partition: str) -> bool:
+    """Whether a statement is about a partition. Without a condition on partitions it is about all of them."""
+    patterns = condition.get(operator, {}).get("dynamodb:LeadingKeys", ["*"])
+    return any(fnmatchcase(partition, pattern) for pattern in patterns)
+
+
+def trust(role: Json) -> Json:
+    (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    found: Json = statement
+    return found
+
+
+def spelled(value: Any) -> str:
+    match value:
+        case {"Fn::Join": [delimiter, parts]}:
+            return str(delimiter).join(map(spelled, parts))
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{resource}.{attribute}>"
+        case {"Fn::Sub": text}:
+            return str(text).replace("${", "<").replace("}", ">")
+        case {"Ref": name}:
+            return f"<{name}>"
+    return str(value)
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

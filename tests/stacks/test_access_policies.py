@@ -1,0 +1,89 @@
+"""Who may call the API: a policy for platforms, one for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
+from tests.stacks.policies import listed, spelled
+
+Json = dict[str, Any]
+
+POLICIES = ("PlatformPolicyArn", "OperatorPolicyArn")
+NOT_ROUTES = ("DELETE /tenants/{tenantId}/queue", "POST /tenants", "GET /tenants-of-others", "DELETE /releases")
+
+
+@pytest.fixture
+def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str, str], bool]:
+    """Whether a policy, named by its output, lets its holder call a route."""
+    api = f"<{the_only('AWS::ApiGatewayV2::Api')}>"
+
+    def answer(output: str, route: str) -> bool:
+        method, path = route.replace("{tenantId}", "acme").split(" ")
+        asked = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
+        return any(fnmatchcase(asked, resource) for resource in _resources(control_plane, output))
+
+    return answer
+
+
+def test_a_platform_may_ask_for_queues(allows: Callable[[str, str], bool]) -> None:
+    assert allows("PlatformPolicyArn", QUEUE_ROUTE)
+
+
+@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, *NOT_ROUTES])
+def test_a_platform_may_ask_for_nothing_else(allows: Callable[[str, str], bool], route: str) -> None:
+    assert not allows("PlatformPolicyArn", route)
+
+
+@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, QUEUE_ROUTE])
+def test_an_operator_may_call_every_route(allows: Callable[[str, str], bool], route: str) -> None:
+    assert allows("OperatorPolicyArn", route)
+
+
+@pytest.mark.parametrize("output", POLICIES)
+def test_access_is_to_one_stage_of_this_api_and_to_nothing_but_the_api(
+    control_plane: Json, the_only: Callable[[str], str], output: str
+) -> None:
+    this = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{the_only('AWS::ApiGatewayV2::Api')}>"
+    for resource in _resources(control_plane, output):
+        assert resource.startswith(f"{this}/$default/")
+
+
+@pytest.mark.parametrize("output", POLICIES)
+def test_access_is_given_to_nobody_by_the_deployment_itself(control_plane: Json, output: str) -> None:
+    assert not {"Roles", "Users", "Groups"} & set(_policy(control_plane, output))
+
+
+def test_an_operators_command_line_may_look_up_where_the_api_is_and_no_other_stack(control_plane: Json) -> None:
+    (look_up,) = (
+        statement
+        for statement in _policy(control_plane, "OperatorPolicyArn")["PolicyDocument"]["Statement"]
+        if statement["Action"] != "execute-api:Invoke"
+    )
+    assert look_up == {
+        "Effect": "Allow",
+        "Action": "cloudformation:DescribeStacks",
+        "Resource": {"Ref": "AWS::StackId"},
+    }
+
+
+def _resources(template: Json, output: str) -> list[str]:
+    """What the policy lets its holder invoke."""
+    (statement,) = (
+        statement
+        for statement in _policy(template, output)["PolicyDocument"]["Statement"]
+        if statement["Action"] == "execute-api:Invoke"
+    )
+    assert statement["Effect"] == "Allow"
+    return [spelled(resource) for resource in listed(statement["Resource"])]
+
+
+def _policy(template: Json, output: str) -> Json:
+    resource = template["Resources"][template["Outputs"][output]["Value"]["Ref"]]
+    assert resource["Type"] == "AWS::IAM::ManagedPolicy"
+    properties: Json = resource["Properties"]
+    return properties

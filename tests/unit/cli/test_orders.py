@@ -1,0 +1,279 @@
+"""`berth create`, `upgrade`, `retry` and `delete`, when nobody waits for what they start."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.cli.errors import ExitCode
+from orchestrator.records import Messages, Operation, Request
+from tests.fakes import ACME, QUEUE
+from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ADA
+
+DLQ = f"{QUEUE.url}-dlq"
+
+
+def started(scene: Scene) -> tuple[Operation, str, int, Request]:
+    attempt, request = scene.api.executions.started[-1]
+    return attempt.operation, attempt.version, attempt.number, request
+
+
+class TestCreate:
+    def test_a_new_tenant_at_the_current_release(self, scene: Scene) -> None:
+        result = scene.berth("create", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines() == [
+            "tenant:     acme",
+            "status:     PROVISIONING",
+            "operation:  CREATE 0.2.0, attempt 1",
+            f"execution:  {scene.api.run.execution}",
+        ]
+        assert result.stderr == "Started. See how it ends: berth tenant acme\n"
+        assert started(scene) == (Operation.CREATE, "0.2.0", 1, Request(by=ADA, explicit=True))
+        assert scene.pauses == []
+
+    def test_pinned_and_labelled(self, scene: Scene) -> None:
+        arguments = ["--version", "0.1.0", "--label", "team=blue", "--label", "note=a=b c", "--label", "empty="]
+        result = scene.berth("create", "acme", *arguments, "--json")
+        assert result.exit_code == ExitCode.OK
+        labels = {"team": "blue", "note": "a=b c", "empty": ""}
+        assert started(scene) == (
+            Operation.CREATE,
+            "0.1.0",
+            1,
+            Request(by=ADA, explicit=True, labels=labels, pin="0.1.0"),
+        )
+        assert json.loads(result.stdout) == {
+            "tenantId": "acme",
+            "status": "PROVISIONING",
+            "operation": "CREATE",
+            "version": "0.1.0",
+            "attempt": 1,
+            "execution": scene.api.run.execution,
+            "retryAfterSeconds": 2,
+        }
+
+    def test_a_tenant_that_is_there(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("create", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert (result.stdout, result.stderr) == ("Tenant acme is there, at version 0.1.0.\n", "")
+
+    def test_the_pin_and_labels_of_a_tenant_that_is_there_are_changed(self, scene: Scene) -> None:
+        scene.has()
+        assert scene.berth("create", "acme", "--version", "0.1.0", "--label", "team=blue").exit_code == ExitCode.OK
+        metadata = scene.api.table.metadata(ACME)
+        assert (metadata.pinned_version, metadata.labels) == ("0.1.0", {"team": "blue"})
+        result = scene.berth("create", "acme", "--unpin", "--json")
+        assert json.loads(result.stdout)["status"] == "UNCHANGED"
+        metadata = scene.api.table.metadata(ACME)
+        assert (metadata.pinned_version, metadata.labels) == (None, {"team": "blue"})
+
+    def test_a_version_that_was_never_published(self, scene: Scene) -> None:
+        result = scene.berth("create", "acme", "--version", "9.9.9", "--json")
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert result.stderr == (
+            "Error: Tenant acme: version 9.9.9 was never published. See the published ones: berth releases\n"
+        )
+        assert json.loads(result.stdout)["type"] == "urn:berth:problem:unknown-release"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--version", "0.1.0", "--unpin"],
+            ["--label", "team"],
+            ["--label", "=blue"],
+            ["--label", "team=blue", "--label", "team=red"],
+            ["--timeout", "0"],
+        ],
+        ids=" ".join,
+    )
+    def test_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+        assert scene.berth("create", "acme", *arguments).exit_code == ExitCode.BAD_USAGE
+        assert scene.connected_to == []
+
+    @pytest.mark.parametrize("arguments", [["--version", "newest"], ["--label", "te am=x"]], ids=" ".join)
+    def test_what_the_api_takes_for_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+        result = scene.berth("create", "acme", *arguments)
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert result.stderr.count("\n") == 1
+        assert scene.api.executions.started == []
+
+
+class TestUpgrade:
+    def test_to_the_current_release(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("upgrade", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert "status:     UPDATING\noperation:  UPDATE 0.2.0, attempt 1\n" in result.stdout
+        assert started(scene) == (Operation.UPDATE, "0.2.0", 1, Request(by=ADA))
+
+    def test_what_is_allowed_is_said(self, scene: Scene) -> None:
+        scene.has(version="0.2.0")
+        result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement")
+        assert result.exit_code == ExitCode.OK
+        allowed = Request(by=ADA, allow_downgrade=True, allow_replacement=True)
+        assert started(scene) == (Operation.UPDATE, "0.1.0", 1, allowed)
+
+    def test_to_where_it_is(self, scene: Scene) -> None:
+        scene.has(version="0.2.0")
+        result = scene.berth("upgrade", "acme", "--json")
+        assert result.exit_code == ExitCode.OK
+        assert json.loads(result.stdout) == {
+            "tenantId": "acme",
+            "status": "UNCHANGED",
+            "detail": "Tenant acme is at version 0.2.0 already.",
+        }
+
+    def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
+        scene.has(version="0.2.0")
+        result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        first, *advice = result.stderr.splitlines()
+        assert first.startswith("Error: Tenant acme is at version 0.2.0; 0.1.0 is older.")
+        assert advice == ["Go back all the same: --allow-downgrade"]
+        assert json.loads(result.stdout)["type"] == "urn:berth:problem:downgrade"
+
+    def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("create", "acme", "--version", "0.1.0")
+        result = scene.berth("upgrade", "acme", "--to", "0.2.0")
+        assert result.exit_code == ExitCode.REFUSED
+        assert "Lift its pin: berth create acme --unpin\n" in result.stderr
+
+    def test_a_busy_tenant(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("delete", "acme")
+        scene.api.begin()
+        result = scene.berth("upgrade", "acme")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.startswith("Error: Tenant acme is busy: DELETE")
+        assert result.stderr.endswith("\nHave it done as soon as the tenant is free: --wait\n")
+        assert scene.pauses == []
+
+    def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
+        result = scene.berth("upgrade", "acme")
+        assert result.exit_code == ExitCode.GONE
+        assert result.stderr == "Error: No such tenant: acme. Create it first: berth create acme\n"
+
+    def test_a_deleted_tenant(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("delete", "acme")
+        scene.api.begin()
+        scene.api.succeed()
+        result = scene.berth("upgrade", "acme", "--json")
+        assert result.exit_code == ExitCode.GONE
+        assert json.loads(result.stdout)["status"] == 410
+
+    def test_to_a_version_that_was_never_published(self, scene: Scene) -> None:
+        scene.has()
+        assert scene.berth("upgrade", "acme", "--to", "9.9.9").exit_code == ExitCode.BAD_USAGE
+
+
+class TestRetry:
+    def test_what_failed_is_tried_again_as_it_was_asked_for(self, scene: Scene) -> None:
+        scene.berth("create", "acme", "--version", "0.1.0", "--label", "team=blue")
+        scene.api.begin()
+        scene.api.fail()
+        result = scene.berth("retry", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert "operation:  CREATE 0.1.0, attempt 2\n" in result.stdout
+        assert started(scene) == (
+            Operation.CREATE,
+            "0.1.0",
+            2,
+            Request(by=ADA, explicit=True, labels={"team": "blue"}, pin="0.1.0"),
+        )
+
+    def test_there_is_nothing_to_retry(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("retry", "acme", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        problem = json.loads(result.stdout)
+        assert problem["type"] == "urn:berth:problem:nothing-to-retry"
+        assert result.stderr == f"Error: {problem['detail']}\n"
+
+    def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
+        assert scene.berth("retry", "acme").exit_code == ExitCode.GONE
+
+
+class TestDelete:
+    def test_a_tenant_whose_queue_is_empty(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("delete", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert "status:     DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
+        assert started(scene)[3] == Request(by=ADA)
+
+    def test_a_tenant_that_is_not_there(self, scene: Scene) -> None:
+        result = scene.berth("delete", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == "There is no tenant acme, so there was nothing to delete.\n"
+
+    def test_messages_are_counted_queue_by_queue_and_what_can_be_done_is_told(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.queues.dead_letter_queues[QUEUE.url] = DLQ
+        scene.api.queues.held = {QUEUE.url: Messages(3, 1, 0), DLQ: Messages(2, 0, 0)}
+        result = scene.berth("delete", "acme", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.splitlines() == [
+            "Error: Tenant acme still has messages, so nothing was deleted.",
+            "  inbound queue: 3 visible, 1 in flight, 0 delayed",
+            "  dead-letter queue: 2 visible, 0 in flight, 0 delayed",
+            "Receive them; wait until others have received them: --drain SECONDS; or lose them: --force",
+        ]
+        assert json.loads(result.stdout)["messages"]["inbound queue"] == {"visible": 3, "inFlight": 1, "delayed": 0}
+
+    def test_the_queue_is_given_time_to_drain(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
+        assert scene.berth("delete", "acme", "--drain", "600").exit_code == ExitCode.OK
+        assert started(scene)[3] == Request(by=ADA, drain_seconds=600)
+
+    def test_more_time_than_an_operation_has(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("delete", "acme", "--drain", "9999")
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert "1200" in result.stderr
+
+    def test_force_without_anyone_at_a_terminal_is_not_asked_about(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
+        result = scene.berth("delete", "acme", "--force")
+        assert result.exit_code == ExitCode.OK
+        assert "Type the tenant's id" not in result.output
+        assert started(scene)[3] == Request(by=ADA, force=True)
+
+    def test_force_is_confirmed_by_typing_the_tenants_id(self, scene: Scene) -> None:
+        scene.has()
+        scene.typed = "acme\n"
+        result = scene.berth("delete", "acme", "--force")
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr.startswith("This deletes tenant acme and every message in its queue. Type the tenant's id")
+        assert started(scene)[3] == Request(by=ADA, force=True)
+
+    @pytest.mark.parametrize("typed", ["y\n", "Acme\n", "\n", ""])
+    def test_nothing_is_done_when_force_is_not_confirmed(self, scene: Scene, typed: str) -> None:
+        scene.typed = typed
+        result = scene.berth("delete", "acme", "--force", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.endswith("Error: That is not the tenant's id, so nothing was done.\n")
+        assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
+        assert scene.connected_to == []
+
+    def test_yes_answers_the_question_beforehand(self, scene: Scene) -> None:
+        scene.has()
+        scene.typed = ""
+        assert scene.berth("delete", "acme", "--force", "--yes").exit_code == ExitCode.OK
+
+    def test_nothing_is_asked_without_force(self, scene: Scene) -> None:
+        scene.has()
+        scene.typed = ""
+        assert scene.berth("delete", "acme").exit_code == ExitCode.OK
+
+    @pytest.mark.parametrize("arguments", [["--drain", "0"], ["--drain", "10", "--force"]], ids=" ".join)
+    def test_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+        assert scene.berth("delete", "acme", *arguments).exit_code == ExitCode.BAD_USAGE
+        assert scene.connected_to == []

@@ -1,0 +1,82 @@
+"""Answers that no command asked for, and an API that is too busy to give any."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.answers import come_back_later
+from orchestrator.cli.asking import PATIENCE_SECONDS
+from orchestrator.cli.errors import ExitCode
+from orchestrator.decisions import Ready
+from tests.fakes import QUEUE, VERSION
+from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import heard
+
+COMMANDS = pytest.mark.parametrize(
+    "command",
+    [
+        ["get-queue", "acme"],
+        ["create", "acme"],
+        ["upgrade", "acme"],
+        ["retry", "acme"],
+        ["delete", "acme"],
+        ["tenant", "acme"],
+        ["tenants"],
+        ["releases"],
+    ],
+    ids=" ".join,
+)
+TOO_MANY = ApiAnswer(429, {"message": "Too Many Requests"})
+
+
+@COMMANDS
+@pytest.mark.parametrize(
+    ("given", "code", "told"),
+    [
+        (ApiAnswer(403, {"message": "Forbidden"}), ExitCode.NO_CONTROL_PLANE, "403: Forbidden. These credentials"),
+        (ApiAnswer(404, {"message": "Not Found"}), ExitCode.NO_CONTROL_PLANE, "404: Not Found. It is not Berth's"),
+        (ApiAnswer(500, {"message": "Internal Server Error"}), ExitCode.UNEXPECTED, "500: Internal Server Error."),
+        (ApiAnswer(301, {}), ExitCode.UNEXPECTED, "301: no reason was given."),
+    ],
+    ids=["403", "404", "500", "301"],
+)
+def test_answers_that_are_not_berths_own(
+    scene: Scene, command: list[str], given: ApiAnswer, code: ExitCode, told: str
+) -> None:
+    scene.api.interjections = [given]
+    result = scene.berth(*command, "--json")
+    assert result.exit_code == code
+    assert result.stderr.startswith(f"Error: The API answered {told}")
+    assert json.loads(result.stdout) == {
+        "title": code.meaning,
+        "detail": result.stderr.removeprefix("Error: ").rstrip(),
+        "exitCode": code,
+    }
+    assert scene.pauses == []
+
+
+@COMMANDS
+def test_an_api_that_is_busy_for_a_moment_is_asked_again(scene: Scene, command: list[str]) -> None:
+    scene.has()
+    scene.queue_answers(Ready(QUEUE, VERSION))
+    scene.api.interjections = [TOO_MANY, heard(come_back_later("Rate exceeded")), ApiAnswer(504, {}, retry_after=3)]
+    result = scene.berth(*command)
+    assert "Too Many Requests" in result.stderr
+    assert "Rate exceeded" in result.stderr
+    assert scene.pauses == [2, 2, 3]
+    assert len(set(scene.api.asked)) == 1
+    # There is nothing to retry; all else is answered.
+    assert result.exit_code == (ExitCode.REFUSED if command[0] == "retry" else ExitCode.OK)
+
+
+@COMMANDS
+@pytest.mark.parametrize("given", [TOO_MANY, heard(come_back_later("Rate exceeded"))], ids=["429", "503"])
+def test_an_api_that_stays_busy_is_given_up(scene: Scene, command: list[str], given: ApiAnswer) -> None:
+    scene.api.interjections = [given] * 100
+    result = scene.berth(*command)
+    assert result.exit_code == ExitCode.NOT_READY
+    assert PATIENCE_SECONDS - 2 <= scene.now <= PATIENCE_SECONDS
+    assert str(given.body.get("detail") or given.body.get("message")) in result.stderr.splitlines()[-1]

@@ -1,0 +1,158 @@
+"""`berth tenant`: one tenant in full."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from orchestrator.cli.errors import ExitCode
+from orchestrator.records import Metadata, Operation, Status
+from tests.fakes import ACME, QUEUE, QUEUE_TABOO, an_audit, stack_arn
+from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ADA
+
+CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Access to the resource is denied."}
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_a_ready_one(scene: Scene) -> None:
+    scene.api.create(ACME, pin="0.1.0", labels={"tier": "gold", "team": "blue"})
+    scene.api.begin()
+    scene.api.succeed()
+    result = scene.berth("tenant", "acme")
+    assert result.exit_code == ExitCode.OK
+    assert lines(result.stdout) == [
+        "tenant:     acme",
+        "state:      READY",
+        "version:    0.1.0",
+        "pinned to:  0.1.0",
+        "labels:     team=blue, tier=gold",
+        "updated:    2026-11-16 12:00:10 UTC",
+        f"queue url:  {QUEUE.url}",
+        f"queue arn:  {QUEUE.arn}",
+        "",
+        "CREATE 0.1.0",
+        "status:     Success",
+        "attempt:    1",
+        "updated:    2026-11-16 12:00:10 UTC",
+        f"asked by:   {ADA}",
+        f"execution:  {scene.api.run.execution}",
+        "",
+        "History",
+        "At (UTC)            Operation Version Try Status  Asked by Why",
+        "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",
+        "2026-11-16 12:00:10 CREATE    0.1.0   1   Success ada",
+    ]
+
+
+def test_its_current_operation(scene: Scene) -> None:
+    scene.has()
+    scene.api.upgrade(ACME, "0.2.0")
+    scene.api.begin()
+    scene.api.table.remember_token(scene.api.run, "the-token")
+    told = scene.berth("tenant", "acme")
+    assert lines(told.stdout.partition("Going on now\n")[2])[:4] == [
+        "operation:  UPDATE 0.2.0, attempt 1",
+        "since:      2026-11-16 12:00:10 UTC",
+        f"asked by:   {ADA}",
+        f"execution:  {scene.api.run.execution}",
+    ]
+    result = scene.berth("tenant", "acme", "--json")
+    assert json.loads(result.stdout)["currentOperation"] == {
+        "operation": "UPDATE",
+        "version": "0.2.0",
+        "attempt": 1,
+        "execution": scene.api.run.execution,
+        "startedAt": "2026-11-16T12:00:10.000Z",
+        "requestedBy": ADA,
+    }
+    assert "the-token" not in told.stdout + result.stdout
+
+
+def test_a_failed_one_says_why_whatever_the_reason_contains(scene: Scene) -> None:
+    cause = replace(QUEUE_TABOO, reason="Failed [red]to[/red] create: [InboundQueue]. " + "Because. " * 40)
+    scene.api.create(ACME)
+    scene.api.begin()
+    scene.api.fail(cause)
+    result = scene.berth("tenant", "acme")
+    assert result.exit_code == ExitCode.OK
+    assert f"root cause: {cause}\n" in result.stdout
+    history = result.stdout.partition("History\n")[2].splitlines()
+    assert max(map(len, history)) <= 80
+    assert "[red]to[/red]" in " ".join(history)
+
+
+def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
+    scene.api.create(ACME, labels={"team": "blue"})
+    scene.api.begin()
+    scene.api.fail()
+    result = scene.berth("tenant", "acme", "--json")
+    outcome = {
+        "operation": "CREATE",
+        "version": "0.2.0",
+        "attempt": 1,
+        "execution": scene.api.run.execution,
+        "requestedBy": ADA,
+    }
+    assert json.loads(result.stdout) == {
+        "tenantId": "acme",
+        "state": "FAILED",
+        "version": None,
+        "pinnedVersion": None,
+        "labels": {"team": "blue"},
+        "createdAt": None,
+        "updatedAt": "2026-11-16T12:00:10.000Z",
+        "queueUrl": None,
+        "queueArn": None,
+        "stackId": None,
+        "rootCause": CAUSE,
+        "currentOperation": None,
+        "audits": [outcome | {"status": "Failure", "rootCause": CAUSE, "updatedAt": "2026-11-16T12:00:10.000Z"}],
+        "history": [
+            outcome | {"status": "Started", "rootCause": None, "at": "2026-11-16T12:00:00.000Z"},
+            outcome | {"status": "Failure", "rootCause": CAUSE, "at": "2026-11-16T12:00:10.000Z"},
+        ],
+    }
+
+
+def test_its_whole_life_and_who_asked_for_what(scene: Scene) -> None:
+    scene.has()
+    scene.api.delete(ACME)
+    scene.api.begin()
+    scene.api.succeed()
+    result = scene.berth("tenant", "acme")
+    assert "state:      DELETED\n" in result.stdout
+    # A delete is of no version.
+    assert "\nDELETE\n" in result.stdout
+    assert lines(result.stdout.partition("History\n")[2])[1:] == [
+        "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",
+        "2026-11-16 12:00:10 CREATE    0.1.0   1   Success ada",
+        "2026-11-16 12:00:10 DELETE            1   Started ada",
+        "2026-11-16 12:00:20 DELETE            1   Success ada",
+    ]
+
+
+def test_one_from_before_there_were_audits(scene: Scene) -> None:
+    scene.api.table.plant_metadata(Metadata(ACME, QUEUE, stack_arn(), "0.0.9", None, None))
+    result = scene.berth("tenant", "acme")
+    assert result.exit_code == ExitCode.OK
+    assert "version:    0.0.9" in result.stdout
+    assert "updated" not in result.stdout
+
+
+def test_audits_from_before_there_were_versions_and_callers(scene: Scene) -> None:
+    scene.api.table.plant_audit(an_audit(Status.SUCCESS, Operation.CREATE, version=None))
+    result = scene.berth("tenant", "acme")
+    assert "\nCREATE\n" in result.stdout
+    assert "asked by" not in result.stdout
+
+
+def test_one_that_nobody_has_heard_of(scene: Scene) -> None:
+    result = scene.berth("tenant", "nobody", "--json")
+    assert result.exit_code == ExitCode.GONE
+    problem = json.loads(result.stdout)
+    assert problem["type"] == "urn:berth:problem:unknown-tenant"
+    assert result.stderr == f"Error: {problem['detail']}\n"

@@ -1,0 +1,205 @@
+"""`--wait`: an operation is watched from its order to its end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.answers import come_back_later
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.progress import REMIND_SECONDS
+from tests.fakes import QUEUE
+from tests.unit.cli.conftest import TERMINAL, Scene
+from tests.unit.cli.fake_api import heard
+
+CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Access to the resource is denied."}
+
+
+def test_a_create_is_watched_from_before_anything_is_recorded_until_the_queue_is_there(scene: Scene) -> None:
+    scene.meanwhile = [lambda: None, scene.api.begin, lambda: None, scene.api.succeed]
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert result.stdout.splitlines() == [
+        "tenant:     acme",
+        "state:      READY",
+        "version:    0.2.0",
+        "updated:    2026-11-16 12:00:10 UTC",
+        f"queue url:  {QUEUE.url}",
+        f"queue arn:  {QUEUE.arn}",
+    ]
+    execution, _ = scene.api.executions.inputs.popitem()
+    assert result.stderr == f"CREATE 0.2.0 of tenant acme is going on: {execution}\n"
+    assert scene.api.asked == ["PUT /tenants/acme", *["GET /tenants/acme"] * 5]
+    assert scene.pauses == [2, 2, 2, 2]
+
+
+def test_an_upgrade(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    result = scene.berth("upgrade", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert "state:      READY\nversion:    0.2.0\n" in result.stdout
+
+
+def test_a_retry(scene: Scene) -> None:
+    scene.berth("create", "acme")
+    scene.api.begin()
+    scene.api.fail()
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    # That the first attempt failed is on record, and not what is waited for.
+    assert scene.berth("retry", "acme", "--wait").exit_code == ExitCode.OK
+
+
+def test_a_delete(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    result = scene.berth("delete", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert "state:      DELETED\n" in result.stdout
+    assert result.stderr.startswith("DELETE of tenant acme is going on: ")
+
+
+def test_as_json_the_document_is_the_tenant(scene: Scene) -> None:
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    result = scene.berth("create", "acme", "--wait", "--json")
+    assert json.loads(result.stdout) == json.loads(scene.berth("tenant", "acme", "--json").stdout)
+
+
+def test_what_is_so_already_is_not_waited_for(scene: Scene) -> None:
+    scene.has()
+    result = scene.berth("create", "acme", "--wait")
+    assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
+
+
+def test_a_failure_is_told_with_its_root_cause_and_what_can_be_done(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.fail]
+    result = scene.berth("upgrade", "acme", "--wait")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[1:] == [
+        "Error: UPDATE 0.2.0 of tenant acme failed: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
+        "Try it again: berth retry acme. All that happened: berth tenant acme",
+    ]
+
+
+def test_a_failure_as_json(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.fail]
+    result = scene.berth("delete", "acme", "--wait", "--json")
+    assert result.exit_code == ExitCode.FAILED
+    told = json.loads(result.stdout)
+    assert (told["exitCode"], told["tenantId"], told["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
+    assert (told["status"], told["rootCause"]) == ("Failure", CAUSE)
+    assert told["detail"].startswith("DELETE of tenant acme failed: InboundQueue")
+
+
+def test_the_very_attempt_is_waited_for_also_when_another_follows_at_once(scene: Scene) -> None:
+    scene.berth("create", "acme")
+    scene.api.begin()
+    scene.api.fail()
+
+    def fail_and_try_again() -> None:
+        scene.api.fail()
+        scene.api.retry(scene.api.run.tenant)
+        scene.api.begin()
+        scene.api.succeed()
+
+    scene.meanwhile = [scene.api.begin, fail_and_try_again]
+    result = scene.berth("retry", "acme", "--wait", "--json")
+    assert result.exit_code == ExitCode.FAILED
+    assert json.loads(result.stdout)["attempt"] == 2
+
+
+class TestBusy:
+    @pytest.fixture(autouse=True)
+    def _busy(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.upgrade(scene.api.run.tenant, "0.2.0")
+        scene.api.begin()
+
+    def test_another_operation_is_waited_for_first(self, scene: Scene) -> None:
+        scene.api.asked.clear()
+        scene.meanwhile = [lambda: None, scene.api.succeed, scene.api.begin, scene.api.succeed]
+        result = scene.berth("delete", "acme", "--wait")
+        assert result.exit_code == ExitCode.OK
+        assert "state:      DELETED\n" in result.stdout
+        assert scene.api.asked == [*["DELETE /tenants/acme"] * 3, *["GET /tenants/acme"] * 3]
+        assert "Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
+
+    def test_until_the_time_is_up(self, scene: Scene) -> None:
+        result = scene.berth("delete", "acme", "--wait", "--timeout", "5")
+        assert result.exit_code == ExitCode.REFUSED
+        assert scene.pauses == [2, 2]
+        assert "Error: Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
+
+    def test_the_same_operation_is_joined(self, scene: Scene) -> None:
+        scene.meanwhile = [scene.api.succeed]
+        assert scene.berth("upgrade", "acme", "--wait").exit_code == ExitCode.OK
+        assert len(scene.api.executions.started) == 2
+
+    def test_an_interrupt(self, scene: Scene) -> None:
+        scene.trouble_asleep = KeyboardInterrupt()
+        result = scene.berth("delete", "acme", "--wait")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        assert result.stderr.endswith("Interrupted. If it was started, it goes on. See: berth tenant acme\n")
+
+
+def test_an_interrupted_wait_says_that_the_operation_goes_on(scene: Scene) -> None:
+    scene.trouble_asleep = KeyboardInterrupt()
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert result.stdout == ""
+    assert result.stderr.endswith("No longer waiting. It goes on. See: berth tenant acme\n")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_waiting_ends_at_the_timeout_and_shows_what_goes_on(scene: Scene, begun: bool) -> None:
+    scene.meanwhile = [scene.api.begin] if begun else []
+    result = scene.berth("create", "acme", "--wait", "--timeout", "7", "--json")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert scene.pauses == [2, 2, 2]
+    assert json.loads(result.stdout)["execution"] == scene.api.run.execution
+    assert result.stderr.endswith("Still going on after 6 s. See how it ends: berth tenant acme\n")
+
+
+def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Scene) -> None:
+    busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
+    at_once = ApiAnswer(503, {}, retry_after=0.5)
+
+    def begin() -> None:
+        scene.api.begin()
+        scene.api.interjections = [busy, heard(come_back_later("Rate exceeded")), at_once]
+
+    scene.meanwhile = [begin, lambda: None, lambda: None, scene.api.succeed]
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert scene.pauses == [2, 7, 2, 1]
+    assert "The API asks to come back later (429): Too Many Requests\n" in result.stderr
+
+
+def test_waiting_ends_when_the_api_no_longer_lets_us_look(scene: Scene) -> None:
+    def revoke() -> None:
+        scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
+
+    scene.meanwhile = [revoke]
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+    assert "Error: The API answered 403" in result.stderr
+
+
+def test_a_log_is_reminded_now_and_then(scene: Scene) -> None:
+    scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
+    lines = scene.berth("create", "acme", "--wait").stderr.splitlines()
+    assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{REMIND_SECONDS} s)"]
+
+
+def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
+    scene.environment |= TERMINAL
+    scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert result.stderr.count("is going on") == 1
+    assert "waiting, 0 s" in result.stderr

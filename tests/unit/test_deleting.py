@@ -1,0 +1,449 @@
+"""Deleting a tenant: not with messages in its queues, not given up at the first thing that blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator import deleting
+from orchestrator.deleting import check_messages, messages_of
+from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
+from orchestrator.operations import DEADLINE, record_failure
+from orchestrator.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
+from orchestrator.ports import Stack
+from orchestrator.records import Messages, Metadata, Operation, Queue, Request, RootCause
+from orchestrator.stack_status import StackCondition
+from orchestrator.tenant_stack import inspect_stack, start_stack
+from tests.fakes import (
+    ACME,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    VERSION,
+    FakeClock,
+    FakeQueues,
+    FakeStacks,
+    InMemoryTable,
+    a_run,
+    some_metadata,
+    take,
+)
+from tests.unit.test_stack_status import SORTED
+
+RUN = a_run(operation=Operation.DELETE)
+TOKEN = f"{RUN.attempt.client_token}-delete"
+DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/0/acme-dead-letters"
+DRAIN = timedelta(minutes=10)
+A_MOMENT = timedelta(milliseconds=1)
+SOME_TIME = timedelta(minutes=10)
+MOST_ROUNDS = 40
+NONE_HELD = Messages(0, 0, 0)
+
+Inspected = Done | Gone | NotReady | Working | Again | GaveUp
+
+
+class World:
+    """One tenant, owned by a run that is to delete it."""
+
+    def __init__(self, stacks: FakeStacks | None = None, queues: FakeQueues | None = None) -> None:
+        self.table, self.clock = InMemoryTable(), FakeClock()
+        self.queues, self.stacks = queues or FakeQueues(), stacks or FakeStacks()
+        self.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
+        self.table.plant_metadata(some_metadata(outbound_queue=OTHER_QUEUE))
+        self.run = RUN
+        take(self.table, self.run)
+
+    def check(self, **wishes: object) -> Empty | Draining | GaveUp:
+        run = replace(self.run, request=Request(**wishes))  # type: ignore[arg-type]
+        return check_messages(run, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock)
+
+    def plant(self, status: str = "CREATE_COMPLETE", *, tenant_id: str = "acme", reason: str = "") -> str:
+        """The stack as an earlier operation left it, some time ago."""
+        self.stacks.now = NOON - SOME_TIME
+        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, QUEUE, VERSION)
+        self.stacks.plant(stack, "an earlier request")
+        self.stacks.now = NOON
+        return stack.stack_id
+
+    def start(self) -> Start:
+        return start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks, queues=self.queues)
+
+    def inspect(self, started: Start) -> Inspected:
+        return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
+
+    def drive(self) -> Inspected:
+        """As the machine does it, with CloudFormation settling whenever it is waited for."""
+        outcome: Inspected = Again("nothing was started yet")
+        for _ in range(MOST_ROUNDS):
+            if isinstance(outcome, Working):
+                self.stacks.settle()
+            else:
+                started = self.start()
+            outcome = self.inspect(started)
+            if not isinstance(outcome, Again | Working):
+                return outcome
+        raise AssertionError(f"Not settled in {MOST_ROUNDS} rounds: {outcome}")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def failure(outcome: object) -> GaveUp:
+    assert isinstance(outcome, GaveUp)
+    return outcome
+
+
+def statuses(*meant: StackCondition) -> list[str]:
+    return sorted(status for each in meant for status in SORTED[each])
+
+
+# Messages
+
+HELD = [
+    pytest.param(QUEUE.url, "inbound queue", Messages(1, 0, 0), id="visible"),
+    pytest.param(QUEUE.url, "inbound queue", Messages(0, 2, 0), id="in flight"),
+    pytest.param(QUEUE.url, "inbound queue", Messages(0, 0, 3), id="delayed"),
+    pytest.param(DEAD_LETTERS, "dead-letter queue", Messages(4, 0, 0), id="in the dead-letter queue"),
+    pytest.param(OTHER_QUEUE.url, "outbound queue", Messages(0, 5, 0), id="in the outbound queue of an old tenant"),
+]
+
+
+@pytest.mark.parametrize(("url", "name", "held"), HELD)
+def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(
+    world: World, url: str, name: str, held: Messages
+) -> None:
+    world.queues.held[url] = held
+    refused = failure(world.check())
+    assert f"{name}: {held}" in refused.reason
+    assert "Nothing was deleted" in refused.reason
+    assert refused.failed_stack is None
+
+
+def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_its_queue(world: World) -> None:
+    world.plant("DELETE_FAILED")
+    world.table.plant_metadata(some_metadata(queue=None, withdrawn_by="an earlier delete"))
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    assert "inbound queue: 1 visible" in failure(world.check()).reason
+    world.queues.held[QUEUE.url] = NONE_HELD
+    assert world.check() == Empty()
+
+
+def test_all_queues_that_hold_messages_are_told_and_no_others(world: World) -> None:
+    world.queues.held = {QUEUE.url: Messages(1, 2, 3), DEAD_LETTERS: NONE_HELD, OTHER_QUEUE.url: Messages(0, 0, 7)}
+    reason = failure(world.check()).reason
+    assert "inbound queue: 1 visible, 2 in flight, 3 delayed" in reason
+    assert "outbound queue: 0 visible, 0 in flight, 7 delayed" in reason
+    assert "dead-letter" not in reason
+
+
+def test_a_tenant_without_messages_may_go(world: World) -> None:
+    assert world.check() == Empty()
+
+
+def test_the_queue_is_counted_although_the_delete_has_withdrawn_it(world: World) -> None:
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert not metadata.published
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    failure(world.check())
+
+
+def test_a_queue_that_was_never_published_is_counted_too(world: World) -> None:
+    world.table.plant_metadata(some_metadata(version=None))
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    failure(world.check())
+
+
+@pytest.mark.parametrize("url", [QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url])
+def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
+    world.queues.held[url] = Messages(1, 1, 1)
+    world.queues.gone.add(url)
+    assert world.check() == Empty()
+
+
+def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: World) -> None:
+    world.queues.gone.add(QUEUE.url)
+    world.queues.held[DEAD_LETTERS] = Messages(1, 0, 0)
+    assert "dead-letter queue" in failure(world.check()).reason
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [None, Metadata(ACME, None, None, None, None, None), some_metadata(queue=None)],
+)
+def test_a_tenant_without_a_queue_has_no_messages(metadata: Metadata | None) -> None:
+    assert messages_of(metadata, FakeQueues()) == {}
+
+
+def test_an_outbound_queue_counts_where_there_is_no_inbound_queue() -> None:
+    queues = FakeQueues()
+    queues.held[OTHER_QUEUE.url] = Messages(1, 0, 0)
+    held = messages_of(some_metadata(queue=None, outbound_queue=OTHER_QUEUE), queues)
+    assert held == {"outbound queue": Messages(1, 0, 0)}
+
+
+@pytest.mark.parametrize(("url", "name", "held"), HELD)
+def test_a_drain_waits_until_its_time_is_over_and_refuses_then(
+    world: World, url: str, name: str, held: Messages
+) -> None:
+    world.queues.held[url] = held
+    seconds = int(DRAIN.total_seconds())
+    assert world.check(drain_seconds=seconds) == Draining(f"{name}: {held}")
+    world.clock.advance(DRAIN - A_MOMENT)
+    assert world.check(drain_seconds=seconds) == Draining(f"{name}: {held}")
+    world.clock.advance(A_MOMENT)
+    assert f"{name}: {held}" in failure(world.check(drain_seconds=seconds)).reason
+
+
+def test_a_drain_ends_as_soon_as_the_queue_is_empty(world: World) -> None:
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    assert isinstance(world.check(drain_seconds=60), Draining)
+    world.queues.held[QUEUE.url] = Messages(0, 1, 0)
+    assert isinstance(world.check(drain_seconds=60), Draining)
+    world.queues.held[QUEUE.url] = NONE_HELD
+    assert world.check(drain_seconds=60) == Empty()
+
+
+def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: World) -> None:
+    world.clock.advance(DRAIN * 2)
+    assert world.check(drain_seconds=60) == Empty()
+
+
+@pytest.mark.parametrize("drain_seconds", [0, 60])
+def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
+    class Unasked(FakeQueues):
+        def messages(self, url: str) -> Messages | None:
+            raise AssertionError(url)
+
+    world.queues = Unasked()
+    assert world.check(force=True, drain_seconds=drain_seconds) == Empty()
+
+
+@pytest.mark.parametrize("wish", ["allow_replacement", "allow_downgrade", "explicit"])
+def test_nothing_else_that_is_asked_for_lets_messages_go(world: World, wish: str) -> None:
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    failure(world.check(**{wish: True}))
+
+
+def test_a_throttled_count_is_never_taken_for_empty() -> None:
+    class Busy(FakeQueues):
+        def messages(self, url: str) -> Messages | None:
+            raise Throttled(f"{url}: Rate exceeded")
+
+    with pytest.raises(Throttled):
+        World(queues=Busy()).check()
+
+
+# The stack
+
+
+@pytest.mark.parametrize("status", sorted({*statuses(*SORTED), "SOMETHING_NOBODY_KNOWS"}))
+def test_whatever_the_stack_is_in_the_end_it_is_gone(world: World, status: str) -> None:
+    stack_id = world.plant(status)
+    if status in statuses(StackCondition.WORKING) and status != "DELETE_IN_PROGRESS":
+        started = world.start()
+        assert started == Again(f"the stack is still {status}")
+        assert world.inspect(started) == started
+        assert "delete" not in world.stacks.calls
+        world.stacks.change(stack_id, "UPDATE_COMPLETE")
+    assert world.drive() == Gone()
+    assert not world.stacks.living
+
+
+def test_an_operation_that_did_not_exist_yet_is_waited_for_too(world: World) -> None:
+    world.plant("SOMETHING_NEW_IN_PROGRESS")
+    assert isinstance(world.start(), Again)
+    assert "delete" not in world.stacks.calls
+
+
+def test_a_tenant_without_a_stack_is_done_at_once(world: World) -> None:
+    assert world.start() == Gone()
+    assert world.inspect(Gone()) == Gone()
+    assert world.stacks.calls == ["find"]
+
+
+def test_starting_twice_deletes_once(world: World) -> None:
+    stack_id = world.plant()
+    assert world.start() == world.start() == Started(stack_id)
+    assert world.stacks.calls.count("delete") == 1
+    assert world.stacks.all[stack_id].client_token == f"{TOKEN}-1"
+
+
+def test_starting_again_when_it_is_over_finds_it_gone(world: World) -> None:
+    world.plant()
+    world.start()
+    world.stacks.settle()
+    assert world.start() == Gone()
+    assert world.stacks.calls.count("delete") == 1
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_deletion_that_is_blocked_is_tried_again_as_a_new_request(world: World, failures: int) -> None:
+    stack_id = world.plant()
+    world.stacks.delete_failures.extend(["in use"] * failures)
+    assert world.drive() == Gone()
+    assert deletions(world, stack_id) == [f"{TOKEN}-{number + 1}" for number in range(failures + 1)]
+
+
+def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.delete_failures.extend(["in use"] * 10)
+    refused = failure(world.drive())
+    assert "DELETE_FAILED" in refused.reason
+    assert refused.failed_stack == stack_id
+    assert world.stacks.calls.count("delete") == deleting.MOST_DELETES == 3
+    assert len(set(deletions(world, stack_id))) == 3
+    cause = record_failure(
+        world.run,
+        failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
+        failed_stack=refused.failed_stack,
+        ledger=world.table,
+        stacks=world.stacks,
+        clock=world.clock,
+    )
+    assert cause == RootCause("InboundQueue", "AWS::SQS::Queue", "in use")
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert not metadata.published, "What is half deleted is not served again"
+
+
+def test_what_blocked_an_earlier_deletion_does_not_count_for_this_one(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.delete_failures.extend(["in use"] * 5)
+    failure(world.drive())
+    world.run = a_run(2, operation=Operation.DELETE)
+    take(world.table, world.run, instead_of=world.table.lock(ACME))
+    assert world.drive() == Gone()
+    second = f"{world.run.attempt.client_token}-delete"
+    assert deletions(world, stack_id)[3:] == [f"{second}-1", f"{second}-2", f"{second}-3"]
+
+
+def test_a_blocked_deletion_whose_event_is_not_visible_yet_is_not_counted_and_not_forgotten(world: World) -> None:
+    stack_id = world.plant()
+    world.start()
+    events = world.stacks.all[stack_id].events
+    world.stacks.delete_failures.append("in use")
+    world.stacks.settle()
+    seen_later, events[:] = list(events), []
+    assert world.start() == Started(stack_id)
+    assert world.stacks.all[stack_id].client_token == f"{TOKEN}-1", "the same request again: CloudFormation ignores it"
+    world.stacks.change(stack_id, "DELETE_FAILED")
+    events[:] = seen_later
+    assert world.start() == Started(stack_id)
+    assert world.stacks.all[stack_id].client_token == f"{TOKEN}-2"
+
+
+@pytest.mark.parametrize("status", ["DELETE_FAILED", "CREATE_COMPLETE"])
+def test_a_deletion_that_is_not_visible_yet_is_looked_at_again(world: World, status: str) -> None:
+    stack_id = world.plant(status)
+    outcome = world.inspect(Started(stack_id))
+    assert outcome == Again(f"the stack is {status}")
+
+
+@pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
+def test_a_stack_that_is_at_it_is_waited_for(world: World, status: str) -> None:
+    assert world.inspect(Started(world.plant(status))) == Working()
+
+
+def test_a_stack_that_is_no_longer_described_is_gone(world: World) -> None:
+    stack_id = world.plant()
+    world.start()
+    del world.stacks.all[stack_id]
+    assert world.inspect(Started(stack_id)) == Gone()
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_throttled_start_never_counts_as_gone(world: World, call: int) -> None:
+    class ThrottlesOnce(FakeStacks):
+        def _called(self, method: str) -> None:
+            super()._called(method)
+            if len(self.calls) == call:
+                raise Throttled(f"{method}: Rate exceeded")
+
+    world = World(ThrottlesOnce())
+    world.plant()
+    started = world.start()
+    assert isinstance(started, Again)
+    assert "Rate exceeded" in started.reason
+    assert world.inspect(started) == started
+    assert world.drive() == Gone()
+
+
+def test_a_throttled_look_never_counts_as_gone(world: World) -> None:
+    stack_id = world.plant()
+    started = world.start()
+    world.stacks.throttled_calls = 1
+    assert world.inspect(started) == Working()
+    assert started == Started(stack_id)
+
+
+def test_throttled_events_do_not_count_as_no_failures(world: World) -> None:
+    class HidesEvents(FakeStacks):
+        def _called(self, method: str) -> None:
+            super()._called(method)
+            if method == "events":
+                raise Throttled("events: Rate exceeded")
+
+    world = World(HidesEvents())
+    world.plant("DELETE_FAILED")
+    assert isinstance(world.start(), Again)
+    assert "delete" not in world.stacks.calls
+
+
+def test_a_stack_that_will_not_go_is_given_up_at_the_deadline_and_never_taken_for_gone(world: World) -> None:
+    stack_id = world.plant("DELETE_IN_PROGRESS")
+    world.clock.advance(DEADLINE)
+    assert world.inspect(Started(stack_id)) == Working()
+    world.clock.advance(A_MOMENT)
+    assert "DELETE_IN_PROGRESS after 30 minutes" in failure(world.inspect(Started(stack_id))).reason
+    world.stacks.throttled_calls = 1
+    assert "could not be looked at" in failure(world.inspect(Started(stack_id))).reason
+
+
+def test_a_stack_that_is_gone_at_the_deadline_is_gone(world: World) -> None:
+    world.clock.advance(DEADLINE * 2)
+    assert world.inspect(Started(world.plant("DELETE_COMPLETE"))) == Gone()
+
+
+@pytest.mark.parametrize("tenant_id", ["Acme", ""])
+def test_a_stack_that_was_made_for_someone_else_is_not_deleted(world: World, tenant_id: str) -> None:
+    world.plant(tenant_id=tenant_id)
+    with pytest.raises(StackNotOurs):
+        world.start()
+    assert world.stacks.calls == ["find"]
+
+
+def test_a_run_that_no_longer_owns_the_tenant_deletes_nothing(world: World) -> None:
+    world.plant()
+    take(world.table, a_run(2, operation=Operation.DELETE), instead_of=world.table.lock(ACME))
+    with pytest.raises(LostOwnership):
+        world.start()
+    assert not world.stacks.calls
+
+
+def test_other_tenants_queues_are_not_asked_about(world: World) -> None:
+    asked: list[str] = []
+
+    class Noted(FakeQueues):
+        def messages(self, url: str) -> Messages | None:
+            asked.append(url)
+            return super().messages(url)
+
+    world.queues = Noted()
+    world.queues.dead_letter_queues = {QUEUE.url: DEAD_LETTERS, "another queue": "another queue's dead letters"}
+    world.table.plant_metadata(some_metadata(queue=Queue(QUEUE.arn, QUEUE.url), outbound_queue=OTHER_QUEUE))
+    world.check()
+    assert sorted(asked) == sorted([QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url])
+
+
+def deletions(world: World, stack_id: str) -> list[str]:
+    """The tokens of the requests to delete the stack, oldest first."""
+    return [
+        event.client_token
+        for event in reversed(world.stacks.all[stack_id].events)
+        if event.is_stack and event.status == "DELETE_IN_PROGRESS"
+    ]

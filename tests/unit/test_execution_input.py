@@ -1,0 +1,126 @@
+"""What an execution is started with: what was asked for, and back again, through JSON and the machines' schemas."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.execution_input import machine_input, request_document, request_from
+from orchestrator.records import Attempt, Operation, Request, timestamp
+from orchestrator.schemas import parse_run
+from orchestrator.tenants import TenantId
+from tests.fakes import ACME, NOON, VERSION, an_attempt, execution_arn
+
+EVERYTHING = Request(
+    by="ada",
+    explicit=True,
+    labels={"team": "billing"},
+    pin="0.1.0",
+    allow_downgrade=True,
+    allow_replacement=True,
+    force=True,
+    drain_seconds=600,
+)
+
+LABELS = st.dictionaries(
+    st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}", fullmatch=True),
+    st.from_regex(r"[A-Za-z0-9 ._:/@+=-]{0,128}", fullmatch=True),
+    max_size=20,
+)
+VERSIONS = st.from_regex(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}", fullmatch=True)
+REQUESTS = st.builds(
+    Request,
+    by=st.text(max_size=200),
+    explicit=st.booleans(),
+    labels=st.none() | LABELS,
+    pin=st.none() | VERSIONS,
+    allow_downgrade=st.booleans(),
+    allow_replacement=st.booleans(),
+    force=st.booleans(),
+    drain_seconds=st.integers(0, 1_200),
+)
+ATTEMPTS = st.builds(
+    Attempt,
+    tenant=st.from_regex(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?", fullmatch=True).map(TenantId.parse),
+    operation=st.sampled_from(Operation),
+    version=VERSIONS,
+    number=st.integers(1, 99_999),
+)
+
+
+def test_what_an_execution_is_given() -> None:
+    assert machine_input(an_attempt(3, operation=Operation.DELETE), EVERYTHING) == {
+        "tenantId": "acme",
+        "operation": "DELETE",
+        "version": VERSION,
+        "attempt": 3,
+        "request": {
+            "by": "ada",
+            "explicit": True,
+            "labels": {"team": "billing"},
+            "pin": "0.1.0",
+            "allowDowngrade": True,
+            "allowReplacement": True,
+            "force": True,
+            "drainSeconds": 600,
+        },
+    }
+
+
+def test_what_was_not_asked_for_is_not_mentioned() -> None:
+    assert request_document(Request()) == {}
+    assert request_document(Request(by="ada")) == {"by": "ada"}
+
+
+def test_labels_that_are_taken_away_differ_from_labels_that_are_not_mentioned() -> None:
+    assert request_document(Request(labels={})) == {"labels": {}}
+    assert request_from({"labels": {}}).labels == {}
+    assert request_from({}).labels is None
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Request)])
+def test_every_wish_is_carried_over_by_itself(name: str) -> None:
+    wish = replace(Request(), **{name: getattr(EVERYTHING, name)})
+    assert wish != Request()
+    assert request_from(request_document(wish)) == wish
+
+
+@given(REQUESTS)
+def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
+    assert request_from(json.loads(json.dumps(request_document(request_)))) == request_
+
+
+def test_numbers_come_back_from_stores_that_know_no_integers() -> None:
+    assert request_from({"drainSeconds": 60.0}) == Request(drain_seconds=60)
+    assert isinstance(request_from({"drainSeconds": 60.0}).drain_seconds, int)
+
+
+@given(ATTEMPTS, REQUESTS)
+def test_the_machines_steps_understand_what_the_execution_was_given(attempt: Attempt, request_: Request) -> None:
+    execution = {
+        "Id": execution_arn(attempt.name),
+        "StartTime": timestamp(NOON),
+        "Input": json.loads(json.dumps(machine_input(attempt, request_))),
+    }
+    run = parse_run({"execution": execution})
+    assert (run.attempt, run.request) == (attempt, request_)
+
+
+@given(ATTEMPTS, REQUESTS)
+def test_two_who_ask_for_the_same_give_the_same_input(attempt: Attempt, request_: Request) -> None:
+    labels = request_.labels
+    other_order = replace(request_, labels=None if labels is None else dict(reversed(list(labels.items()))))
+    assert json.dumps(machine_input(attempt, request_), sort_keys=True) == json.dumps(
+        machine_input(replace(attempt), other_order), sort_keys=True
+    )
+
+
+def test_the_input_does_not_change_with_the_labels_that_it_was_made_from() -> None:
+    labels = {"team": "billing"}
+    given_ = machine_input(Attempt(ACME, Operation.CREATE, VERSION, 1), Request(labels=labels))
+    labels["team"] = "search"
+    assert given_["request"] == {"labels": {"team": "billing"}}

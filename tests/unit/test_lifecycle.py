@@ -1,0 +1,893 @@
+"""What operators ask for: what is started, what was so already, what is refused, and that twice is once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.errors import Unsettled
+from orchestrator.fleet import tenant_detail
+from orchestrator.get_queue import GetQueue, Provisioning
+from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.outcomes import Begun, Done
+from orchestrator.ports import Pin
+from orchestrator.records import (
+    Attempt,
+    Audit,
+    Lock,
+    Messages,
+    Metadata,
+    Operation,
+    Request,
+    Run,
+    Status,
+    TenantState,
+)
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    FakeStacks,
+    InMemoryTable,
+    a_release,
+    an_attempt,
+    an_audit,
+    execution_arn,
+    some_metadata,
+    stack_arn,
+)
+
+ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+BOB = "arn:aws:sts::000000000000:assumed-role/operator/bob"
+BY_ADA, BY_BOB = Request(by=ADA), Request(by=BOB)
+UNPUBLISHED_VERSION = "9.9.9"
+A_SECOND = timedelta(seconds=1)
+LABELS = {"team": "billing"}
+DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/0/acme-dead-letters"
+
+
+class World:
+    """The control plane at the next version, without the machines: a test says what comes of what was ordered."""
+
+    def __init__(self, table: InMemoryTable | None = None, executions: FakeExecutions | None = None) -> None:
+        self.table, self.executions = table or InMemoryTable(), executions or FakeExecutions()
+        self.queues, self.stacks, self.clock = FakeQueues(), FakeStacks(), FakeClock()
+        self.table.record_release(a_release(VERSION))
+        self.table.record_release(a_release(NEXT_VERSION))
+        self.lifecycle = Lifecycle(
+            reader=self.table,
+            descriptions=self.table,
+            releases=self.table,
+            executions=self.executions,
+            queues=self.queues,
+            clock=self.clock,
+            version=NEXT_VERSION,
+        )
+
+    def begun(self, ordered: object) -> Run:
+        """Let the execution take the tenant's lock."""
+        assert isinstance(ordered, Accepted)
+        self.clock.advance(A_SECOND)
+        request = dict(self.executions.started)[ordered.attempt]
+        run = Run(ordered.attempt, ordered.execution, self.clock.now(), request)
+        outcome = begin(
+            run,
+            reader=self.table,
+            ledger=self.table,
+            releases=self.table,
+            executions=self.executions,
+            clock=self.clock,
+        )
+        assert outcome == Begun()
+        return run
+
+    def succeeded(self, run: Run) -> None:
+        self.clock.advance(A_SECOND)
+        is_delete = run.attempt.operation is Operation.DELETE
+        stack = None if is_delete else Done(stack_arn(run.tenant), QUEUE, run.attempt.version)
+        finish(run, stack=stack, ledger=self.table, clock=self.clock)
+        self.executions.end(run.execution)
+
+    def failed(self, run: Run) -> None:
+        self.clock.advance(A_SECOND)
+        record_failure(
+            run, failure=QUEUE_TABOO, failed_stack=None, ledger=self.table, stacks=self.stacks, clock=self.clock
+        )
+        self.executions.end(run.execution)
+
+    def died(self, run: Run) -> None:
+        """It ends without saying how, and long enough ago."""
+        self.executions.end(run.execution)
+        self.clock.advance(CHECK_HOLDER_AFTER + A_SECOND)
+
+    def half_deleted(self, request: Request) -> None:
+        """A delete whose stack is no longer whole, and not gone either."""
+        run = self.begun(self.lifecycle.delete(ACME, request))
+        self.stacks.change(stack_arn(), "DELETE_FAILED")
+        self.failed(run)
+
+    def provision(self, version: str = VERSION, **more: object) -> None:
+        """The tenant as an operation left it that this story is not about."""
+        self.table.plant_metadata(some_metadata(version=version, **more))  # type: ignore[arg-type]
+        self.table.plant_audit(an_audit(Status.SUCCESS, version=version, at=NOON - timedelta(days=1)))
+        self.stacks.plant_done(ACME, version=version)
+
+    def state(self) -> TenantState:
+        return tenant_detail(ACME, self.table).state
+
+    @property
+    def metadata(self) -> Metadata:
+        found = self.table.metadata(ACME)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def ready(world: World) -> World:
+    """A tenant at the old version."""
+    world.provision()
+    return world
+
+
+def accepted(ordered: Ordered) -> Accepted:
+    assert isinstance(ordered, Accepted)
+    return ordered
+
+
+def refused(ordered: Ordered, kind: Refusal) -> Refused:
+    assert isinstance(ordered, Refused)
+    assert ordered.kind is kind
+    assert "acme" in ordered.reason
+    return ordered
+
+
+def already_so(ordered: Ordered) -> str:
+    assert isinstance(ordered, AlreadySo)
+    assert "acme" in ordered.reason
+    return ordered.reason
+
+
+# Create
+
+
+def test_a_new_tenant_is_created_at_the_current_version_by_an_explicit_request(world: World) -> None:
+    ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
+    assert ordered.attempt == an_attempt(version=NEXT_VERSION)
+    assert ordered.execution in world.executions.running
+    ((_, request),) = world.executions.started
+    assert request == replace(BY_ADA, explicit=True)
+
+
+def test_a_new_tenant_is_created_at_the_release_that_it_is_pinned_to(world: World) -> None:
+    ordered = accepted(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION, labels=LABELS)))
+    assert ordered.attempt.version == VERSION
+    world.succeeded(world.begun(ordered))
+    assert world.metadata.pinned_version == VERSION
+    assert world.metadata.labels == LABELS
+
+
+def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: World) -> None:
+    asked = replace(BY_ADA, pin=UNPUBLISHED_VERSION)
+    assert UNPUBLISHED_VERSION in refused(world.lifecycle.create(ACME, asked), Refusal.UNKNOWN_RELEASE).reason
+    world.provision()
+    refused(world.lifecycle.create(ACME, asked), Refusal.UNKNOWN_RELEASE)
+    assert not world.executions.started
+    assert world.metadata.pinned_version is None
+
+
+def test_a_control_plane_whose_release_is_not_published_yet_creates_nothing() -> None:
+    world = World()
+    lifecycle = replace(world.lifecycle, version=UNPUBLISHED_VERSION)
+    refused(lifecycle.create(ACME, BY_ADA), Refusal.UNKNOWN_RELEASE)
+    assert not world.executions.started
+
+
+def test_creating_a_tenant_that_is_there_changes_nothing(ready: World) -> None:
+    before = ready.metadata
+    ready.clock.advance(A_SECOND)
+    assert VERSION in already_so(ready.lifecycle.create(ACME, BY_ADA))
+    assert ready.metadata == before
+    assert not ready.executions.started
+
+
+def test_creating_a_tenant_that_is_there_sets_its_labels_and_pin_and_moves_nothing(ready: World) -> None:
+    ready.clock.advance(timedelta(hours=1))
+    already_so(ready.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS, pin=NEXT_VERSION)))
+    assert ready.metadata == replace(
+        some_metadata(), labels=LABELS, pinned_version=NEXT_VERSION, updated_at=NOON + timedelta(hours=1)
+    )
+    assert not ready.executions.started
+
+
+def test_labels_and_pin_that_are_not_given_stay_as_they_are(world: World) -> None:
+    world.provision(labels=LABELS, pinned_version=VERSION)
+    world.lifecycle.create(ACME, replace(BY_ADA, pin=NEXT_VERSION))
+    assert world.metadata.labels == LABELS
+    world.lifecycle.create(ACME, replace(BY_ADA, labels={"team": "search"}))
+    assert world.metadata.pinned_version == NEXT_VERSION
+
+
+def test_labels_can_be_taken_away(world: World) -> None:
+    world.provision(labels=LABELS, pinned_version=VERSION)
+    world.lifecycle.create(ACME, replace(BY_ADA, labels={}))
+    assert world.metadata.labels == {}
+    assert world.metadata.pinned_version == VERSION
+
+
+def test_a_pin_can_be_lifted(world: World) -> None:
+    world.provision(labels=LABELS, pinned_version=VERSION)
+    already_so(world.lifecycle.create(ACME, BY_ADA, unpin=True))
+    assert world.metadata.pinned_version is None
+    assert world.metadata.labels == LABELS
+
+
+def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> None:
+    class JustWithdrawn(InMemoryTable):
+        """The delete begins after the metadata was read."""
+
+        def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+            self.plant_metadata(replace(some_metadata(), withdrawn_by="a delete"))
+            return super().describe(tenant, labels=labels, pin=pin, at=at)
+
+    world = World(JustWithdrawn())
+    world.provision()
+    refused(world.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS)), Refusal.BUSY)
+    assert world.metadata.labels == {}
+
+
+def test_a_tenant_that_was_deleted_is_created_again(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    assert ready.state() is TenantState.DELETED
+    ordered = accepted(ready.lifecycle.create(ACME, BY_BOB))
+    assert ordered.attempt.version == NEXT_VERSION
+    ready.succeeded(ready.begun(ordered))
+    assert ready.state() is TenantState.READY
+
+
+def test_a_tenant_that_was_deleted_comes_back_without_what_was_said_about_it(world: World) -> None:
+    world.provision(labels=LABELS, pinned_version=VERSION)
+    world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+    world.succeeded(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    assert world.metadata.labels == {}
+    assert world.metadata.pinned_version is None
+    assert world.metadata.version == NEXT_VERSION
+
+
+def test_a_tenant_deleted_and_created_any_number_of_times_comes_back_every_time(ready: World) -> None:
+    for number in (1, 2, 3):
+        ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+        assert ready.state() is TenantState.DELETED
+        ordered = accepted(ready.lifecycle.create(ACME, BY_ADA))
+        assert ordered.attempt.number == number
+        ready.succeeded(ready.begun(ordered))
+        assert ready.state() is TenantState.READY
+
+
+def test_after_a_failure_creating_is_the_next_attempt(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    assert world.state() is TenantState.FAILED
+    ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
+    assert ordered.attempt == an_attempt(2, version=NEXT_VERSION)
+    world.succeeded(world.begun(ordered))
+    assert world.state() is TenantState.READY
+
+
+def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
+    assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt == an_attempt(2, version=VERSION)
+
+
+def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(world: World) -> None:
+    world.provision(pinned_version=VERSION)
+    world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+    assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
+
+
+def test_a_tenant_whose_pinned_creation_failed_can_be_created_without_the_pin(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
+    ordered = accepted(world.lifecycle.create(ACME, BY_ADA, unpin=True))
+    assert ordered.attempt.version == NEXT_VERSION
+    world.succeeded(world.begun(ordered))
+    assert world.metadata.pinned_version is None
+
+
+def test_there_is_no_pin_to_lift_where_there_is_no_tenant(world: World) -> None:
+    assert accepted(world.lifecycle.create(ACME, BY_ADA, unpin=True)).attempt.version == NEXT_VERSION
+    assert world.table.metadata(ACME) is None
+
+
+def test_another_pin_takes_the_place_of_the_one_that_failed(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
+    ordered = accepted(world.lifecycle.create(ACME, replace(BY_ADA, pin=NEXT_VERSION)))
+    assert ordered.attempt.version == NEXT_VERSION
+    world.begun(ordered)
+    assert world.metadata.pinned_version == NEXT_VERSION
+
+
+def test_a_tenant_whose_delete_failed_half_way_is_created_anew(ready: World) -> None:
+    ready.half_deleted(BY_ADA)
+    assert not ready.metadata.published
+    assert accepted(ready.lifecycle.create(ACME, BY_ADA)).attempt.operation is Operation.CREATE
+
+
+# Upgrade
+
+
+def test_a_tenant_is_upgraded_to_the_current_version_unless_another_is_named(ready: World) -> None:
+    ordered = accepted(ready.lifecycle.upgrade(ACME, None, BY_ADA))
+    assert ordered.attempt == an_attempt(operation=Operation.UPDATE, version=NEXT_VERSION)
+    ready.succeeded(ready.begun(ordered))
+    assert ready.metadata.version == NEXT_VERSION
+
+
+def test_a_tenant_is_upgraded_to_the_version_that_is_named(ready: World) -> None:
+    ready.table.record_release(a_release("0.3.0"))
+    assert accepted(ready.lifecycle.upgrade(ACME, "0.3.0", BY_ADA)).attempt.version == "0.3.0"
+
+
+def test_a_pinned_tenant_is_upgraded_to_its_pin_unless_another_version_is_named(world: World) -> None:
+    world.provision(pinned_version="0.1.5")
+    world.table.record_release(a_release("0.1.5"))
+    refused(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA), Refusal.PINNED)
+    assert not world.executions.started
+    assert accepted(world.lifecycle.upgrade(ACME, None, BY_ADA)).attempt.version == "0.1.5"
+
+
+def test_a_tenant_that_is_there_already_is_not_updated(world: World) -> None:
+    world.provision(NEXT_VERSION)
+    assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, None, BY_ADA))
+    assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
+    assert not world.executions.started
+
+
+def test_a_downgrade_has_to_be_allowed(world: World) -> None:
+    world.provision(NEXT_VERSION)
+    refused(world.lifecycle.upgrade(ACME, VERSION, BY_ADA), Refusal.DOWNGRADE)
+    refused(world.lifecycle.upgrade(ACME, VERSION, replace(BY_ADA, allow_replacement=True)), Refusal.DOWNGRADE)
+    assert not world.executions.started
+    ordered = accepted(world.lifecycle.upgrade(ACME, VERSION, replace(BY_ADA, allow_downgrade=True)))
+    assert ordered.attempt.version == VERSION
+
+
+def test_a_pin_behind_the_tenant_is_a_downgrade_too(world: World) -> None:
+    world.provision(NEXT_VERSION, pinned_version=VERSION)
+    refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.DOWNGRADE)
+
+
+@pytest.mark.parametrize("allowed", [Request(), Request(allow_downgrade=True, allow_replacement=True)])
+def test_nobody_is_upgraded_to_a_release_that_there_is_not(ready: World, allowed: Request) -> None:
+    refused(ready.lifecycle.upgrade(ACME, UNPUBLISHED_VERSION, allowed), Refusal.UNKNOWN_RELEASE)
+    assert not ready.executions.started
+
+
+def test_a_tenant_that_nobody_has_heard_of_is_not_upgraded(world: World) -> None:
+    refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.UNKNOWN_TENANT)
+    assert not world.executions.started
+
+
+def test_a_deleted_tenant_is_gone_for_an_upgrade(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    refused(ready.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.TENANT_DELETED)
+
+
+def test_a_tenant_without_a_queue_in_service_is_not_upgraded(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_PROVISIONED)
+    assert len(world.executions.started) == 1
+
+
+def test_after_a_failed_update_updating_to_where_the_tenant_is_heals_its_stack(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    assert ready.state() is TenantState.UPDATE_FAILED
+    assert ready.metadata.version == VERSION
+    ordered = accepted(ready.lifecycle.upgrade(ACME, VERSION, BY_ADA))
+    assert ordered.attempt.version == VERSION
+    ready.succeeded(ready.begun(ordered))
+    assert ready.state() is TenantState.READY
+    already_so(ready.lifecycle.upgrade(ACME, VERSION, BY_ADA))
+
+
+def test_after_a_failed_update_upgrading_is_the_next_attempt(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    assert accepted(ready.lifecycle.upgrade(ACME, None, BY_ADA)).attempt.number == 2
+
+
+def test_an_update_there_and_back_and_there_again_is_three_attempts_of_which_none_is_lost(ready: World) -> None:
+    back = replace(BY_ADA, allow_downgrade=True)
+    for version, number in [(NEXT_VERSION, 1), (VERSION, 1), (NEXT_VERSION, 2)]:
+        ordered = accepted(ready.lifecycle.upgrade(ACME, version, back))
+        assert ordered.attempt == an_attempt(number, operation=Operation.UPDATE, version=version)
+        ready.succeeded(ready.begun(ordered))
+        assert ready.metadata.version == version
+
+
+# Retry
+
+
+def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: World) -> None:
+    asked = Request(by=ADA, allow_replacement=True, allow_downgrade=True)
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, NEXT_VERSION, asked)))
+    ordered = accepted(ready.lifecycle.retry(ACME, BOB))
+    assert ordered.attempt == an_attempt(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+    _, request = ready.executions.started[-1]
+    assert request == replace(asked, by=BOB, explicit=True)
+
+
+def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) -> None:
+    asked = Request(by=ADA, labels=LABELS, pin=VERSION)
+    world.failed(world.begun(world.lifecycle.create(ACME, asked)))
+    ordered = accepted(world.lifecycle.retry(ACME, BOB))
+    assert ordered.attempt == an_attempt(2, version=VERSION)
+    _, request = world.executions.started[-1]
+    assert request == replace(asked, by=BOB, explicit=True)
+
+
+def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: World) -> None:
+    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION)
+    answer = get_queue(ACME, by="a platform")
+    assert isinstance(answer, Provisioning)
+    world.failed(world.begun(Accepted(an_attempt(version=NEXT_VERSION), answer.execution)))
+    ordered = accepted(world.lifecycle.retry(ACME, ADA))
+    assert ordered.attempt == an_attempt(2, version=NEXT_VERSION)
+    world.succeeded(world.begun(ordered))
+    assert world.state() is TenantState.READY
+
+
+def test_a_delete_that_failed_half_way_is_tried_again_with_force_if_that_was_asked_for(ready: World) -> None:
+    ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    ready.half_deleted(Request(by=ADA, force=True))
+    ordered = accepted(ready.lifecycle.retry(ACME, BOB))
+    assert ordered.attempt == an_attempt(2, operation=Operation.DELETE, version=NEXT_VERSION)
+    _, request = ready.executions.started[-1]
+    assert request.force
+
+
+def test_retrying_a_delete_without_force_is_refused_while_there_are_messages(ready: World) -> None:
+    ready.half_deleted(BY_ADA)
+    ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOT_EMPTY)
+
+
+def test_it_is_the_latest_operation_that_is_tried_again(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    ready.half_deleted(BY_ADA)
+    assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.DELETE
+
+
+def test_a_delete_that_left_the_tenant_in_service_is_never_what_a_retry_tries(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    assert ready.metadata.published
+    refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.UPDATE
+
+
+def test_a_failure_that_a_later_success_has_overcome_is_not_tried_again(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    ready.succeeded(ready.begun(ready.lifecycle.upgrade(ACME, VERSION, BY_ADA)))
+    refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
+    assert len(ready.executions.started) == 2
+
+
+def test_there_is_nothing_to_retry_on_a_tenant_that_is_well(ready: World) -> None:
+    refused(ready.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
+    assert not ready.executions.started
+
+
+def test_a_deleted_tenant_is_not_brought_back_by_a_retry(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    refused(ready.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
+
+
+def test_a_create_that_was_refused_because_the_tenant_was_deleted_is_not_made_explicit_by_a_retry(
+    ready: World,
+) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    ready.table.plant_audit(
+        an_audit(Status.FAILURE, version=NEXT_VERSION, at=ready.clock.now() + A_SECOND, request=Request("a platform"))
+    )
+    refused(ready.lifecycle.retry(ACME, ADA), Refusal.TENANT_DELETED)
+    assert len(ready.executions.started) == 1
+
+
+def test_an_explicit_create_of_a_deleted_tenant_that_failed_at_once_stays_explicit(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    ready.table.plant_audit(
+        an_audit(Status.FAILURE, version=NEXT_VERSION, at=ready.clock.now() + A_SECOND, request=EXPLICIT)
+    )
+    accepted(ready.lifecycle.retry(ACME, ADA))
+    _, request = ready.executions.started[-1]
+    assert request.explicit
+
+
+def test_a_tenant_of_which_nothing_but_a_refused_delete_is_recorded_has_nothing_to_retry(world: World) -> None:
+    world.table.plant_metadata(some_metadata())
+    world.table.plant_audit(an_audit(Status.FAILURE, Operation.DELETE))
+    refused(world.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
+
+
+def test_a_tenant_that_nobody_has_heard_of_cannot_be_retried(world: World) -> None:
+    refused(world.lifecycle.retry(ACME, ADA), Refusal.UNKNOWN_TENANT)
+
+
+def test_retrying_what_is_going_on_is_told_of_it(ready: World) -> None:
+    ordered = accepted(ready.lifecycle.upgrade(ACME, None, replace(BY_ADA, allow_replacement=True)))
+    ready.begun(ordered)
+    assert ready.lifecycle.retry(ACME, BOB) == ordered
+    assert len(ready.executions.started) == 1
+
+
+def test_an_operation_that_died_is_retried(ready: World) -> None:
+    ready.died(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
+    ordered = accepted(ready.lifecycle.retry(ACME, BOB))
+    assert ordered.attempt.number == 2
+    ready.succeeded(ready.begun(ordered))
+    assert ready.metadata.version == NEXT_VERSION
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [(Operation.CREATE, NEXT_VERSION), (Operation.DELETE, NEXT_VERSION)],
+)
+def test_a_failure_from_before_versions_is_tried_again_at_the_current_one(
+    world: World, operation: Operation, expected: str
+) -> None:
+    world.table.plant_audit(an_audit(Status.FAILURE, operation, version=None), numbered=False)
+    ordered = accepted(world.lifecycle.retry(ACME, ADA))
+    assert (ordered.attempt.operation, ordered.attempt.version) == (operation, expected)
+    world.begun(ordered)
+
+
+# Delete
+
+
+def test_a_tenant_without_messages_is_deleted(ready: World) -> None:
+    ordered = accepted(ready.lifecycle.delete(ACME, BY_ADA))
+    assert ordered.attempt == an_attempt(operation=Operation.DELETE, version=NEXT_VERSION)
+    ready.succeeded(ready.begun(ordered))
+    assert ready.state() is TenantState.DELETED
+
+
+def test_there_is_nothing_to_delete_where_there_is_nothing(world: World) -> None:
+    already_so(world.lifecycle.delete(ACME, BY_ADA))
+    assert not world.executions.started
+
+
+def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    for request in (BY_ADA, replace(BY_BOB, force=True), replace(BY_BOB, drain_seconds=60)):
+        already_so(ready.lifecycle.delete(ACME, request))
+    assert len(ready.executions.started) == 1
+
+
+@pytest.mark.parametrize("history", ["failed to be created", "vanished"])
+def test_what_is_left_of_a_tenant_can_be_deleted(world: World, history: str) -> None:
+    if history == "vanished":
+        world.provision()
+        world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+    else:
+        world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    accepted(world.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_tenant_whose_operations_were_never_recorded_can_be_deleted(world: World) -> None:
+    world.table.plant_metadata(some_metadata())
+    accepted(world.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_tenant_that_has_no_metadata_but_may_have_a_stack_can_be_deleted(world: World) -> None:
+    world.table.plant_audit(an_audit(Status.FAILURE, version=None), numbered=False)
+    accepted(world.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: World) -> None:
+    world.provision(outbound_queue=OTHER_QUEUE)
+    world.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
+    world.queues.held = {
+        QUEUE.url: Messages(3, 2, 1),
+        DEAD_LETTERS: Messages(7, 0, 0),
+        OTHER_QUEUE.url: Messages(0, 0, 5),
+    }
+    told = refused(world.lifecycle.delete(ACME, BY_ADA), Refusal.NOT_EMPTY)
+    assert told.details == {
+        "messages": {
+            "inbound queue": {"visible": 3, "inFlight": 2, "delayed": 1},
+            "dead-letter queue": {"visible": 7, "inFlight": 0, "delayed": 0},
+            "outbound queue": {"visible": 0, "inFlight": 0, "delayed": 5},
+        }
+    }
+    assert "3 visible, 2 in flight, 1 delayed" in told.reason
+    assert not world.executions.started
+    assert world.state() is TenantState.READY
+    assert world.metadata.published
+
+
+@pytest.mark.parametrize("wish", [{"force": True}, {"drain_seconds": 60}])
+def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: World, wish: dict[str, int]) -> None:
+    ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, **wish)))  # type: ignore[arg-type]
+    _, request = ready.executions.started[-1]
+    assert (request.force, request.drain_seconds) == (wish.get("force", False), wish.get("drain_seconds", 0))
+
+
+def test_other_wishes_do_not_delete_messages(ready: World) -> None:
+    ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    asked = replace(BY_ADA, explicit=True, allow_replacement=True, allow_downgrade=True)
+    refused(ready.lifecycle.delete(ACME, asked), Refusal.NOT_EMPTY)
+
+
+def test_a_queue_that_no_longer_exists_keeps_nobody_from_deleting(ready: World) -> None:
+    ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    ready.queues.gone.add(QUEUE.url)
+    accepted(ready.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_pin_does_not_keep_a_tenant_from_being_deleted(world: World) -> None:
+    world.provision(pinned_version=VERSION)
+    accepted(world.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_delete_needs_no_release() -> None:
+    world = World()
+    world.provision()
+    accepted(replace(world.lifecycle, version=UNPUBLISHED_VERSION).delete(ACME, BY_ADA))
+
+
+# Busy
+
+
+def order(world: World, operation: Operation, request: Request = BY_BOB) -> Ordered:
+    match operation:
+        case Operation.CREATE:
+            return world.lifecycle.create(ACME, request)
+        case Operation.UPDATE:
+            return world.lifecycle.upgrade(ACME, None, request)
+        case Operation.DELETE:
+            return world.lifecycle.delete(ACME, request)
+
+
+PAIRS = [
+    (going_on, asked_for)
+    for going_on in Operation
+    for asked_for in Operation
+    # A tenant that is there is not created, whatever is going on: it is there.
+    if going_on is not asked_for and (going_on, asked_for) != (Operation.UPDATE, Operation.CREATE)
+]
+
+
+def going_on(world: World, operation: Operation) -> Run:
+    if operation is not Operation.CREATE:
+        world.provision()
+    return world.begun(order(world, operation, BY_ADA))
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_while_an_operation_is_going_on_every_other_is_told_busy_and_by_what(
+    world: World, first: Operation, second: Operation
+) -> None:
+    run = going_on(world, first)
+    told = refused(order(world, second), Refusal.BUSY)
+    assert told.details == {"operation": first.value, "version": NEXT_VERSION, "execution": run.execution}
+    assert len(world.executions.started) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_the_holder_of_the_lock_is_busy_for_as_long_as_it_runs(
+    world: World, first: Operation, second: Operation
+) -> None:
+    going_on(world, first)
+    world.clock.advance(timedelta(minutes=29))
+    refused(order(world, second), Refusal.BUSY)
+
+
+@pytest.mark.parametrize("first", list(Operation))
+def test_a_dead_holder_of_the_lock_is_not_busy(world: World, first: Operation) -> None:
+    run = going_on(world, first)
+    world.died(run)
+    ordered = accepted(world.lifecycle.delete(ACME, BY_BOB))
+    assert ordered.execution != run.execution
+    world.succeeded(world.begun(ordered))
+    assert world.state() is TenantState.DELETED
+
+
+def test_a_holder_is_not_called_dead_before_it_had_time_to_be_seen(ready: World) -> None:
+    run = ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA))
+    ready.executions.end(run.execution)
+    ready.clock.advance(CHECK_HOLDER_AFTER)
+    refused(ready.lifecycle.delete(ACME, BY_BOB), Refusal.BUSY)
+    assert run.execution not in ready.executions.asked_about
+
+
+def test_an_upgrade_to_another_version_is_told_busy(ready: World) -> None:
+    ready.table.record_release(a_release("0.3.0"))
+    ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA))
+    refused(ready.lifecycle.upgrade(ACME, "0.3.0", BY_ADA), Refusal.BUSY)
+
+
+def test_a_create_at_another_version_is_told_busy(world: World) -> None:
+    world.begun(world.lifecycle.create(ACME, BY_ADA))
+    refused(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION)), Refusal.BUSY)
+
+
+# Twice is once
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.parametrize("operation", list(Operation))
+def test_asking_twice_starts_once(world: World, operation: Operation, has_begun: bool) -> None:
+    if operation is not Operation.CREATE:
+        world.provision()
+    first = accepted(order(world, operation, BY_ADA))
+    if has_begun:
+        world.begun(first)
+    assert order(world, operation, BY_BOB) == first
+    assert order(world, operation, BY_ADA) == first
+    assert len(world.executions.started) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "wishes"),
+    [
+        (Operation.CREATE, {"labels": LABELS}),
+        (Operation.CREATE, {"pin": NEXT_VERSION}),
+        (Operation.UPDATE, {"allow_replacement": True}),
+        (Operation.DELETE, {"drain_seconds": 600}),
+        (Operation.DELETE, {"force": True}),
+    ],
+)
+def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
+    world: World, operation: Operation, wishes: dict[str, object]
+) -> None:
+    if operation is not Operation.CREATE:
+        world.provision()
+    wishful = replace(BY_ADA, **wishes)  # type: ignore[arg-type]
+    first = accepted(order(world, operation, wishful))
+    world.begun(first)
+    assert order(world, operation, replace(wishful, by=BOB)) == first
+    assert order(world, operation, BY_BOB) == first
+    assert len(world.executions.started) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "before", "now"),
+    [
+        (Operation.DELETE, {"drain_seconds": 600}, {"force": True}),
+        (Operation.DELETE, {"drain_seconds": 600}, {"drain_seconds": 60}),
+        (Operation.DELETE, {}, {"force": True}),
+        (Operation.UPDATE, {}, {"allow_replacement": True}),
+        (Operation.UPDATE, {}, {"allow_downgrade": True}),
+        (Operation.CREATE, {}, {"labels": LABELS}),
+        (Operation.CREATE, {"labels": LABELS}, {"labels": {"team": "search"}}),
+        (Operation.CREATE, {"labels": LABELS}, {"labels": {}}),
+        (Operation.CREATE, {}, {"pin": NEXT_VERSION}),
+    ],
+)
+def test_asking_again_with_other_wishes_is_told_busy_and_never_that_they_are_granted(
+    world: World, operation: Operation, before: dict[str, object], now: dict[str, object]
+) -> None:
+    if operation is not Operation.CREATE:
+        world.provision()
+    run = world.begun(order(world, operation, replace(BY_ADA, **before)))  # type: ignore[arg-type]
+    told = refused(order(world, operation, replace(BY_ADA, **now)), Refusal.BUSY)  # type: ignore[arg-type]
+    assert told.details["execution"] == run.execution
+    assert len(world.executions.started) == 1
+
+
+def test_a_delete_is_the_same_delete_also_after_the_control_plane_has_moved_on(ready: World) -> None:
+    before = replace(ready.lifecycle, version=VERSION)
+    first = accepted(before.delete(ACME, BY_ADA))
+    ready.begun(first)
+    assert ready.lifecycle.delete(ACME, BY_BOB) == first
+    assert len(ready.executions.started) == 1
+
+
+@pytest.mark.parametrize(
+    ("recorded", "operation", "expected"),
+    [
+        (an_audit(Status.FAILURE, version=NEXT_VERSION, attempt=7), Operation.CREATE, 8),
+        (an_audit(Status.FAILURE, version=VERSION, attempt=7), Operation.CREATE, 1),
+        (an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, attempt=7), Operation.UPDATE, 8),
+        (an_audit(Status.FAILURE, Operation.UPDATE, version=VERSION, attempt=7), Operation.UPDATE, 1),
+        (an_audit(Status.FAILURE, Operation.DELETE, version=NEXT_VERSION, attempt=7), Operation.DELETE, 8),
+        (an_audit(Status.FAILURE, Operation.DELETE, version=VERSION, attempt=7), Operation.DELETE, 8),
+        (an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, attempt=7), Operation.DELETE, 1),
+    ],
+)
+def test_attempts_are_counted_on_also_when_step_functions_has_forgotten_the_earlier_ones(
+    world: World, recorded: Audit, operation: Operation, expected: int
+) -> None:
+    """It does after 90 days. An attempt with an old number would be started, and refused by what is recorded."""
+    if operation is not Operation.CREATE:
+        world.table.plant_metadata(some_metadata())
+    world.table.plant_audit(recorded)
+    ordered = accepted(order(world, operation))
+    assert ordered.attempt.number == expected
+    world.begun(ordered)
+
+
+def test_attempts_that_ended_without_a_trace_are_skipped(ready: World) -> None:
+    for number in (1, 2, 3):
+        attempt = an_attempt(number, operation=Operation.UPDATE, version=NEXT_VERSION)
+        ready.executions.inputs[execution_arn(attempt.name)] = {}
+    ordered = accepted(ready.lifecycle.upgrade(ACME, None, BY_ADA))
+    assert ordered.attempt.number == 4
+    ready.begun(ordered)
+
+
+def test_an_attempt_that_ends_while_it_is_asked_for_is_seen_as_ended() -> None:
+    """It begins right after the records were read, and has succeeded when the same attempt is to be started."""
+
+    class ReadTooEarly(InMemoryTable):
+        early = False
+
+        def lock(self, tenant: TenantId) -> Lock | None:
+            return None if self.early else super().lock(tenant)
+
+        def audits(self, tenant: TenantId) -> Sequence[Audit]:
+            return [] if self.early else super().audits(tenant)
+
+    class EndsJustNow(FakeExecutions):
+        def start(self, attempt: Attempt, request: Request) -> str | None:
+            if table.early:
+                table.early = False
+                happening.succeeded(run)
+            return super().start(attempt, request)
+
+    table = ReadTooEarly()
+    happening = World(table, EndsJustNow())
+    happening.provision()
+    run = happening.begun(happening.lifecycle.upgrade(ACME, None, BY_ADA))
+    table.early = True
+    already_so(happening.lifecycle.upgrade(ACME, None, BY_BOB))
+    assert len(happening.executions.started) == 1
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_after_twenty_five_attempts_that_had_all_ended_it_gives_up_and_says_where_to_look(
+    world: World, operation: Operation
+) -> None:
+    class AllEnded(FakeExecutions):
+        tried = 0
+
+        def start(self, *_asked: object) -> str | None:
+            self.tried += 1
+            return None
+
+    executions = AllEnded()
+    world = World(executions=executions)
+    if operation is not Operation.CREATE:
+        world.provision()
+    with pytest.raises(Unsettled, match="25 attempts") as raised:
+        order(world, operation)
+    assert executions.tried == 25
+    assert an_attempt(25, operation=operation, version=NEXT_VERSION).name in str(raised.value)
+
+
+def test_tenants_do_not_mind_each_other(ready: World) -> None:
+    """Ids that differ by case only are different tenants."""
+    other = TenantId.parse("ACME")
+    ready.begun(ready.lifecycle.delete(ACME, BY_ADA))
+    ordered = accepted(ready.lifecycle.create(other, BY_ADA))
+    ready.begun(ordered)
+    assert ordered.attempt.tenant == other
+    assert ready.state() is TenantState.DELETING

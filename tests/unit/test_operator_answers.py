@@ -1,0 +1,365 @@
+"""What operators are told: a status for every outcome, documents that stay as they are, and no secrets in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.answers import RETRY_AFTER_SECONDS, Response
+from orchestrator.fleet import Page, TenantDetail, list_tenants, tenant_detail
+from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.operator_answers import refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.records import Lock, Operation, Request, Status, TenantState, timestamp
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    InMemoryTable,
+    a_release,
+    a_run,
+    an_attempt,
+    an_audit,
+    execution_arn,
+    some_metadata,
+    stack_arn,
+    take,
+)
+from tests.unit.test_lifecycle import World
+
+TASK_TOKEN = "AQC4AAAAKgAAAAMAAAAAAAAAAtasktoken"
+AN_HOUR = timedelta(hours=1)
+CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Access to the resource is denied."}
+
+
+def as_sent(response: Response) -> dict[str, Any]:
+    """The document as it leaves the function: what is not JSON would not leave it."""
+    sent = response.as_proxy_result()
+    assert sent["statusCode"] == response.status
+    document = json.loads(str(sent["body"]))
+    assert isinstance(document, dict)
+    return document
+
+
+# Orders
+
+
+@pytest.mark.parametrize(
+    ("operation", "state"),
+    [(Operation.CREATE, "PROVISIONING"), (Operation.UPDATE, "UPDATING"), (Operation.DELETE, "DELETING")],
+)
+def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Operation, state: str) -> None:
+    attempt = an_attempt(3, operation=operation)
+    response = tell_order(ACME, Accepted(attempt, execution_arn(attempt.name)))
+    assert response.status == 202
+    assert response.headers == {
+        "Content-Type": "application/json",
+        "Retry-After": str(RETRY_AFTER_SECONDS),
+        "Location": "/tenants/acme",
+    }
+    assert as_sent(response) == {
+        "tenantId": "acme",
+        "status": state,
+        "operation": operation.value,
+        "version": VERSION,
+        "attempt": 3,
+        "execution": execution_arn(attempt.name),
+        "retryAfterSeconds": RETRY_AFTER_SECONDS,
+    }
+
+
+def test_what_was_so_already_is_a_success_that_says_so() -> None:
+    response = tell_order(ACME, AlreadySo("Tenant acme is at version 0.1.0 already."))
+    assert response.status == 200
+    assert as_sent(response) == {
+        "tenantId": "acme",
+        "status": "UNCHANGED",
+        "detail": "Tenant acme is at version 0.1.0 already.",
+    }
+    assert "Retry-After" not in response.headers
+
+
+STATUSES = {
+    Refusal.UNKNOWN_TENANT: (404, "unknown-tenant"),
+    Refusal.UNKNOWN_RELEASE: (422, "unknown-release"),
+    Refusal.TENANT_DELETED: (410, "tenant-deleted"),
+    Refusal.NOT_PROVISIONED: (409, "not-provisioned"),
+    Refusal.DOWNGRADE: (409, "downgrade"),
+    Refusal.PINNED: (409, "pinned"),
+    Refusal.BUSY: (409, "tenant-busy"),
+    Refusal.NOT_EMPTY: (409, "queue-not-empty"),
+    Refusal.NOTHING_TO_RETRY: (409, "nothing-to-retry"),
+}
+
+
+@pytest.mark.parametrize("kind", list(Refusal))
+def test_every_refusal_is_a_problem_with_its_own_status_and_type(kind: Refusal) -> None:
+    status, name = STATUSES[kind]
+    response = tell_order(ACME, Refused(kind, "Because of this."))
+    assert response.status == status
+    assert response.headers["Content-Type"] == "application/problem+json"
+    document = as_sent(response)
+    assert document.pop("title")
+    assert document == {
+        "type": f"urn:berth:problem:{name}",
+        "status": status,
+        "detail": "Because of this.",
+        "tenantId": "acme",
+    }
+
+
+def test_every_refusal_has_a_title_of_its_own() -> None:
+    titles = {as_sent(refuse_order(ACME, Refused(kind, "")))["title"] for kind in Refusal}
+    assert len(titles) == len(Refusal)
+
+
+@pytest.mark.parametrize("kind", list(Refusal))
+def test_only_who_is_told_busy_is_told_to_come_back(kind: Refusal) -> None:
+    response = refuse_order(ACME, Refused(kind, ""))
+    assert ("Retry-After" in response.headers) == (kind is Refusal.BUSY)
+
+
+def test_the_details_of_a_refusal_are_in_its_document() -> None:
+    held = {"inbound queue": {"visible": 3, "inFlight": 2, "delayed": 1}}
+    document = as_sent(tell_order(ACME, Refused(Refusal.NOT_EMPTY, "Still messages.", {"messages": held})))
+    assert document["messages"] == held
+    busy = {"operation": "DELETE", "version": VERSION, "execution": "an execution"}
+    document = as_sent(tell_order(ACME, Refused(Refusal.BUSY, "Busy.", busy)))
+    assert busy.items() <= document.items()
+    assert document["status"] == 409
+
+
+def test_a_refusal_is_the_same_however_it_is_told() -> None:
+    refused = Refused(Refusal.PINNED, "Pinned.")
+    assert tell_order(ACME, refused) == refuse_order(ACME, refused)
+
+
+def test_a_response_is_not_changed_by_the_next_one() -> None:
+    ordered: list[Ordered] = [Refused(Refusal.BUSY, ""), Refused(Refusal.PINNED, "")]
+    busy, pinned = [tell_order(ACME, each) for each in ordered]
+    assert "Retry-After" in busy.headers
+    assert "Retry-After" not in pinned.headers
+
+
+# One tenant
+
+
+def a_detail() -> TenantDetail:
+    """As much as there can be to tell: an update that runs, after one that failed."""
+    table = InMemoryTable()
+    table.plant_metadata(some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}))
+    table.plant_audit(an_audit(Status.SUCCESS, request=EXPLICIT))
+    first = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + AN_HOUR)
+    take(table, first)
+    table.fail(first, QUEUE_TABOO, NOON + 2 * AN_HOUR)
+    second = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + 3 * AN_HOUR)
+    take(table, second)
+    table.remember_token(second, TASK_TOKEN)
+    return tenant_detail(ACME, table)
+
+
+def test_a_tenant_in_full() -> None:
+    response = tell_tenant(a_detail())
+    assert response.status == 200
+    document = as_sent(response)
+    audits, history = document.pop("audits"), document.pop("history")
+    update = {"operation": "UPDATE", "version": NEXT_VERSION, "requestedBy": EXPLICIT.by}
+    first = {"attempt": 1, "execution": a_run(operation=Operation.UPDATE, version=NEXT_VERSION).execution}
+    second = {"attempt": 2, "execution": a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION).execution}
+    assert document == {
+        "tenantId": "acme",
+        "state": "UPDATING",
+        "version": VERSION,
+        "pinnedVersion": NEXT_VERSION,
+        "labels": {"team": "billing"},
+        "updatedAt": timestamp(NOON + 3 * AN_HOUR),
+        "createdAt": timestamp(NOON),
+        "queueUrl": QUEUE.url,
+        "queueArn": QUEUE.arn,
+        "stackId": stack_arn(),
+        "rootCause": None,
+        "currentOperation": {**update, **second, "startedAt": timestamp(NOON + 3 * AN_HOUR)},
+    }
+    assert audits == [
+        {
+            "operation": "CREATE",
+            "version": VERSION,
+            "attempt": 1,
+            "status": "Success",
+            "execution": an_audit(Status.SUCCESS).execution,
+            "rootCause": None,
+            "updatedAt": timestamp(NOON),
+            "requestedBy": EXPLICIT.by,
+        },
+        {**update, **second, "status": "Started", "rootCause": None, "updatedAt": timestamp(NOON + 3 * AN_HOUR)},
+    ]
+    assert history == [
+        {**update, **first, "status": "Started", "rootCause": None, "at": timestamp(NOON + AN_HOUR)},
+        {**update, **first, "status": "Failure", "rootCause": CAUSE, "at": timestamp(NOON + 2 * AN_HOUR)},
+        {**update, **second, "status": "Started", "rootCause": None, "at": timestamp(NOON + 3 * AN_HOUR)},
+    ]
+
+
+def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
+    table = InMemoryTable()
+    run = a_run()
+    take(table, run)
+    table.fail(run, QUEUE_TABOO, NOON + AN_HOUR)
+    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    assert document["state"] == "FAILED"
+    assert document["rootCause"] == CAUSE
+    assert document["currentOperation"] is None
+    for unknown in ("version", "pinnedVersion", "createdAt", "queueUrl", "queueArn", "stackId"):
+        assert document[unknown] is None
+    assert document["labels"] == {}
+
+
+def test_a_queue_that_is_not_served_is_not_told() -> None:
+    table = InMemoryTable()
+    table.plant_metadata(replace(some_metadata(), withdrawn_by="a delete"))
+    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    assert document["queueUrl"] is None
+    assert document["queueArn"] is None
+
+
+def test_a_deleted_tenant_is_told_as_such() -> None:
+    table = InMemoryTable()
+    table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE))
+    response = tell_tenant(tenant_detail(ACME, table))
+    assert response.status == 200
+    document = as_sent(response)
+    assert document["state"] == "DELETED"
+    assert document["updatedAt"] == timestamp(NOON)
+    assert document["audits"][0]["requestedBy"] is None
+
+
+def test_a_tenant_that_nobody_has_heard_of_is_not_found() -> None:
+    response = tell_tenant(tenant_detail(ACME, InMemoryTable()))
+    assert response.status == 404
+    document = as_sent(response)
+    assert document["type"] == "urn:berth:problem:unknown-tenant"
+    assert "berth create acme" in document["detail"]
+
+
+def test_an_operation_of_which_nobody_knows_who_asked_for_it_says_so() -> None:
+    table = InMemoryTable()
+    take(table, a_run(request=Request()))
+    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    for told in (document["currentOperation"], *document["audits"], *document["history"]):
+        assert told["requestedBy"] is None
+
+
+def test_rows_from_before_versions_are_told() -> None:
+    table = InMemoryTable()
+    table.plant_audit(an_audit(Status.STARTED, version=None), numbered=False)
+    assert as_sent(tell_tenant(tenant_detail(ACME, table)))["audits"][0]["version"] is None
+
+
+# All tenants
+
+
+def a_fleet() -> InMemoryTable:
+    table = InMemoryTable()
+    table.plant_metadata(some_metadata(labels={"team": "billing"}, pinned_version=VERSION))
+    other = TenantId.parse("other")
+    run = a_run(tenant=other)
+    take(table, run)
+    table.remember_token(run, TASK_TOKEN)
+    table.fail(run, QUEUE_TABOO, NOON + AN_HOUR)
+    return table
+
+
+def test_a_page_of_tenants() -> None:
+    response = tell_tenants(list_tenants(a_fleet()))
+    assert response.status == 200
+    document = as_sent(response)
+    assert document["cursor"] is None
+    ready, failed = document["tenants"]
+    assert ready == {
+        "tenantId": "acme",
+        "state": "READY",
+        "version": VERSION,
+        "pinnedVersion": VERSION,
+        "labels": {"team": "billing"},
+        "updatedAt": timestamp(NOON),
+        "queueUrl": QUEUE.url,
+        "queueArn": QUEUE.arn,
+        "rootCause": None,
+    }
+    assert (failed["tenantId"], failed["state"], failed["rootCause"]) == ("other", "FAILED", CAUSE)
+    assert failed["queueUrl"] is None
+
+
+def test_a_page_says_where_the_next_one_begins() -> None:
+    table = a_fleet()
+    document = as_sent(tell_tenants(list_tenants(table, limit=1)))
+    assert [each["tenantId"] for each in document["tenants"]] == ["acme"]
+    following = as_sent(tell_tenants(list_tenants(table, limit=1, cursor=document["cursor"])))
+    assert [each["tenantId"] for each in following["tenants"]] == ["other"]
+    assert following["cursor"] is None
+
+
+def test_an_empty_page_is_a_page() -> None:
+    assert as_sent(tell_tenants(Page([], None))) == {"tenants": [], "cursor": None}
+
+
+@pytest.mark.parametrize("state", list(TenantState))
+def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
+    document = as_sent(tell_tenants(list_tenants(a_fleet(), state=state)))
+    assert {each["state"] for each in document["tenants"]} <= {state.value}
+
+
+# Releases
+
+
+def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
+    releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
+    response = tell_releases(releases, "0.9.0")
+    assert response.status == 200
+    document = as_sent(response)
+    assert document["current"] == "0.9.0"
+    assert [each["version"] for each in document["releases"]] == ["1.0.0", "0.10.0", "0.9.0", "0.2.0", "0.1.0"]
+    assert document["releases"][-1] == {
+        "version": "0.1.0",
+        "digest": "d" * 64,
+        "templateUrl": a_release("0.1.0").template_url,
+        "publishedAt": timestamp(NOON),
+    }
+
+
+# Secrets
+
+
+def test_the_task_token_is_in_no_document() -> None:
+    """Whoever has it can let the execution go on."""
+    detail = a_detail()
+    assert detail.lock is not None
+    assert detail.lock.task_token == TASK_TOKEN
+    world = World()
+    world.provision()
+    world.table.remember_token(world.begun(world.lifecycle.upgrade(ACME, None, Request())), TASK_TOKEN)
+    busy = world.lifecycle.delete(ACME, Request())
+    assert isinstance(busy, Refused)
+    table = a_fleet()
+    take(table, a_run(2))
+    table.remember_token(a_run(2), TASK_TOKEN)
+    documents = [
+        tell_tenant(detail),
+        tell_tenant(replace(detail, lock=Lock(a_run(request=Request()), TASK_TOKEN))),
+        tell_tenants(list_tenants(table)),
+        tell_order(ACME, busy),
+        tell_order(ACME, Accepted(detail.lock.run.attempt, detail.lock.run.execution)),
+    ]
+    for response in documents:
+        sent = json.dumps(response.as_proxy_result()).lower()
+        assert TASK_TOKEN.lower() not in sent
+        assert "token" not in sent

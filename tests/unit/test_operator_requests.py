@@ -1,0 +1,488 @@
+"""What operators send: every field, and that whatever else is sent is refused and does no harm."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.callers import NOBODY_KNOWN
+from orchestrator.errors import InvalidRequest, InvalidTenantId
+from orchestrator.fleet import PAGE_SIZE
+from orchestrator.operator_requests import (
+    MOST_A_PAGE,
+    CreateOrder,
+    Listing,
+    Order,
+    UpgradeOrder,
+    parse_create,
+    parse_delete,
+    parse_list,
+    parse_releases,
+    parse_retry,
+    parse_tenant,
+    parse_upgrade,
+)
+from orchestrator.records import Request, TenantState
+from tests.fakes import ACME
+
+ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
+
+Parse = Callable[[dict[str, Any]], Any]
+
+WITH_TENANT: list[Parse] = [parse_create, parse_upgrade, parse_retry, parse_delete, parse_tenant]
+WITH_BODY: list[Parse] = [parse_create, parse_upgrade]
+WITHOUT_BODY: list[Parse] = [parse_retry, parse_delete]
+EVERY: list[Parse] = [*WITH_TENANT, parse_list, parse_releases]
+
+
+def an_event(body: object = None, *, query: object = None, tenant: object = "acme", **more: object) -> dict[str, Any]:
+    """As an HTTP API sends it."""
+    event = {"pathParameters": {"tenantId": tenant}, "requestContext": CALLER, "queryStringParameters": query}
+    if body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    return {**event, **more}
+
+
+# Create
+
+
+def test_a_create_needs_no_body() -> None:
+    assert parse_create(an_event()) == CreateOrder(ACME, Request(by=ADA), unpin=False)
+
+
+@pytest.mark.parametrize("body", ["", "  \n", "{}", None])
+def test_an_empty_body_is_as_good_as_none(body: str | None) -> None:
+    assert parse_create(an_event(body=body)) == CreateOrder(ACME, Request(by=ADA), unpin=False)
+    assert parse_upgrade(an_event(body=body)) == UpgradeOrder(ACME, None, Request(by=ADA))
+
+
+def test_a_create_may_pin_and_label() -> None:
+    body = {"version": "0.1.0", "labels": {"team": "billing", "stage": ""}}
+    assert parse_create(an_event(body)) == CreateOrder(
+        ACME, Request(by=ADA, pin="0.1.0", labels={"team": "billing", "stage": ""}), unpin=False
+    )
+
+
+def test_a_version_of_null_lifts_the_pin_and_no_version_leaves_it() -> None:
+    assert parse_create(an_event({"version": None})) == CreateOrder(ACME, Request(by=ADA), unpin=True)
+    assert not parse_create(an_event({"labels": {}})).unpin
+
+
+def test_labels_may_be_taken_away() -> None:
+    assert parse_create(an_event({"labels": {}})).request.labels == {}
+    assert parse_create(an_event({})).request.labels is None
+
+
+def test_nobody_says_themselves_that_they_are_explicit_or_who_they_are() -> None:
+    for field in ("explicit", "by", "requestedBy", "force", "tenantId"):
+        with pytest.raises(InvalidRequest, match=field):
+            parse_create(an_event({field: True}))
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "",
+        "1",
+        "0.1",
+        "0.1.0.0",
+        "v0.1.0",
+        "0.1.0\n",
+        " 0.1.0",
+        "0.1.x",
+        "00000.1.0",
+        "\u0660.\u0661.\u0660",
+        1,
+        0.1,
+        [],
+    ],
+)
+def test_what_is_no_version_is_refused(version: object) -> None:
+    for parse in WITH_BODY:
+        with pytest.raises(InvalidRequest, match="version"):
+            parse(an_event({"version": version}))
+
+
+def test_only_a_create_may_have_a_version_of_null() -> None:
+    with pytest.raises(InvalidRequest, match="version"):
+        parse_upgrade(an_event({"version": None}))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        None,
+        [],
+        "team=billing",
+        {"team": None},
+        {"team": 1},
+        {"team": ["billing"]},
+        {"": "billing"},
+        {"-team": "billing"},
+        {"te am": "billing"},
+        {"team\n": "billing"},
+        {"t" * 64: "billing"},
+        {"team": "b" * 129},
+        {"team": "billing\n"},
+        {"team": "<b>"},
+        {"team": "\u0000"},
+        {f"label-{number}": "" for number in range(21)},
+    ],
+)
+def test_what_are_no_labels_is_refused(labels: object) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_create(an_event({"labels": labels}))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"t" * 63: "b" * 128},
+        {"a.b/c-d_9": "A b._:/@+=-9"},
+        {f"label-{number}": "" for number in range(20)},
+    ],
+)
+def test_labels_may_be_as_long_and_as_many_as_they_may(labels: dict[str, str]) -> None:
+    assert parse_create(an_event({"labels": labels})).request.labels == labels
+
+
+# Upgrade
+
+
+def test_an_upgrade_may_name_a_version_and_allow_what_has_to_be_allowed() -> None:
+    body = {"version": "0.2.0", "allowDowngrade": True, "allowReplacement": True}
+    assert parse_upgrade(an_event(body)) == UpgradeOrder(
+        ACME, "0.2.0", Request(by=ADA, allow_downgrade=True, allow_replacement=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("allowDowngrade", Request(by=ADA, allow_downgrade=True)),
+        ("allowReplacement", Request(by=ADA, allow_replacement=True)),
+    ],
+)
+def test_allowing_one_thing_allows_no_other(field: str, expected: Request) -> None:
+    assert parse_upgrade(an_event({field: True})).request == expected
+    assert parse_upgrade(an_event({field: False})).request == Request(by=ADA)
+
+
+@pytest.mark.parametrize("value", ["true", "false", 1, 0, None, [], {}])
+@pytest.mark.parametrize("field", ["allowDowngrade", "allowReplacement"])
+def test_only_true_and_false_are_flags(field: str, value: object) -> None:
+    with pytest.raises(InvalidRequest, match=field):
+        parse_upgrade(an_event({field: value}))
+
+
+@pytest.mark.parametrize("field", ["labels", "force", "allowdowngrade", "allow_downgrade", "by", "explicit"])
+def test_an_upgrade_refuses_what_it_does_not_know(field: str) -> None:
+    with pytest.raises(InvalidRequest, match=field):
+        parse_upgrade(an_event({field: True}))
+
+
+# Retry and delete
+
+
+def test_a_retry_says_nothing_but_who_and_whom() -> None:
+    assert parse_retry(an_event()) == Order(ACME, Request(by=ADA))
+
+
+@pytest.mark.parametrize("parse", WITHOUT_BODY)
+@pytest.mark.parametrize("body", [{"force": True}, {"version": "0.1.0"}, [], 1, "nonsense"])
+def test_a_body_is_refused_where_none_is_read_so_that_nobody_believes_it_was(parse: Parse, body: object) -> None:
+    with pytest.raises(InvalidRequest):
+        parse(an_event(body))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (None, Request(by=ADA)),
+        ({}, Request(by=ADA)),
+        ({"force": "true"}, Request(by=ADA, force=True)),
+        ({"force": "false"}, Request(by=ADA)),
+        ({"drainSeconds": "0"}, Request(by=ADA)),
+        ({"drainSeconds": "1"}, Request(by=ADA, drain_seconds=1)),
+        ({"drainSeconds": "01200"}, Request(by=ADA, drain_seconds=1_200)),
+        ({"drainSeconds": "600", "force": "false"}, Request(by=ADA, drain_seconds=600)),
+    ],
+)
+def test_how_to_delete_is_in_the_query(query: dict[str, str] | None, expected: Request) -> None:
+    assert parse_delete(an_event(query=query)) == Order(ACME, expected)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"force": "yes"},
+        {"force": ""},
+        {"force": "True"},
+        {"force": "1"},
+        {"force": "true,false"},
+        {"drainSeconds": ""},
+        {"drainSeconds": "-1"},
+        {"drainSeconds": "+1"},
+        {"drainSeconds": "1.5"},
+        {"drainSeconds": "1e3"},
+        {"drainSeconds": "10s"},
+        {"drainSeconds": "²"},
+        {"drainSeconds": " 5"},
+        {"drainSeconds": "5\n"},
+        {"drainSeconds": "1201"},
+        {"drainSeconds": "99999"},
+        {"drainSeconds": "9" * 5_000},
+        {"drain": "60"},
+        {"Force": "true"},
+        {"force": "true", "really": "true"},
+    ],
+)
+def test_a_delete_that_is_not_understood_is_not_a_delete_without_wishes(query: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_delete(an_event(query=query))
+
+
+@pytest.mark.parametrize("value", [5, 5.0, True, None, [], {}, ["true"]])
+@pytest.mark.parametrize("name", ["force", "drainSeconds", "limit", "status", "version", "cursor"])
+def test_a_query_that_is_not_text_is_refused(name: str, value: object) -> None:
+    for parse in (parse_delete, parse_list, parse_tenant, parse_releases):
+        with pytest.raises(InvalidRequest):
+            parse(an_event(query={name: value}))
+
+
+# Looking
+
+
+def test_a_look_at_a_tenant_or_at_the_releases_takes_no_query() -> None:
+    assert parse_tenant(an_event()) == ACME
+    parse_releases(an_event())
+    for parse in (parse_tenant, parse_releases):
+        with pytest.raises(InvalidRequest, match="verbose"):
+            parse(an_event(query={"verbose": "true"}))
+
+
+def test_a_list_is_of_everything_unless_it_is_filtered() -> None:
+    assert parse_list({}) == Listing(None, None, None, PAGE_SIZE)
+
+
+@pytest.mark.parametrize("state", list(TenantState))
+def test_a_list_may_be_filtered_and_continued(state: TenantState) -> None:
+    query = {"status": state.value, "version": "0.1.0", "cursor": "a cursor", "limit": "7"}
+    assert parse_list(an_event(query=query)) == Listing(state, "0.1.0", "a cursor", 7)
+
+
+@pytest.mark.parametrize("limit", ["1", "500", "0500"])
+def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
+    assert parse_list(an_event(query={"limit": limit})).limit == int(limit) <= MOST_A_PAGE
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "0"},
+        {"limit": "501"},
+        {"limit": "-1"},
+        {"limit": "ten"},
+        {"limit": ""},
+        {"limit": "10000000"},
+        {"limit": "\u0661"},
+        {"limit": "5\n"},
+        {"status": "ready"},
+        {"status": ""},
+        {"status": "READY,FAILED"},
+        {"version": "latest"},
+        {"version": "0.1.0\n"},
+        {"cursor": ""},
+        {"cursor": "c" * 401},
+        {"state": "READY"},
+    ],
+)
+def test_a_list_that_is_not_understood_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_list(an_event(query=query))
+
+
+# Who and whom
+
+
+@pytest.mark.parametrize("parse", WITH_TENANT)
+@pytest.mark.parametrize(
+    "tenant", [None, "", "-acme", "acme-", "ac me", "acme\n", "../acme", "acme#", "a" * 41, 1, ["acme"], "ácme"]
+)
+def test_what_is_no_tenant_id_is_refused(parse: Parse, tenant: object) -> None:
+    with pytest.raises(InvalidTenantId):
+        parse(an_event(tenant=tenant))
+
+
+@pytest.mark.parametrize("parse", WITH_TENANT)
+@pytest.mark.parametrize("parameters", [None, {}, [], "acme", {"tenant": "acme"}])
+def test_a_path_without_a_tenant_is_refused(parse: Parse, parameters: object) -> None:
+    with pytest.raises(InvalidTenantId):
+        parse({"pathParameters": parameters})
+
+
+def test_who_invokes_the_function_directly_is_not_known_by_name() -> None:
+    event = {"pathParameters": {"tenantId": "acme"}}
+    for parse in (parse_create, parse_upgrade, parse_retry, parse_delete):
+        assert parse(event).request == Request(by=NOBODY_KNOWN)
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("parse", WITH_BODY)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "nonsense",
+        "{",
+        '{"version": }',
+        '{"version": "0.1.0"',
+        "{'version': '0.1.0'}",
+        '{"version": "0.1.0"} {}',
+        "version=0.1.0",
+        "\x00",
+        "\ufeff{}",
+        "9" * 5_000,
+    ],
+)
+def test_what_is_not_json_is_refused(parse: Parse, body: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse(an_event(body=body))
+
+
+@pytest.mark.parametrize("parse", WITH_BODY)
+@pytest.mark.parametrize("body", ["[]", "[{}]", "1", "1.5", "true", "null", '"text"', "NaN", "Infinity"])
+def test_json_that_is_no_object_is_refused(parse: Parse, body: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse(an_event(body=body))
+
+
+@pytest.mark.parametrize("parse", WITH_BODY)
+@pytest.mark.parametrize("body", [1, True, ["{}"], {"version": "0.1.0"}, b"{}"])
+def test_a_body_that_is_not_text_is_refused(parse: Parse, body: object) -> None:
+    with pytest.raises(InvalidRequest):
+        parse({"pathParameters": {"tenantId": "acme"}, "body": body})
+
+
+def test_a_body_may_come_in_base64() -> None:
+    body = base64.b64encode(b'{"version": "0.1.0"}').decode()
+    assert parse_create(an_event(body=body, isBase64Encoded=True)).request.pin == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}",
+        "no base64!",
+        "e30",
+        "é",
+        base64.b64encode(b"\xff\xfe").decode(),
+        base64.b64encode(b"nonsense").decode(),
+    ],
+)
+def test_what_is_not_base64_of_json_is_refused(body: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_create(an_event(body=body, isBase64Encoded=True))
+
+
+NESTED = {
+    "lists": lambda depth: "[" * depth + "]" * depth,
+    "objects": lambda depth: '{"labels": ' * depth + "{}" + "}" * depth,
+    "lists among labels": lambda depth: '{"labels": ' + "[" * depth + "]" * depth + "}",
+    "lists for a version": lambda depth: '{"version": ' + "[" * depth + "]" * depth + "}",
+}
+
+
+@pytest.mark.parametrize("nested", NESTED)
+def test_however_deeply_a_body_is_nested_it_is_refused(nested: str) -> None:
+    """Around Python's own limit, what can still be read can no longer be printed."""
+    limit = sys.getrecursionlimit()
+    for depth in [2, 3, 10, *range(limit - 200, limit + 10, 15), 10 * limit]:
+        with pytest.raises(InvalidRequest):
+            parse_create(an_event(body=NESTED[nested](depth)))
+
+
+def test_a_refusal_says_where_and_is_short_whatever_was_sent() -> None:
+    with pytest.raises(InvalidRequest, match=r"labels\.team") as refused:
+        parse_create(an_event({"labels": {"team": "<" * 100_000}}))
+    assert len(str(refused.value)) < 500
+
+
+# Whatever is sent
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+NAMES = st.sampled_from(
+    ["version", "labels", "allowDowngrade", "allowReplacement", "force", "drainSeconds", "status", "cursor", "limit"]
+)
+LIKELY = st.sampled_from(["0.1.0", "true", "READY", "10", "", True, False, None, {"team": "billing"}])
+OBJECTS = st.dictionaries(NAMES | st.text(max_size=5), LIKELY | JSON, max_size=4)
+BODIES = (
+    st.none()
+    | st.text(max_size=50)
+    | (OBJECTS | JSON).map(json.dumps)
+    | OBJECTS.map(json.dumps).map(lambda text: base64.b64encode(text.encode()).decode())
+    | JSON
+)
+EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "pathParameters": st.just({"tenantId": "acme"}) | JSON,
+        "queryStringParameters": st.none() | OBJECTS | st.dictionaries(NAMES, st.text(max_size=6)) | JSON,
+        "body": BODIES,
+        "isBase64Encoded": st.booleans() | JSON,
+        "requestContext": st.just(CALLER) | JSON,
+    },
+)
+
+
+@pytest.mark.parametrize("parse", EVERY)
+@given(event=EVENTS)
+def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(parse: Parse, event: dict[str, Any]) -> None:
+    try:
+        order = parse(event)
+    except InvalidRequest as refused:
+        assert str(refused)  # noqa: PT017 - either is fine, but not without a word
+    else:
+        check_understood(order)
+
+
+def check_understood(order: object) -> None:
+    """What went through is of the types and within the bounds that everything further in relies on."""
+    if isinstance(order, Listing):
+        assert 1 <= order.limit <= MOST_A_PAGE
+    if isinstance(order, CreateOrder | UpgradeOrder | Order):
+        request = order.request
+        assert isinstance(request.by, str)
+        assert not request.explicit
+        assert request.labels is None or all(isinstance(value, str) for value in request.labels.values())
+        assert all(isinstance(flag, bool) for flag in (request.force, request.allow_downgrade))
+        assert isinstance(request.allow_replacement, bool)
+        assert 0 <= request.drain_seconds <= 1_200
+
+
+@given(body=OBJECTS)
+def test_a_body_is_taken_whole_or_refused(body: dict[str, Any]) -> None:
+    """Nothing that was said is silently left out."""
+    try:
+        order = parse_upgrade(an_event(body))
+    except InvalidRequest:
+        return
+    said = {
+        "version": order.version,
+        "allowDowngrade": order.request.allow_downgrade,
+        "allowReplacement": order.request.allow_replacement,
+    }
+    assert body == {name: said[name] for name in body}

@@ -1,0 +1,232 @@
+"""What CloudFormation sends for custom resources: taken apart, or refused before anything is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.errors import InvalidRequest
+from orchestrator.records import Queue, Request
+from orchestrator.resource_requests import (
+    Kind,
+    MetadataRequest,
+    OnDelete,
+    ReleaseRequest,
+    TenantQueueRequest,
+    parse_metadata_request,
+    parse_release_request,
+    parse_tenant_queue_request,
+)
+from orchestrator.tenants import TenantId
+from tests.fakes import ACME, QUEUE
+
+STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1"
+METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
+RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
+TENANT_QUEUE = {"TenantId": "acme"}
+
+PARSERS = [
+    pytest.param(parse_metadata_request, METADATA, id="metadata"),
+    pytest.param(parse_release_request, RELEASE, id="release"),
+    pytest.param(parse_tenant_queue_request, TENANT_QUEUE, id="tenant queue"),
+]
+
+
+def an_event(properties: object, kind: str = "Create", **more: object) -> dict[str, Any]:
+    return {
+        "RequestType": kind,
+        "ServiceToken": "arn:aws:lambda:eu-west-1:000000000000:function:berth",
+        "ResponseURL": "https://cloudformation.example/answer",
+        "StackId": STACK,
+        "RequestId": "a request",
+        "LogicalResourceId": "Queue",
+        "ResourceType": "Custom::TenantQueue",
+        "ResourceProperties": properties,
+        **more,
+    }
+
+
+# What all of them share
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize(("parse", "properties"), PARSERS)
+def test_what_cloudformation_adds_is_no_offence(parse: Any, properties: dict[str, str], kind: Kind) -> None:
+    """The service token is among the properties; a physical id comes with all but the first event."""
+    event = an_event({**properties, "ServiceToken": "arn"}, kind, PhysicalResourceId="acme", OldResourceProperties={})
+    assert parse(event)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["RequestType", "ResponseURL", "StackId", "RequestId", "LogicalResourceId", "ResourceProperties"],
+)
+@pytest.mark.parametrize(("parse", "properties"), PARSERS)
+def test_an_event_that_could_not_be_answered_is_refused(parse: Any, properties: dict[str, str], missing: str) -> None:
+    event = an_event(properties)
+    del event[missing]
+    with pytest.raises(InvalidRequest, match=missing):
+        parse(event)
+
+
+@pytest.mark.parametrize("kind", ["create", "Read", "", None, 1])
+@pytest.mark.parametrize(("parse", "properties"), PARSERS)
+def test_other_kinds_of_request_are_refused(parse: Any, properties: dict[str, str], kind: Any) -> None:
+    with pytest.raises(InvalidRequest, match="RequestType"):
+        parse(an_event(properties, kind))
+
+
+@pytest.mark.parametrize("event", [None, [], "event", 1, {}])
+@pytest.mark.parametrize(("parse", "_properties"), PARSERS)
+def test_what_is_no_event_is_refused(parse: Any, _properties: object, event: object) -> None:
+    with pytest.raises(InvalidRequest):
+        parse(event)
+
+
+@pytest.mark.parametrize("properties", [None, [], "TenantId", {}])
+@pytest.mark.parametrize(("parse", "_properties"), PARSERS)
+def test_what_are_no_properties_is_refused(parse: Any, _properties: object, properties: object) -> None:
+    with pytest.raises(InvalidRequest, match="ResourceProperties"):
+        parse(an_event(properties))
+
+
+# Each by itself
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_stack_says_what_its_queue_is(kind: Kind) -> None:
+    assert parse_metadata_request(an_event(METADATA, kind)) == MetadataRequest(
+        kind, ACME, STACK, Queue(QUEUE.arn, QUEUE.url)
+    )
+
+
+@pytest.mark.parametrize("missing", list(METADATA))
+def test_a_stack_has_to_say_all_of_it(missing: str) -> None:
+    with pytest.raises(InvalidRequest, match=missing):
+        parse_metadata_request(an_event({name: value for name, value in METADATA.items() if name != missing}))
+
+
+def test_a_release_is_asked_to_be_published() -> None:
+    assert parse_release_request(an_event(RELEASE)) == ReleaseRequest("0.2.0", "0f" * 32, "assets", "template.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Version", "0.2"),
+        ("Version", "0.2.0\n"),
+        ("Version", "v0.2.0"),
+        ("Version", "../0.2.0"),
+        ("Digest", "0F" * 32),
+        ("Digest", "0f" * 31),
+        ("Digest", "0f" * 32 + "\n"),
+        ("SourceBucket", ""),
+        ("SourceKey", ""),
+    ],
+)
+def test_a_release_that_says_nonsense_is_refused(name: str, value: str) -> None:
+    with pytest.raises(InvalidRequest, match=name):
+        parse_release_request(an_event({**RELEASE, name: value}))
+
+
+def test_a_tenants_queue_needs_nothing_but_the_tenant_and_keeps_it() -> None:
+    assert parse_tenant_queue_request(an_event(TENANT_QUEUE)) == TenantQueueRequest(
+        Kind.CREATE, ACME, Request(by=f"{STACK}/Queue"), OnDelete.RETAIN, replaces=None
+    )
+
+
+def test_all_that_may_be_said_about_a_tenants_queue() -> None:
+    properties = {**TENANT_QUEUE, "Version": "0.1.0", "Labels": {"team": "billing"}, "OnDelete": "delete"}
+    assert parse_tenant_queue_request(an_event(properties, "Delete")) == TenantQueueRequest(
+        Kind.DELETE,
+        ACME,
+        Request(by=f"{STACK}/Queue", labels={"team": "billing"}, pin="0.1.0"),
+        OnDelete.DELETE,
+        replaces=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TenantId", "no such id"),
+        ("TenantId", "acme\n"),
+        ("TenantId", "a" * 41),
+        ("TenantId", ["acme"]),
+        ("Version", "latest"),
+        ("Version", ""),
+        ("Labels", "team=billing"),
+        ("Labels", {"team": 1}),
+        ("Labels", {"-": "billing"}),
+        ("Labels", {"team": "<script>"}),
+        ("Labels", {f"label-{number}": "" for number in range(21)}),
+        ("OnDelete", "Delete"),
+        ("OnDelete", "snapshot"),
+        ("OnDelete", True),
+    ],
+)
+def test_a_tenants_queue_that_says_nonsense_is_refused(name: str, value: object) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_tenant_queue_request(an_event({**TENANT_QUEUE, name: value}))
+
+
+def test_the_same_resource_is_the_same_asker_and_no_other_is() -> None:
+    first = parse_tenant_queue_request(an_event(TENANT_QUEUE))
+    again = parse_tenant_queue_request(an_event(TENANT_QUEUE, "Delete", RequestId="another request"))
+    others = [
+        parse_tenant_queue_request(an_event(TENANT_QUEUE, LogicalResourceId="Queue2")),
+        parse_tenant_queue_request(an_event(TENANT_QUEUE, StackId=f"{STACK}2")),
+    ]
+    assert first.request.by == again.request.by
+    assert first.request.by not in {other.request.by for other in others}
+
+
+@pytest.mark.parametrize(
+    ("before", "replaced"),
+    [
+        ({"TenantId": "other"}, TenantId.parse("other")),
+        ({"TenantId": "Acme"}, TenantId.parse("Acme")),
+        ({"TenantId": "acme", "Version": "0.1.0"}, None),
+        ({}, None),
+    ],
+)
+def test_an_update_says_whose_queue_it_was_before(before: dict[str, str], replaced: TenantId | None) -> None:
+    event = an_event(TENANT_QUEUE, "Update", PhysicalResourceId="acme", OldResourceProperties=before)
+    assert parse_tenant_queue_request(event).replaces == replaced
+
+
+@pytest.mark.parametrize("before", ["no such id", "", "a" * 100, None, 1, ["acme"], {"Ref": "Tenant"}])
+def test_an_update_from_what_was_refused_is_understood_or_the_stack_could_not_be_rolled_back(before: object) -> None:
+    """CloudFormation undoes an update by another one, whose old properties are those that have just been refused."""
+    event = an_event(
+        TENANT_QUEUE,
+        "Update",
+        PhysicalResourceId="acme",
+        OldResourceProperties={"TenantId": before, "Version": "nonsense", "OnDelete": 1},
+    )
+    asked = parse_tenant_queue_request(event)
+    assert asked.tenant == ACME
+    assert asked.replaces is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["TenantId", "Version", "Labels", "OnDelete", "Digest", "InboundQueueArn", "SourceKey"])
+
+
+@pytest.mark.parametrize(("parse", "properties"), PARSERS)
+@given(changes=st.dictionaries(NAMES, JSON), before=JSON)
+def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(
+    parse: Any, properties: dict[str, str], changes: dict[str, Any], before: object
+) -> None:
+    event = an_event({**properties, **changes}, "Update", OldResourceProperties=before)
+    try:
+        parse(event)
+    except InvalidRequest as refused:
+        assert len(str(refused)) < 500  # noqa: PT017 - either is fine, but not at length

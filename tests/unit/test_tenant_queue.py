@@ -1,0 +1,420 @@
+"""Custom::TenantQueue: asked again and again until there is an answer, and the answer is true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from orchestrator.lifecycle import Accepted
+from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
+from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenant_queue import PATIENCE, Answer, NotProvided, Provided, Waiting, settle
+from orchestrator.tenants import TenantId
+from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, InMemoryTable, an_audit, some_metadata
+from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION, World
+
+STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1"
+RESOURCE = f"{STACK}/Queue"
+OTHER_RESOURCE = f"{STACK}/OtherQueue"
+OTHER = TenantId.parse("other")
+
+
+def asks(
+    kind: Kind,
+    tenant: TenantId = ACME,
+    *,
+    by: str = RESOURCE,
+    on_delete: OnDelete = OnDelete.RETAIN,
+    replaces: TenantId | None = None,
+    labels: dict[str, str] | None = None,
+    pin: str | None = None,
+) -> TenantQueueRequest:
+    return TenantQueueRequest(kind, tenant, Request(by=by, labels=labels, pin=pin), on_delete, replaces)
+
+
+CREATE, UPDATE = asks(Kind.CREATE), asks(Kind.UPDATE)
+RETAIN = asks(Kind.DELETE)
+DELETE = asks(Kind.DELETE, on_delete=OnDelete.DELETE)
+
+
+class Asked(World):
+    """A control plane that is asked at noon, unless a test says otherwise."""
+
+    since: datetime = NOON
+
+    def settle(self, asked: TenantQueueRequest) -> Answer:
+        return settle(asked, since=self.since, lifecycle=self.lifecycle)
+
+    def now_asked(self) -> None:
+        """What came before is before."""
+        self.clock.advance(A_SECOND)
+        self.since = self.clock.now()
+
+    def latest(self) -> Accepted:
+        """The execution that was started last, to be gone on with."""
+        attempt, _ = self.executions.started[-1]
+        execution = self.executions.start(attempt, Request())
+        assert execution is not None
+        return Accepted(attempt, execution)
+
+    def created_by(self, asked: TenantQueueRequest) -> None:
+        """The tenant is there, and this resource has asked for it."""
+        assert self.settle(asked) == Waiting()
+        self.succeeded(self.begun(self.latest()))
+        self.stacks.plant_done(asked.tenant, version=NEXT_VERSION)
+        self.now_asked()
+
+
+@pytest.fixture
+def world() -> Asked:
+    return Asked()
+
+
+def why_not(answer: Answer) -> str:
+    assert isinstance(answer, NotProvided)
+    assert "acme" in answer.reason
+    return answer.reason
+
+
+# Create and update
+
+
+@pytest.mark.parametrize("asked", [CREATE, UPDATE, asks(Kind.UPDATE, replaces=OTHER)])
+def test_a_tenant_that_is_not_there_is_created_and_waited_for(world: Asked, asked: TenantQueueRequest) -> None:
+    assert world.settle(asked) == Waiting()
+    run = world.begun(world.latest())
+    assert run.attempt.operation is Operation.CREATE
+    assert run.attempt.version == NEXT_VERSION
+    assert run.request == replace(asked.request, explicit=True)
+    assert world.settle(asked) == Waiting()
+    world.succeeded(run)
+    assert world.settle(asked) == Provided(QUEUE)
+    assert len(world.executions.started) == 1
+
+
+@pytest.mark.parametrize("asked", [CREATE, UPDATE, asks(Kind.UPDATE, replaces=OTHER)])
+def test_a_tenant_that_is_there_is_provided_at_once_and_left_as_it_is(world: Asked, asked: TenantQueueRequest) -> None:
+    world.provision()
+    before = world.metadata
+    assert world.settle(asked) == Provided(QUEUE)
+    assert world.metadata == before
+    assert not world.executions.started
+
+
+@pytest.mark.parametrize("kind", [Kind.CREATE, Kind.UPDATE])
+def test_labels_and_pin_are_set_on_a_tenant_that_is_there(world: Asked, kind: Kind) -> None:
+    world.provision()
+    assert world.settle(asks(kind, labels=LABELS, pin=VERSION)) == Provided(QUEUE)
+    assert world.metadata.labels == LABELS
+    assert world.metadata.pinned_version == VERSION
+    assert not world.executions.started
+
+
+def test_a_new_tenant_is_created_at_the_version_that_is_asked_for(world: Asked) -> None:
+    asked = asks(Kind.CREATE, pin=VERSION, labels=LABELS)
+    world.settle(asked)
+    run = world.begun(world.latest())
+    assert run.attempt.version == VERSION
+    world.succeeded(run)
+    assert world.settle(asked) == Provided(QUEUE)
+    assert world.metadata.pinned_version == VERSION
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_version_that_was_never_published_is_told(world: Asked, there: bool) -> None:
+    if there:
+        world.provision()
+    assert UNPUBLISHED_VERSION in why_not(world.settle(asks(Kind.CREATE, pin=UNPUBLISHED_VERSION)))
+    assert not world.executions.started
+
+
+def test_a_duplicate_event_starts_nothing_more(world: Asked) -> None:
+    for _ in range(3):
+        assert world.settle(CREATE) == Waiting()
+    run = world.begun(world.latest())
+    for _ in range(3):
+        assert world.settle(CREATE) == Waiting()
+    world.succeeded(run)
+    for _ in range(3):
+        assert world.settle(CREATE) == Provided(QUEUE)
+    assert len(world.executions.started) == 1
+
+
+def test_two_resources_that_ask_for_one_tenant_get_one_queue(world: Asked) -> None:
+    second = asks(Kind.CREATE, by=OTHER_RESOURCE)
+    assert world.settle(CREATE) == world.settle(second) == Waiting()
+    run = world.begun(world.latest())
+    assert world.settle(CREATE) == world.settle(second) == Waiting()
+    world.succeeded(run)
+    assert world.settle(CREATE) == world.settle(second) == Provided(QUEUE)
+    assert len(world.executions.started) == 1
+
+
+def test_a_queue_that_is_not_published_yet_is_not_provided(world: Asked) -> None:
+    world.settle(CREATE)
+    world.begun(world.latest())
+    world.table.record_queue(ACME, stack_id="a stack", queue=QUEUE, at=world.clock.now())
+    assert world.settle(CREATE) == Waiting()
+
+
+def test_a_creation_that_fails_is_told_with_its_root_cause_and_not_tried_for_ever(world: Asked) -> None:
+    world.settle(CREATE)
+    world.failed(world.begun(world.latest()))
+    for _ in range(3):
+        assert str(QUEUE_TABOO) in why_not(world.settle(CREATE))
+    assert len(world.executions.started) == 1
+
+
+def test_a_failure_from_before_is_overcome(world: Asked) -> None:
+    world.settle(CREATE)
+    world.failed(world.begun(world.latest()))
+    world.now_asked()
+    assert world.settle(CREATE) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(CREATE) == Provided(QUEUE)
+    assert [attempt.number for attempt, _ in world.executions.started] == [1, 2]
+
+
+@pytest.mark.parametrize(("at", "is_ours"), [(timedelta(milliseconds=-1), False), (timedelta(0), True)])
+def test_a_failure_is_ours_from_the_moment_in_which_it_was_asked_for(
+    world: Asked, at: timedelta, is_ours: bool
+) -> None:
+    world.table.plant_audit(an_audit(Status.FAILURE, version=NEXT_VERSION, at=NOON + at))
+    assert isinstance(world.settle(CREATE), NotProvided) is is_ours
+
+
+def test_a_failed_update_of_the_tenant_is_no_failure_to_provide_it(world: Asked) -> None:
+    world.provision()
+    world.failed(world.begun(world.lifecycle.upgrade(ACME, None, BY_ADA)))
+    assert world.settle(UPDATE) == Provided(QUEUE)
+
+
+def test_a_failure_without_a_root_cause_is_told_too(world: Asked) -> None:
+    world.table.plant_audit(an_audit(Status.FAILURE, version=NEXT_VERSION))
+    assert "no root cause was recorded" in why_not(world.settle(CREATE))
+
+
+def test_a_creation_that_died_is_started_again(world: Asked) -> None:
+    world.settle(CREATE)
+    world.died(world.begun(world.latest()))
+    assert world.settle(CREATE) == Waiting()
+    assert [attempt.number for attempt, _ in world.executions.started] == [1, 2]
+
+
+def test_a_tenant_that_is_being_updated_is_served_and_so_provided(world: Asked) -> None:
+    world.provision()
+    world.begun(world.lifecycle.upgrade(ACME, None, BY_ADA))
+    assert world.settle(CREATE) == Provided(QUEUE)
+
+
+def deleting(world: Asked) -> Run:
+    world.provision()
+    return world.begun(world.lifecycle.delete(ACME, BY_ADA))
+
+
+def test_a_tenant_that_is_being_deleted_is_waited_for_and_then_brought_back_by_a_create(world: Asked) -> None:
+    run = deleting(world)
+    assert world.settle(CREATE) == Waiting()
+    world.succeeded(run)
+    assert world.settle(CREATE) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(CREATE) == Provided(QUEUE)
+
+
+def test_a_tenant_whose_delete_comes_to_nothing_is_provided(world: Asked) -> None:
+    run = deleting(world)
+    assert world.settle(UPDATE) == Waiting()
+    world.failed(run)
+    assert world.settle(UPDATE) == Provided(QUEUE)
+
+
+@pytest.mark.parametrize("then", [None, replace(some_metadata(), withdrawn_by="a delete")])
+def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata | None) -> None:
+    class GoesJustNow(InMemoryTable):
+        looks = 0
+
+        def metadata(self, tenant: TenantId) -> Metadata | None:
+            self.looks += 1
+            return super().metadata(tenant) if self.looks == 1 else then
+
+    vanishing = Asked(GoesJustNow())
+    vanishing.provision()
+    assert vanishing.settle(CREATE) == Waiting()
+
+
+def test_a_deleted_tenant_is_brought_back_by_a_resource_that_is_new_to_it(world: Asked) -> None:
+    world.succeeded(deleting(world))
+    for asked in (CREATE, asks(Kind.UPDATE, replaces=OTHER)):
+        assert world.settle(asked) == Waiting()
+    run = world.begun(world.latest())
+    assert run.request.explicit
+    world.succeeded(run)
+    assert world.state() is TenantState.READY
+
+
+def test_a_deleted_tenant_is_not_brought_back_by_an_update_of_what_was_its_resource(world: Asked) -> None:
+    run = deleting(world)
+    assert world.settle(UPDATE) == Waiting()
+    world.succeeded(run)
+    assert "was deleted" in why_not(world.settle(UPDATE))
+    assert world.state() is TenantState.DELETED
+    assert len(world.executions.started) == 1
+
+
+def test_a_tenant_that_was_deleted_and_created_again_is_provided_to_an_update(world: Asked) -> None:
+    world.succeeded(deleting(world))
+    world.succeeded(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    assert world.settle(UPDATE) == Provided(QUEUE)
+
+
+def test_another_tenant_does_not_take_the_first_one_along(world: Asked) -> None:
+    """CloudFormation asks to delete the old one itself, once the new one is there."""
+    world.provision()
+    before = world.metadata
+    assert world.settle(asks(Kind.UPDATE, OTHER, replaces=ACME)) == Waiting()
+    assert [attempt.tenant for attempt, _ in world.executions.started] == [OTHER]
+    assert world.metadata == before
+
+
+# Delete
+
+
+def test_by_default_the_tenant_stays(world: Asked) -> None:
+    world.created_by(CREATE)
+    assert world.settle(RETAIN) == Provided(None)
+    assert world.state() is TenantState.READY
+    assert len(world.executions.started) == 1
+
+
+def test_a_tenant_that_this_resource_had_created_is_deleted_on_request(world: Asked) -> None:
+    world.created_by(CREATE)
+    assert world.settle(DELETE) == Waiting()
+    run = world.begun(world.latest())
+    assert run.attempt.operation is Operation.DELETE
+    assert not run.request.force
+    assert world.settle(DELETE) == Waiting()
+    world.succeeded(run)
+    for _ in range(3):
+        assert world.settle(DELETE) == Provided(None)
+    assert len(world.executions.started) == 2
+    assert world.state() is TenantState.DELETED
+
+
+def test_the_rollback_of_a_stack_that_merely_used_a_tenant_leaves_it(world: Asked) -> None:
+    world.provision()
+    assert world.settle(CREATE) == Provided(QUEUE)
+    assert world.settle(DELETE) == Provided(None)
+    assert world.state() is TenantState.READY
+    assert not world.executions.started
+
+
+@pytest.mark.parametrize("by", [OTHER_RESOURCE, f"{STACK}x/Queue", f"{RESOURCE}2", ADA, ""])
+def test_a_tenant_that_someone_else_had_created_stays(world: Asked, by: str) -> None:
+    world.created_by(asks(Kind.CREATE, by=by))
+    assert world.settle(CREATE) == Provided(QUEUE)
+    assert world.settle(DELETE) == Provided(None)
+    assert world.state() is TenantState.READY
+
+
+def test_a_tenant_that_someone_else_has_created_again_since_stays(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+    world.succeeded(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    world.now_asked()
+    assert world.settle(DELETE) == Provided(None)
+    assert world.state() is TenantState.READY
+
+
+def test_a_tenant_from_before_requests_were_recorded_stays(world: Asked) -> None:
+    world.table.plant_metadata(some_metadata())
+    assert world.settle(DELETE) == Provided(None)
+    assert not world.executions.started
+
+
+def test_what_is_left_of_a_creation_that_failed_is_deleted_on_request(world: Asked) -> None:
+    world.settle(CREATE)
+    world.failed(world.begun(world.latest()))
+    world.now_asked()
+    assert world.settle(DELETE) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(DELETE) == Provided(None)
+
+
+def test_a_tenant_that_never_was_need_not_be_deleted(world: Asked) -> None:
+    assert world.settle(DELETE) == world.settle(RETAIN) == Provided(None)
+    assert not world.executions.started
+
+
+def test_a_tenant_that_someone_else_has_deleted_by_now_is_gone(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+    world.now_asked()
+    assert world.settle(DELETE) == Provided(None)
+    assert len(world.executions.started) == 2
+
+
+def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.queues.held[QUEUE.url] = Messages(3, 2, 1)
+    assert "3 visible, 2 in flight, 1 delayed" in why_not(world.settle(DELETE))
+    assert world.state() is TenantState.READY
+    assert len(world.executions.started) == 1
+
+
+def test_a_delete_that_fails_is_told_with_its_root_cause_and_not_tried_for_ever(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.settle(DELETE)
+    world.failed(world.begun(world.latest()))
+    for _ in range(3):
+        assert str(QUEUE_TABOO) in why_not(world.settle(DELETE))
+    assert len(world.executions.started) == 2
+
+
+def test_a_delete_that_failed_before_is_tried_again(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.settle(DELETE)
+    world.failed(world.begun(world.latest()))
+    world.now_asked()
+    assert world.settle(DELETE) == Waiting()
+    assert [attempt.number for attempt, _ in world.executions.started] == [1, 1, 2]
+
+
+def test_a_tenant_that_is_busy_is_waited_for_and_then_deleted(world: Asked) -> None:
+    world.created_by(replace(CREATE, request=replace(CREATE.request, pin=VERSION)))
+    world.table.plant_metadata(replace(world.metadata, pinned_version=None))
+    run = world.begun(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
+    assert world.settle(DELETE) == Waiting()
+    assert len(world.executions.started) == 2
+    world.succeeded(run)
+    assert world.settle(DELETE) == Waiting()
+    assert world.latest().attempt.operation is Operation.DELETE
+
+
+# Patience
+
+
+def test_whoever_waits_too_long_is_told_before_cloudformation_gives_up(world: Asked) -> None:
+    assert timedelta(hours=1) > PATIENCE
+    world.settle(CREATE)
+    world.begun(world.latest())
+    world.clock.advance(NOON + PATIENCE - world.clock.now())
+    assert world.settle(CREATE) == Waiting()
+    world.clock.advance(timedelta(milliseconds=1))
+    assert "55 minutes" in why_not(world.settle(CREATE))
+
+
+def test_patience_is_no_reason_to_refuse_what_is_there(world: Asked) -> None:
+    world.provision()
+    world.clock.advance(PATIENCE * 2)
+    assert world.settle(CREATE) == Provided(QUEUE)
+    assert world.settle(DELETE) == Provided(None)
+
+
+def test_a_delete_is_not_waited_for_for_ever_either(world: Asked) -> None:
+    world.created_by(CREATE)
+    world.settle(DELETE)
+    world.begun(world.latest())
+    world.clock.advance(PATIENCE)
+    assert "55 minutes" in why_not(world.settle(DELETE))

@@ -1,0 +1,726 @@
+"""Updating a tenant's stack: reviewed before it is touched, healed rather than deleted, never falsely green."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator import updating
+from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled
+from orchestrator.operations import DEADLINE, record_failure
+from orchestrator.outcomes import (
+    Again,
+    Clearing,
+    Done,
+    GaveUp,
+    Gone,
+    NotReady,
+    Reviewing,
+    Start,
+    Started,
+    Unchanged,
+    Working,
+)
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
+from orchestrator.records import Messages, Operation, Queue, Request, RootCause
+from orchestrator.stack_status import StackCondition
+from orchestrator.tenant_stack import inspect_stack, review_changes, start_stack
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    VERSION,
+    FakeClock,
+    FakeQueues,
+    FakeStacks,
+    InMemoryTable,
+    a_release,
+    a_run,
+    some_metadata,
+    take,
+)
+from tests.unit.test_stack_status import SORTED
+
+RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+CHANGE_SET = RUN.attempt.client_token
+TOKEN = f"{CHANGE_SET}-update"
+QUEUE_TYPE = updating.QUEUE_TYPE
+SOME_TIME = timedelta(minutes=10)
+TABOO = "Access to the resource is denied."
+MOST_ROUNDS = 40
+
+Inspected = Done | Gone | NotReady | Working | Again | GaveUp
+
+
+class World:
+    """One tenant at the old version, owned by a run that is to update it."""
+
+    def __init__(self, stacks: FakeStacks | None = None) -> None:
+        self.table, self.queues, self.clock = InMemoryTable(), FakeQueues(), FakeClock()
+        self.stacks = stacks or FakeStacks()
+        self.table.record_release(a_release(VERSION))
+        self.table.record_release(a_release(NEXT_VERSION))
+        self.table.plant_metadata(some_metadata())
+        self.run = RUN
+        take(self.table, self.run)
+
+    def plant(
+        self,
+        status: str = "CREATE_COMPLETE",
+        *,
+        version: str | None = VERSION,
+        queue: Queue | None = QUEUE,
+        tenant_id: str = "acme",
+        reason: str = "",
+    ) -> str:
+        """The stack as an earlier operation left it, some time ago."""
+        self.stacks.now = NOON - SOME_TIME
+        template_url = a_release(version).template_url if version else "the template from before versions"
+        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version)
+        self.stacks.plant(stack, "an earlier request", template_url)
+        self.stacks.now = NOON
+        return stack.stack_id
+
+    def review(self) -> Reviewing:
+        return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
+
+    def start(self) -> Start:
+        return start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks, queues=self.queues)
+
+    def inspect(self, started: Start) -> Inspected:
+        return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
+
+    def drive(self) -> Inspected:
+        """As the machine does it, with CloudFormation settling whenever it is waited for."""
+        outcome: Inspected = Again("nothing was started yet")
+        for _ in range(MOST_ROUNDS):
+            if isinstance(outcome, Working):
+                self.stacks.settle()
+            else:
+                self.review()
+                started = self.start()
+            outcome = self.inspect(started)
+            if not isinstance(outcome, Again | Working):
+                return outcome
+        raise AssertionError(f"Not settled in {MOST_ROUNDS} rounds: {outcome}")
+
+    def draw_up(self, drawn_up: ChangeSet) -> None:
+        """What CloudFormation has to say about the changes, whatever they are."""
+        (fake,) = self.stacks.all.values()
+        fake.change_sets[CHANGE_SET] = (drawn_up, a_release(NEXT_VERSION).template_url)
+
+    @property
+    def change_sets(self) -> set[str]:
+        (fake,) = self.stacks.all.values()
+        return set(fake.change_sets)
+
+    @property
+    def touched(self) -> bool:
+        return bool({"make_changes", "roll_back", "continue_rollback", "delete", "create"} & set(self.stacks.calls))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def statuses(*meant: StackCondition) -> list[str]:
+    return sorted(status for each in meant for status in SORTED[each])
+
+
+def why(outcome: object) -> str:
+    assert isinstance(outcome, Again)
+    return outcome.reason
+
+
+def failure(outcome: object) -> GaveUp:
+    assert isinstance(outcome, GaveUp)
+    return outcome
+
+
+HEALTHY = statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
+
+
+# The story as it should go
+
+
+@pytest.mark.parametrize("status", HEALTHY)
+def test_a_stack_that_stands_is_moved_to_the_release(world: World, status: str) -> None:
+    stack_id = world.plant(status)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.all[stack_id].template_url == a_release(NEXT_VERSION).template_url
+    assert world.stacks.all[stack_id].client_token == TOKEN
+
+
+def test_a_stack_from_before_versions_is_moved_to_the_release(world: World) -> None:
+    stack_id = world.plant(version=None)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_nothing_is_touched_by_the_review(world: World) -> None:
+    stack_id = world.plant()
+    before = world.stacks.find(stack_id)
+    assert world.review() == Reviewing()
+    assert world.change_sets == {CHANGE_SET}
+    assert world.stacks.find(stack_id) == before
+    assert not world.touched
+
+
+def test_reviewing_twice_draws_up_the_changes_once(world: World) -> None:
+    world.plant()
+    world.review()
+    world.review()
+    assert world.change_sets == {CHANGE_SET}
+
+
+def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: World) -> None:
+    world.plant()
+    world.review()
+    world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+    take(world.table, world.run, instead_of=world.table.lock(ACME))
+    assert why(world.start()) == "the changes are not drawn up yet"
+    assert not world.touched
+
+
+@pytest.mark.parametrize("status", sorted(set(statuses(*SORTED)) - set(HEALTHY)))
+def test_no_changes_are_drawn_up_for_a_stack_that_cannot_be_changed(world: World, status: str) -> None:
+    world.plant(status)
+    world.review()
+    assert "draw_up_changes" not in world.stacks.calls
+
+
+def test_a_queue_that_does_not_answer_yet_is_waited_for(world: World) -> None:
+    stack_id = world.plant()
+    world.queues.silent_for = 1
+    assert world.drive() == NotReady()
+    assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+# Nothing to change
+
+
+@pytest.mark.parametrize("status", HEALTHY)
+def test_no_updates_to_be_performed_is_success_at_the_target_version(world: World, status: str) -> None:
+    stack_id = world.plant(status, version=NEXT_VERSION)
+    world.review()
+    assert world.start() == Unchanged(stack_id)
+    assert world.inspect(Unchanged(stack_id)) == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert not world.touched
+    assert not world.change_sets
+
+
+def test_starting_again_after_the_answer_unchanged_was_lost_comes_to_the_same(world: World) -> None:
+    stack_id = world.plant(version=NEXT_VERSION)
+    world.review()
+    world.start()
+    assert isinstance(world.start(), Again)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert not world.touched
+
+
+def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(world: World) -> None:
+    stack_id = world.plant(version=NEXT_VERSION)
+    world.stacks.would_change = (Change("Metadata", "AWS::CloudFormation::CustomResource", "acme", removes=False),)
+    world.review()
+    assert world.start() == Started(stack_id)
+    assert world.touched
+
+
+# What would be lost
+
+INBOUND_BY_PHYSICAL_ID = Change("InboundQueue1A2B3C", QUEUE_TYPE, QUEUE.url, removes=True)
+INBOUND_BY_LOGICAL_ID = Change("InboundQueue", QUEUE_TYPE, "", removes=True)
+OUTBOUND = Change("OutboundQueue", QUEUE_TYPE, OTHER_QUEUE.url, removes=True)
+DEAD_LETTERS = Change("DeadLetterQueue", QUEUE_TYPE, OTHER_QUEUE.url, removes=True)
+HARMLESS = Change("InboundQueuePolicy", "AWS::SQS::QueueInlinePolicy", QUEUE.url, removes=True)
+"""Not a queue, although it bears a queue's id."""
+MODIFIED = Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False)
+
+
+@pytest.mark.parametrize("before_it", [(), (HARMLESS, MODIFIED, OUTBOUND)])
+@pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID])
+def test_an_update_that_would_take_the_inbound_queue_away_is_refused_before_anything_is_touched(
+    world: World, change: Change, before_it: tuple[Change, ...]
+) -> None:
+    stack_id = world.plant()
+    world.stacks.would_change = (*before_it, change)
+    refused = failure(world.drive())
+    assert "inbound queue" in refused.reason
+    assert change.resource in refused.reason
+    assert "Nothing was changed" in refused.reason
+    assert refused.failed_stack is None
+    assert not world.touched
+    assert not world.change_sets
+    assert world.stacks.find(stack_id) == Stack(stack_id, "CREATE_COMPLETE", "", "acme", QUEUE, VERSION)
+
+
+def test_an_empty_inbound_queue_is_not_taken_away_either(world: World) -> None:
+    world.plant()
+    world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
+    world.queues.gone.add(QUEUE.url)
+    assert "inbound queue" in failure(world.drive()).reason
+
+
+@pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID, OUTBOUND, DEAD_LETTERS])
+def test_a_replacement_that_was_asked_for_is_made(world: World, change: Change) -> None:
+    stack_id = world.plant()
+    world.run = replace(RUN, request=Request(allow_replacement=True))
+    world.stacks.would_change = (change,)
+    world.queues.held = {QUEUE.url: Messages(1, 0, 0), OTHER_QUEUE.url: Messages(1, 0, 0)}
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [Request(allow_downgrade=True), Request(force=True), Request(explicit=True), Request(drain_seconds=60)],
+)
+def test_nothing_else_that_is_asked_for_allows_a_replacement(world: World, request_: Request) -> None:
+    world.plant()
+    world.run = replace(RUN, request=request_)
+    world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
+    failure(world.drive())
+    assert not world.touched
+
+
+@pytest.mark.parametrize("held", [Messages(1, 0, 0), Messages(0, 2, 0), Messages(0, 0, 3)])
+@pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS])
+def test_another_queue_is_not_taken_away_with_messages_in_it(world: World, change: Change, held: Messages) -> None:
+    world.plant()
+    world.stacks.would_change = (HARMLESS, change)
+    world.queues.held[OTHER_QUEUE.url] = held
+    refused = failure(world.drive())
+    assert change.resource in refused.reason
+    assert str(held) in refused.reason
+    assert refused.failed_stack is None
+    assert not world.touched
+    assert not world.change_sets
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS, HARMLESS, MODIFIED])
+def test_what_loses_no_messages_is_changed(world: World, change: Change, gone: bool) -> None:
+    stack_id = world.plant()
+    world.stacks.would_change = (change,)
+    world.queues.held[QUEUE.url] = Messages(1, 1, 1)
+    if gone:
+        world.queues.gone.add(OTHER_QUEUE.url)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_name_it(world: World) -> None:
+    world.plant(queue=None, version=None)
+    world.stacks.would_change = (replace(INBOUND_BY_LOGICAL_ID, physical_id=QUEUE.url),)
+    assert "inbound queue" in failure(world.drive()).reason
+    assert not world.touched
+
+
+# Change sets
+
+
+def test_changes_that_are_still_being_drawn_up_are_waited_for(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.review_takes = 3
+    world.review()
+    for _ in range(3):
+        assert "still drawing up" in why(world.start())
+        assert not world.touched
+    assert world.start() == Started(stack_id)
+
+
+def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: World) -> None:
+    stack_id = world.plant()
+    world.draw_up(ChangeSet(ChangeSetState.STALE))
+    assert "has changed since" in why(world.start())
+    assert not world.change_sets
+    assert not world.touched
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_changes_that_cannot_be_drawn_up_are_a_failure(world: World) -> None:
+    world.plant()
+    world.draw_up(ChangeSet(ChangeSetState.FAILED, "Template format error: unsupported structure."))
+    refused = failure(world.drive())
+    assert "Template format error" in refused.reason
+    assert refused.failed_stack is None
+    assert not world.touched
+
+
+def test_changes_that_were_made_before_a_crash_are_not_made_again(world: World) -> None:
+    stack_id = world.plant()
+    world.review()
+    assert world.start() == world.start() == Started(stack_id)
+    world.stacks.settle()
+    assert world.start() == Started(stack_id)
+    assert world.stacks.calls.count("make_changes") == 1
+    assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: World) -> None:
+    stack_id = world.plant()
+    world.draw_up(ChangeSet(ChangeSetState.EXECUTED))
+    assert world.start() == Started(stack_id)
+    assert "has not begun" in why(world.inspect(Started(stack_id)))
+    assert not world.touched
+
+
+def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> None:
+    class Overtaken(FakeStacks):
+        def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
+            super().make_changes(stack_id, name, client_token=client_token)
+            raise Conflict("ChangeSet is in EXECUTE_IN_PROGRESS status")
+
+    world = World(Overtaken())
+    stack_id = world.plant()
+    world.review()
+    assert "EXECUTE_IN_PROGRESS" in why(world.start())
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert world.stacks.calls.count("make_changes") == 1
+
+
+# Failed updates
+
+
+def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that_failed(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.failures.append(TABOO)
+    refused = failure(world.drive())
+    assert "UPDATE_ROLLBACK_COMPLETE" in refused.reason
+    assert refused.failed_stack == stack_id
+    assert world.stacks.calls.count("make_changes") == 1
+    cause = record_failure(
+        world.run,
+        failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
+        failed_stack=refused.failed_stack,
+        ledger=world.table,
+        stacks=world.stacks,
+        clock=world.clock,
+    )
+    assert cause == RootCause("InboundQueue", QUEUE_TYPE, TABOO)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.published
+    assert metadata.version == VERSION
+
+
+def test_a_failed_update_stays_failed_however_often_it_is_looked_at(world: World) -> None:
+    world.plant()
+    world.stacks.failures.append(TABOO)
+    assert failure(world.drive()) == failure(world.drive())
+    assert world.stacks.calls.count("make_changes") == 1
+
+
+def test_what_an_earlier_failed_update_left_is_no_failure_of_this_one(world: World) -> None:
+    stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
+    assert "has not begun" in why(world.inspect(Started(stack_id)))
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_an_earlier_attempt_at_the_same_version_that_failed_just_now_is_no_failure_of_this_one(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.failures.append(TABOO)
+    failure(world.drive())
+    world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+    take(world.table, world.run, instead_of=world.table.lock(ACME))
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_an_update_that_someone_else_makes_is_waited_for_and_then_this_one_made(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.change(stack_id, "UPDATE_IN_PROGRESS")
+    world.review()
+    assert world.start() == Started(stack_id)
+    assert world.inspect(Started(stack_id)) == Working()
+    world.stacks.change(stack_id, "UPDATE_COMPLETE")
+    assert "has not begun" in why(world.inspect(Started(stack_id)))
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_the_old_version_is_never_taken_for_the_new_one(world: World) -> None:
+    stack_id = world.plant("UPDATE_COMPLETE")
+    assert not isinstance(world.inspect(Started(stack_id)), Done)
+
+
+def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_it_says(world: World) -> None:
+    stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE", version=NEXT_VERSION)
+    assert isinstance(world.inspect(Started(stack_id)), Again)
+
+
+# Healing
+
+
+@pytest.mark.parametrize(
+    ("status", "healed_by"), [("UPDATE_FAILED", "roll_back"), ("UPDATE_ROLLBACK_FAILED", "continue_rollback")]
+)
+def test_what_an_earlier_update_left_half_way_is_undone_and_then_updated(
+    world: World, status: str, healed_by: str
+) -> None:
+    stack_id = world.plant(status)
+    world.review()
+    assert world.start() == Clearing(stack_id)
+    assert world.stacks.calls[-1] == healed_by
+    assert world.inspect(Clearing(stack_id)) == Working()
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert world.stacks.calls.count(healed_by) == 1
+    assert "delete" not in world.stacks.calls
+
+
+@pytest.mark.parametrize("status", ["UPDATE_FAILED", "UPDATE_ROLLBACK_FAILED"])
+def test_a_stack_that_is_half_way_is_never_done_even_at_the_target_version(world: World, status: str) -> None:
+    stack_id = world.plant(status, version=NEXT_VERSION)
+    assert status in why(world.inspect(Started(stack_id)))
+    assert status in why(world.inspect(Unchanged(stack_id)))
+
+
+def test_an_own_update_whose_undoing_fails_is_undone_and_is_a_failure_then(world: World) -> None:
+    stack_id = world.plant()
+    world.stacks.failures.append(TABOO)
+    world.stacks.rollback_failures.extend(["cannot undo", "still cannot undo"])
+    refused = failure(world.drive())
+    assert "UPDATE_ROLLBACK_COMPLETE" in refused.reason
+    assert refused.failed_stack == stack_id
+    assert world.stacks.calls.count("continue_rollback") == 2
+    assert world.stacks.calls.count("make_changes") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "healed_by"), [("UPDATE_FAILED", "roll_back"), ("UPDATE_ROLLBACK_FAILED", "continue_rollback")]
+)
+def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: World, status: str, healed_by: str) -> None:
+    stack_id = world.plant(status)
+    world.stacks.rollback_failures.extend(["cannot undo"] * 10)
+    refused = failure(world.drive())
+    assert "UPDATE_ROLLBACK_FAILED" in refused.reason
+    assert refused.failed_stack == stack_id
+    tries = [call for call in world.stacks.calls if call in ("roll_back", "continue_rollback")]
+    assert len(tries) == updating.MOST_ROLLBACKS == 3
+    assert tries[0] == healed_by
+    assert not {"delete", "make_changes"} & set(world.stacks.calls)
+    assert len(world.stacks.living) == 1
+
+
+def test_only_the_stack_itself_counts_as_a_try_that_failed(world: World) -> None:
+    stack_id = world.plant("UPDATE_ROLLBACK_FAILED")
+    nested = ResourceEvent(
+        NOON, "Nested", "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "", False, False, f"{TOKEN}-undo-1"
+    )
+    world.stacks.all[stack_id].events[:0] = [nested] * updating.MOST_ROLLBACKS
+    assert world.start() == Clearing(stack_id)
+
+
+def test_every_try_to_undo_is_a_new_request(world: World) -> None:
+    stack_id = world.plant("UPDATE_FAILED")
+    world.stacks.rollback_failures.extend(["cannot undo"] * 10)
+    world.drive()
+    undoing = {
+        event.client_token
+        for event in world.stacks.all[stack_id].events
+        if event.is_stack and event.status == "UPDATE_ROLLBACK_IN_PROGRESS"
+    }
+    assert undoing == {f"{TOKEN}-undo-{number}" for number in (1, 2, 3)}
+
+
+def test_a_later_attempt_may_try_to_undo_three_times_again(world: World) -> None:
+    stack_id = world.plant("UPDATE_FAILED")
+    world.stacks.rollback_failures.extend(["cannot undo"] * 5)
+    failure(world.drive())
+    world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+    take(world.table, world.run, instead_of=world.table.lock(ACME))
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: World) -> None:
+    stack_id = world.plant("UPDATE_FAILED")
+    world.start()
+    assert world.start() == Started(stack_id)
+    assert world.stacks.calls.count("roll_back") == 1
+
+
+# What cannot be updated
+
+
+def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: World) -> None:
+    world.review()
+    refused = failure(world.drive())
+    assert ACME.stack_name in refused.reason
+    assert refused.failed_stack is None
+    assert not world.stacks.all
+
+
+def test_a_stack_that_goes_during_the_update_is_a_failure(world: World) -> None:
+    stack_id = world.plant()
+    world.review()
+    started = world.start()
+    del world.stacks.all[stack_id]
+    assert "has gone" in failure(world.inspect(started)).reason
+
+
+@pytest.mark.parametrize(
+    "status", [*statuses(StackCondition.NEVER_LIVED, StackCondition.BROKEN), "SOMETHING_NOBODY_KNOWS"]
+)
+def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: World, status: str) -> None:
+    stack_id = world.plant(status, reason="because of this")
+    for outcome in (world.drive(), world.inspect(Started(stack_id)), world.inspect(Unchanged(stack_id))):
+        refused = failure(outcome)
+        assert status in refused.reason
+        assert "because of this" in refused.reason
+        assert refused.failed_stack == stack_id
+    assert not world.touched
+
+
+def test_a_stack_that_is_gone_by_now_is_a_failure(world: World) -> None:
+    assert failure(world.inspect(Started(world.plant("DELETE_COMPLETE"))))
+
+
+@pytest.mark.parametrize("status", [*statuses(StackCondition.WORKING), "SOMETHING_NEW_IN_PROGRESS"])
+def test_a_stack_that_is_at_it_is_waited_for(world: World, status: str) -> None:
+    stack_id = world.plant(status)
+    world.review()
+    assert world.start() == Started(stack_id)
+    assert world.inspect(Started(stack_id)) == Working()
+    assert not world.touched
+
+
+@pytest.mark.parametrize("started", [Started, Unchanged])
+def test_a_stack_without_a_queue_among_its_outputs_is_given_up(
+    world: World, started: Callable[[str], Started | Unchanged]
+) -> None:
+    stack_id = world.plant(version=NEXT_VERSION, queue=None)
+    assert "no queue among its outputs" in failure(world.inspect(started(stack_id))).reason
+
+
+def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: World) -> None:
+    world.plant(tenant_id="Acme")
+    with pytest.raises(StackNotOurs):
+        world.review()
+    with pytest.raises(StackNotOurs):
+        world.start()
+    assert set(world.stacks.calls) == {"find"}
+
+
+def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothing(world: World) -> None:
+    world.plant()
+    world.review()
+    take(
+        world.table,
+        a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION),
+        instead_of=world.table.lock(ACME),
+    )
+    calls = list(world.stacks.calls)
+    for step in (world.review, world.start):
+        with pytest.raises(LostOwnership):
+            step()
+    assert world.stacks.calls == calls
+
+
+def test_what_was_given_up_at_the_start_is_not_looked_at_again(world: World) -> None:
+    world.plant(version=NEXT_VERSION)
+    told = GaveUp("The update would replace the inbound queue.")
+    assert world.inspect(told) == told
+    assert not world.stacks.calls
+
+
+# Throttling
+
+
+class ThrottlesOnce(FakeStacks):
+    """One call, the so-manieth, is refused."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def _called(self, method: str) -> None:
+        super()._called(method)
+        if len(self.calls) == self.number:
+            raise Throttled(f"{method}: Rate exceeded")
+
+
+STORIES: dict[str, Callable[[World], str]] = {
+    "an update": lambda world: world.plant(),
+    "nothing to change": lambda world: world.plant(version=NEXT_VERSION),
+    "healing": lambda world: world.plant("UPDATE_ROLLBACK_FAILED"),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_being_throttled_at_any_call_is_no_failure_and_changes_nothing_about_the_end(story: str) -> None:
+    undisturbed = World()
+    STORIES[story](undisturbed)
+    expected = undisturbed.drive()
+    assert isinstance(expected, Done)
+    calls = len(undisturbed.stacks.calls)
+    for number in range(1, calls + 1):
+        world = World(ThrottlesOnce(number))
+        STORIES[story](world)
+        assert world.drive() == expected
+        assert len(world.stacks.calls) >= calls
+
+
+def test_being_throttled_while_a_loss_is_refused_still_refuses(world: World) -> None:
+    world.plant()
+    world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
+    world.review()
+    world.stacks.throttled_calls = 1
+    assert isinstance(world.start(), Again)
+    failure(world.drive())
+    assert not world.touched
+
+
+def test_being_throttled_by_the_queues_is_no_failure(world: World) -> None:
+    class Busy(FakeQueues):
+        def messages(self, url: str) -> Messages | None:
+            raise Throttled(f"{url}: Rate exceeded")
+
+    world.plant()
+    world.queues = Busy()
+    world.stacks.would_change = (OUTBOUND,)
+    world.review()
+    assert "Rate exceeded" in why(world.start())
+    assert not world.touched
+
+
+def test_a_throttled_look_is_neither_done_nor_failed(world: World) -> None:
+    stack_id = world.plant(version=NEXT_VERSION)
+    world.stacks.throttled_calls = 1
+    assert world.inspect(Started(stack_id)) == Working()
+
+
+@pytest.mark.parametrize("outcome", ["changes never drawn up", "never at the target"])
+def test_what_is_unsettled_at_the_deadline_is_given_up(world: World, outcome: str) -> None:
+    stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
+    started: Start = Again("still drawing up") if outcome == "changes never drawn up" else Started(stack_id)
+    world.clock.advance(DEADLINE)
+    assert isinstance(world.inspect(started), Again)
+    world.clock.advance(timedelta(milliseconds=1))
+    assert "30 minutes" in failure(world.inspect(started)).reason
+
+
+# Events
+
+
+def an_event(at: timedelta, token: str) -> ResourceEvent:
+    return ResourceEvent(NOON + at, "acme", "AWS::CloudFormation::Stack", "UPDATE_IN_PROGRESS", "", True, False, token)
+
+
+def test_what_happened_before_the_run_is_neither_counted_nor_read_to_its_end() -> None:
+    read: list[str] = []
+
+    def newest_first() -> Iterator[ResourceEvent]:
+        for event in (
+            an_event(timedelta(seconds=30), "after"),
+            an_event(timedelta(seconds=-30), "just before, by another clock"),
+            an_event(timedelta(minutes=-5), "before"),
+            an_event(timedelta(minutes=-6), "long before"),
+        ):
+            read.append(event.client_token)
+            yield event
+
+    counted = [event.client_token for event in updating.since(RUN, newest_first())]
+    assert counted == ["after", "just before, by another clock"]
+    assert "long before" not in read
