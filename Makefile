@@ -53,7 +53,7 @@ types: install ## Check types (mypy --strict)
 	@$(BIN)/mypy
 
 pytest: install
-	@$(BIN)/pytest --numprocesses auto --dist loadgroup
+	@$(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench

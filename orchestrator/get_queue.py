@@ -46,13 +46,13 @@ class GetQueue:
     def _settle(self, tenant: TenantId, request: Request) -> Answer:
         first_free_attempt = 1
         for _ in range(_ROUNDS):
-            decision = self._decide(tenant)
+            decision, version = self._decide(tenant)
             if isinstance(decision, Wait):
                 return Provisioning(decision.execution)
             if not isinstance(decision, StartCreate):
                 return decision
             number = max(decision.attempt, first_free_attempt)
-            attempt = Attempt(tenant, Operation.CREATE, self.version, number)
+            attempt = Attempt(tenant, Operation.CREATE, version, number)
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
@@ -64,11 +64,13 @@ class GetQueue:
             f"Look at the latest executions named {attempt.name!r} and before."
         )
 
-    def _decide(self, tenant: TenantId) -> Decision:
+    def _decide(self, tenant: TenantId) -> tuple[Decision, str]:
+        """The decision, and the version that it is about: the one that the tenant is pinned to, or the current one."""
         # Audit before metadata: a create that finishes in between is then seen as Ready, never as vanished.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
-        return decide(metadata, audits, self.version, abandoned=self._abandoned(audits))
+        version = (metadata.pinned_version if metadata else None) or self.version
+        return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that say Started, have said so for long, and no longer run."""

@@ -50,6 +50,8 @@ class TenantQueueRequest:
     on_delete: OnDelete
     replaces: TenantId | None
     """Update: the tenant whose queue it was before, if that is another."""
+    unpin: bool = False
+    """Update: the resource named a version before, and names none any more."""
 
 
 def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Any:
@@ -107,7 +109,9 @@ def parse_release_request(event: object) -> ReleaseRequest:
 def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     checked = valid(_TENANT_QUEUE, event)
     properties = checked["ResourceProperties"]
+    before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])
+    replaces = _another(tenant, before.get("TenantId"))
     return TenantQueueRequest(
         kind=Kind(checked["RequestType"]),
         tenant=tenant,
@@ -118,7 +122,8 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
             pin=properties.get("Version"),
         ),
         on_delete=OnDelete(properties.get("OnDelete", OnDelete.RETAIN)),
-        replaces=_another(tenant, checked.get("OldResourceProperties", {}).get("TenantId")),
+        replaces=replaces,
+        unpin=replaces is None and "Version" in before and "Version" not in properties,
     )
 
 

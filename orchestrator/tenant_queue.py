@@ -60,7 +60,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -
         return NotProvided(
             f"Tenant {tenant} was deleted. Only creating it explicitly brings it back: berth create {tenant}"
         )
-    ordered = lifecycle.create(tenant, asked.request)
+    ordered = lifecycle.create(tenant, asked.request, unpin=asked.unpin)
     metadata = reader.metadata(tenant)
     if isinstance(ordered, AlreadySo) and metadata and metadata.published:
         return Provided(metadata.queue)

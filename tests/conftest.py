@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("berth", derandomize=True, deadline=None, database=None, max_examples=100)
 settings.load_profile("berth")
@@ -16,23 +17,24 @@ for _name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[_name]
 
 
-# What needs a deployment or a synthesis shares one, in one process, when tests run in several.
-_TOGETHER = {"e2e": "e2e", "stacks": "stacks"}
-# These start an emulator of their own for each test.
-_ALONE = {"test_demo.py", "test_local_emulator.py"}
+def _part(nodeid: str) -> str:
+    """What runs in one process when tests run in several: what shares a deployment or a synthesis, else a file."""
+    file = nodeid.partition("::")[0]
+    if file.endswith(("test_demo.py", "test_local_emulator.py")):
+        return "own emulator"
+    return next((part for part in ("e2e", "stacks") if f"tests/{part}/" in file), file)
 
 
-@pytest.hookimpl(tryfirst=True)  # Before xdist reads the groups.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: the end-to-end tests mostly wait, and the others run meanwhile."""
+    parts = ["e2e", "stacks", "own emulator"]
+    items.sort(key=lambda item: parts.index(part) if (part := _part(item.nodeid)) in parts else len(parts))
 
-    def group(item: pytest.Item) -> str | None:
-        if item.path.name in _ALONE:
-            return "own emulator"
-        return _TOGETHER.get(item.path.relative_to(Path(__file__).parent).parts[0])
 
-    order = ["e2e", "stacks", "own emulator", None]
-    items.sort(key=lambda item: order.index(group(item)))
-    for item in items:
-        if name := group(item):
-            item.add_marker(pytest.mark.xdist_group(name))
+class _ByPart(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return _part(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _ByPart(config, log)

@@ -37,7 +37,8 @@ _CHANGE_SET_STATES = {
     ("CREATE_COMPLETE", "EXECUTE_FAILED"): ChangeSetState.EXECUTED,
     ("CREATE_COMPLETE", "OBSOLETE"): ChangeSetState.STALE,
 }
-_BEING_DRAWN_UP = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS"})
+# One that is being deleted is gone when it is next looked at, and is drawn up anew.
+_NOT_SETTLED = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS"})
 _NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed")
 
 
@@ -191,7 +192,7 @@ def _name_in(stack_id: str) -> str:
 
 def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:
     status, execution = described.get("Status", ""), described.get("ExecutionStatus", "")
-    if status in _BEING_DRAWN_UP:
+    if status in _NOT_SETTLED:
         return ChangeSetState.PENDING
     if status == "FAILED" and any(words in described.get("StatusReason", "") for words in _NOTHING_TO_CHANGE):
         return ChangeSetState.EMPTY

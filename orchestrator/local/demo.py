@@ -33,7 +33,7 @@ ASKED_AT_MOST = 60
 
 
 def main(console: Console) -> None:
-    console.print("The life of a tenant. The control plane is the real one, the cloud is on this machine.\n")
+    console.print("The life of a tenant. The control plane is real, the cloud is this machine.\n")
     left_over = Emulator.running(HOME)
     if left_over is not None:
         left_over.stop()  # By a demonstration that was killed.

@@ -210,6 +210,7 @@ def drawn_up(
     ("status", "execution_status", "reason", "state"),
     [
         ("CREATE_PENDING", "UNAVAILABLE", "", ChangeSetState.PENDING),
+        ("DELETE_IN_PROGRESS", "UNAVAILABLE", "", ChangeSetState.PENDING),
         ("CREATE_IN_PROGRESS", "UNAVAILABLE", "", ChangeSetState.PENDING),
         ("CREATE_COMPLETE", "AVAILABLE", "", ChangeSetState.READY),
         ("CREATE_COMPLETE", "EXECUTE_IN_PROGRESS", "", ChangeSetState.EXECUTED),

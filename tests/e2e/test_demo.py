@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator.local.emulator import Emulator
 
 
-def test_the_demonstration_shows_a_tenant_getting_and_using_its_queue_and_stops_what_it_started(
+def test_the_demonstration_shows_the_life_of_a_tenant_and_stops_what_it_started(
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
@@ -22,8 +22,23 @@ def test_the_demonstration_shows_a_tenant_getting_and_using_its_queue_and_stops_
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "202" in done.stdout
-    assert "200" in done.stdout
-    assert "received  Hello, acme!" in done.stdout
-    assert "READY" in done.stdout
+    told = iter(done.stdout.splitlines())
+    for expected in (
+        "GET /tenants/acme/queue  202",
+        "GET /tenants/acme/queue  200",
+        "received  Hello, acme!",
+        "upgrade acme --to 0.3.0",
+        "version:    0.3.0",
+        "upgrade acme --to 0.4.0",
+        "GET /tenants/acme/queue  200  here it is, at version 0.3.0",
+        "delete acme --force",
+        "state:      DELETED",
+        "GET /tenants/acme/queue  410",
+        "create acme",
+        "state:      READY",
+        "History",
+    ):
+        assert any(expected in line for line in told), f"{expected!r} is missing, or in the wrong place: {done.stdout}"
+    assert "Value must be between 0 and 43200" in done.stderr
+    assert "inbound queue: 1 visible" in done.stderr
     assert Emulator.running(tmp_path / "demo") is None

@@ -113,6 +113,19 @@ def test_an_unknown_tenant_is_started_as_the_first_attempt_at_the_current_versio
     assert world.executions.started == [(an_attempt(1), Request())]
 
 
+def test_a_tenant_that_is_pinned_is_started_at_the_version_of_its_pin(world: World) -> None:
+    world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
+    world.get_queue(ACME)
+    assert world.executions.started == [(an_attempt(1, version="0.0.7"), Request())]
+
+
+def test_a_pinned_create_that_failed_is_told_and_not_tried_at_the_current_version(world: World) -> None:
+    world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
+    world.table.plant_audit(an_audit(Status.FAILURE, version="0.0.7"))
+    assert isinstance(world.get_queue(ACME), Failed)
+    assert not world.executions.started
+
+
 def test_who_asked_is_told_to_the_execution_and_that_nobody_asked_for_the_tenant_itself(world: World) -> None:
     world.get_queue(ACME, by="arn:aws:sts::000000000000:assumed-role/platform")
     ((_, request),) = world.executions.started

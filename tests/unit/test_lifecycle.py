@@ -293,7 +293,10 @@ def test_after_a_failure_creating_is_the_next_attempt(world: World) -> None:
 
 def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(world: World) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
-    assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt == an_attempt(2, version=VERSION)
+    ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
+    assert ordered.attempt == an_attempt(2, version=VERSION)
+    world.succeeded(world.begun(ordered))
+    assert world.metadata.pinned_version == VERSION
 
 
 def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(world: World) -> None:

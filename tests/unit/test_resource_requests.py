@@ -198,6 +198,23 @@ def test_an_update_says_whose_queue_it_was_before(before: dict[str, str], replac
     assert parse_tenant_queue_request(event).replaces == replaced
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "unpin"),
+    [
+        ({"TenantId": "acme", "Version": "0.1.0"}, {}, True),
+        ({"TenantId": "acme", "Version": "0.1.0"}, {"Version": "0.2.0"}, False),
+        ({"TenantId": "acme"}, {}, False),
+        ({"TenantId": "other", "Version": "0.1.0"}, {}, False),
+    ],
+)
+def test_an_update_that_names_no_version_any_more_lifts_the_pin_of_the_same_tenant(
+    before: dict[str, str], now: dict[str, str], unpin: bool
+) -> None:
+    properties = {"TenantId": "acme", **now}
+    event = an_event(properties, "Update", PhysicalResourceId="acme", OldResourceProperties=before)
+    assert parse_tenant_queue_request(event).unpin is unpin
+
+
 @pytest.mark.parametrize("before", ["no such id", "", "a" * 100, None, 1, ["acme"], {"Ref": "Tenant"}])
 def test_an_update_from_what_was_refused_is_understood_or_the_stack_could_not_be_rolled_back(before: object) -> None:
     """CloudFormation undoes an update by another one, whose old properties are those that have just been refused."""

@@ -112,6 +112,13 @@ def test_labels_and_pin_are_set_on_a_tenant_that_is_there(world: Asked, kind: Ki
     assert not world.executions.started
 
 
+def test_a_resource_that_names_no_version_any_more_lifts_its_pin(world: Asked) -> None:
+    world.provision()
+    world.settle(asks(Kind.CREATE, pin=VERSION))
+    assert world.settle(replace(asks(Kind.UPDATE), unpin=True)) == Provided(QUEUE)
+    assert world.metadata.pinned_version is None
+
+
 def test_a_new_tenant_is_created_at_the_version_that_is_asked_for(world: Asked) -> None:
     asked = asks(Kind.CREATE, pin=VERSION, labels=LABELS)
     world.settle(asked)
