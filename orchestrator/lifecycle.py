@@ -162,7 +162,8 @@ class Lifecycle:
             return refused
         # After a failed update, updating to where the tenant is heals its stack.
         if metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY:
-            return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already.")
+            pinned = ", which it is pinned to" if metadata.pinned_version else ""
+            return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
         return None
 
 

@@ -18,7 +18,8 @@ from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
     """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
     if isinstance(text, str) and not re.fullmatch(pattern, text):
-        yield ValidationError(f"{text!a} does not match {pattern!r}")
+        wanted = "is not a version like 1.2.3" if pattern == VERSION_PATTERN else f"does not match {pattern!r}"
+        yield ValidationError(f"{text!a} {wanted}")
 
 
 Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
