@@ -13,6 +13,7 @@ from enum import StrEnum
 from orchestrator.decisions import revived
 from orchestrator.records import Attempt, Audit, Metadata, Operation, Release, Request, Status
 from orchestrator.releases import is_older
+from orchestrator.tenants import TenantId
 
 
 class Refusal(StrEnum):
@@ -48,17 +49,31 @@ def refusal(
     if attempt.operation is Operation.DELETE:
         return None
     if release is None:
-        return Refused(
-            Refusal.UNKNOWN_RELEASE,
-            f"Tenant {attempt.tenant}: version {attempt.version} was never published. See the published ones: "
-            "berth releases",
-        )
+        return unknown_release(attempt.tenant, attempt.version)
     if attempt.operation is Operation.CREATE:
         served = metadata is not None and metadata.published
         if not request.explicit and (is_deleted(audits) or (delete_counts(audits) and not served)):
-            return _deleted(attempt)
+            return tenant_deleted(attempt.tenant)
         return None
     return _update_refusal(attempt, request, metadata, audits)
+
+
+def unknown_release(tenant: TenantId, version: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_RELEASE,
+        f"Tenant {tenant}: version {version} was never published. See the published ones: berth releases",
+    )
+
+
+def unknown_tenant(tenant: TenantId) -> Refused:
+    return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}")
+
+
+def tenant_deleted(tenant: TenantId) -> Refused:
+    return Refused(
+        Refusal.TENANT_DELETED,
+        f"Tenant {tenant} was deleted. Only creating it explicitly brings it back: berth create {tenant}",
+    )
 
 
 def is_deleted(audits: Sequence[Audit]) -> bool:
@@ -80,9 +95,9 @@ def _update_refusal(
 ) -> Refused | None:
     tenant, target = attempt.tenant, attempt.version
     if metadata is None and not audits:
-        return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it first: berth create {tenant}")
+        return unknown_tenant(tenant)
     if is_deleted(audits):
-        return _deleted(attempt)
+        return tenant_deleted(attempt.tenant)
     if metadata is None or not metadata.published or metadata.version is None:
         return Refused(
             Refusal.NOT_PROVISIONED,
@@ -101,11 +116,3 @@ def _update_refusal(
             "asked for explicitly: allow the downgrade.",
         )
     return None
-
-
-def _deleted(attempt: Attempt) -> Refused:
-    return Refused(
-        Refusal.TENANT_DELETED,
-        f"Tenant {attempt.tenant} was deleted. Only creating it explicitly brings it back: "
-        f"berth create {attempt.tenant}",
-    )

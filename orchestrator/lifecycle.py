@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.admission import Refusal, Refused, is_deleted, refusal
+from orchestrator.admission import Refusal, Refused, is_deleted, refusal, unknown_release, unknown_tenant
 from orchestrator.deleting import messages_of, tell_messages
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
@@ -63,7 +63,7 @@ class Lifecycle:
     def create(self, tenant: TenantId, request: Request, *, unpin: bool = False) -> Ordered:
         """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too."""
         if request.pin and self.releases.release(request.pin) is None:
-            return _unknown_release(tenant, request.pin)
+            return unknown_release(tenant, request.pin)
         metadata = self.reader.metadata(tenant)
         if metadata is not None and metadata.published:
             return self._describe(tenant, metadata, request, unpin=unpin)
@@ -87,7 +87,7 @@ class Lifecycle:
         """
         audits, metadata = self.reader.audits(tenant), self.reader.metadata(tenant)
         if not audits:
-            return _unknown_tenant(tenant)
+            return unknown_tenant(tenant)
         in_service = metadata is not None and metadata.published
         tried = [audit for audit in audits if not (in_service and audit.operation is Operation.DELETE)]
         latest = max(tried, key=lambda audit: audit.updated_at, default=None)
@@ -202,17 +202,6 @@ def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
         Refusal.BUSY,
         f"Tenant {tenant} is busy: {attempt.operation} {attempt.version} is going on. Ask again when it has ended.",
         {"operation": attempt.operation.value, "version": attempt.version, "execution": lock.run.execution},
-    )
-
-
-def _unknown_tenant(tenant: TenantId) -> Refused:
-    return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}")
-
-
-def _unknown_release(tenant: TenantId, version: str) -> Refused:
-    return Refused(
-        Refusal.UNKNOWN_RELEASE,
-        f"Tenant {tenant}: version {version} was never published. See the published ones: berth releases",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.admission import Refusal, Refused
+from orchestrator.admission import Refusal, Refused, unknown_tenant
 from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, root_cause_document
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
@@ -66,11 +66,7 @@ def refuse_order(tenant: TenantId, refused: Refused) -> Response:
 
 def tell_tenant(detail: TenantDetail) -> Response:
     if not detail.known:
-        tenant = detail.tenant
-        return refuse_order(
-            tenant,
-            Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}"),
-        )
+        return refuse_order(detail.tenant, unknown_tenant(detail.tenant))
     metadata = detail.metadata
     return found(
         200,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.admission import Refusal, Refused, is_deleted
+from orchestrator.admission import Refusal, Refused, is_deleted, tenant_deleted
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.records import Audit, Operation, Queue, Status
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
@@ -57,9 +57,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -
         return NotProvided(_why(tenant, failed))
     same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
     if same_tenant and is_deleted(audits):
-        return NotProvided(
-            f"Tenant {tenant} was deleted. Only creating it explicitly brings it back: berth create {tenant}"
-        )
+        return NotProvided(tenant_deleted(tenant).reason)
     ordered = lifecycle.create(tenant, asked.request, unpin=asked.unpin)
     metadata = reader.metadata(tenant)
     if isinstance(ordered, AlreadySo) and metadata and metadata.published:

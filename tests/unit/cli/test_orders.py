@@ -156,7 +156,7 @@ class TestUpgrade:
     def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
         result = scene.berth("upgrade", "acme")
         assert result.exit_code == ExitCode.GONE
-        assert result.stderr == "Error: No such tenant: acme. Create it first: berth create acme\n"
+        assert result.stderr == "Error: No such tenant: acme. Create it: berth create acme\n"
 
     def test_a_deleted_tenant(self, scene: Scene) -> None:
         scene.has()
