@@ -30,7 +30,7 @@ def overdue(run: Run, clock: Clock) -> bool:
 def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:
     """Whether a lock's execution has ended without freeing it. Asking is rate-limited, so not at once."""
     held_for = clock.now() - holder.run.started_at
-    return held_for > CHECK_HOLDER_AFTER and not executions.is_running(holder.run.execution)
+    return held_for > CHECK_HOLDER_AFTER and executions.is_over(holder.run.execution)
 
 
 def begin(

@@ -40,6 +40,9 @@ class Executions(Protocol):
 
     def is_running(self, execution: str) -> bool: ...
 
+    def is_over(self, execution: str) -> bool:
+        """Whether nothing of it can still be at work: of an aborted one the function that it had called may be."""
+
     def wake(self, task_token: str) -> bool:
         """Let a waiting execution go on. ``False`` when it is no longer waiting."""
 

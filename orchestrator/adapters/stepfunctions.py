@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,12 @@ from orchestrator.records import Attempt, Operation, Request
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
+    from mypy_boto3_stepfunctions.type_defs import DescribeExecutionOutputTypeDef
 
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
+_CUT_SHORT = frozenset({"ABORTED", "TIMED_OUT"})
+_LONGEST_FUNCTION = timedelta(seconds=60)
+"""As long as any function of the machines may run, and more."""
 _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
 
@@ -52,12 +57,26 @@ class StepFunctionsExecutions:
         return response["executionArn"]
 
     def is_running(self, execution: str) -> bool:
+        described = self._described(execution)
+        return described is not None and described["status"] == "RUNNING"
+
+    def is_over(self, execution: str) -> bool:
+        described = self._described(execution)
+        if described is None:
+            return True
+        if described["status"] in _CUT_SHORT:
+            stopped_at = described.get("stopDate", described["startDate"])
+            return datetime.now(UTC) - stopped_at > _LONGEST_FUNCTION
+        return described["status"] != "RUNNING"
+
+    def _described(self, execution: str) -> DescribeExecutionOutputTypeDef | None:
+        """``None`` when there is no such execution."""
         try:
             with throttling():
-                return self._client.describe_execution(executionArn=execution)["status"] == "RUNNING"
+                return self._client.describe_execution(executionArn=execution)
         except ClientError as error:
             if error_code(error) in _NOT_AN_EXECUTION:
-                return False
+                return None
             raise
 
     def wake(self, task_token: str) -> bool:

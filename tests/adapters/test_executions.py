@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -37,8 +39,11 @@ def executions() -> StepFunctionsExecutions:
     return StepFunctionsExecutions(lambda: client("stepfunctions"), MACHINES.__getitem__)
 
 
-def describe(states: Stubber, status: str) -> None:
-    answer = {"executionArn": EXECUTION, "stateMachineArn": MACHINE, "status": status, "startDate": NOON}
+def describe(states: Stubber, status: str, *, stopped_at: datetime | None = None) -> None:
+    answer: dict[str, Any] = {"executionArn": EXECUTION, "stateMachineArn": MACHINE, "status": status}
+    answer["startDate"] = NOON
+    if stopped_at:
+        answer["stopDate"] = stopped_at
     states.add_response("describe_execution", answer, {"executionArn": EXECUTION})
 
 
@@ -120,12 +125,36 @@ def test_only_running_is_running(
     assert executions.is_running(EXECUTION) is running
 
 
+A_MOMENT_AGO, TWO_MINUTES_AGO = timedelta(seconds=1), timedelta(minutes=2)
+
+
+@pytest.mark.parametrize(
+    ("status", "ago", "over"),
+    [
+        ("RUNNING", None, False),
+        ("SUCCEEDED", A_MOMENT_AGO, True),
+        ("FAILED", A_MOMENT_AGO, True),
+        ("ABORTED", A_MOMENT_AGO, False),
+        ("ABORTED", TWO_MINUTES_AGO, True),
+        ("TIMED_OUT", A_MOMENT_AGO, False),
+        ("TIMED_OUT", TWO_MINUTES_AGO, True),
+    ],
+)
+def test_one_that_was_cut_short_is_over_once_its_last_function_must_have_ended(
+    executions: StepFunctionsExecutions, states: Stubber, status: str, ago: timedelta | None, over: bool
+) -> None:
+    describe(states, status, stopped_at=datetime.now(UTC) - ago if ago else None)
+    assert executions.is_over(EXECUTION) is over
+
+
 @pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "InvalidArn"])
-def test_an_execution_that_does_not_exist_is_not_running(
+def test_an_execution_that_does_not_exist_is_not_running_and_over(
     executions: StepFunctionsExecutions, states: Stubber, code: str
 ) -> None:
-    states.add_client_error("describe_execution", code, "no such execution")
+    for _ in range(2):
+        states.add_client_error("describe_execution", code, "no such execution")
     assert executions.is_running(EXECUTION) is False
+    assert executions.is_over(EXECUTION) is True
 
 
 def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(

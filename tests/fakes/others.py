@@ -46,6 +46,9 @@ class FakeExecutions:
         self.asked_about.append(execution)
         return execution in self.running
 
+    def is_over(self, execution: str) -> bool:
+        return not self.is_running(execution)
+
     def wake(self, task_token: str) -> bool:
         self.woken.append(task_token)
         was_waiting = task_token in self.waiting
