@@ -11,8 +11,8 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from orchestrator.adapters.wiring import Wiring
+from orchestrator.deadlines import overdue
 from orchestrator.errors import Throttled
-from orchestrator.operations import overdue
 from orchestrator.records import Run
 
 logger = Logger()

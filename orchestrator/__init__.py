@@ -21,7 +21,8 @@ What operators ask for:
 
 What the machines do then:
 
-11. :mod:`orchestrator.operations`     the life of one operation: begin, finish, record the failure
+11. :mod:`orchestrator.operations`     the life of one operation: begin, finish, record the failure (and when it is
+    late: :mod:`orchestrator.deadlines`)
 12. :mod:`orchestrator.outcomes`       what each step may come to
 13. :mod:`orchestrator.stack_status`   every CloudFormation status, sorted
 14. :mod:`orchestrator.tenant_stack`   bringing a stack about: review, start, await, inspect

@@ -7,10 +7,10 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.decisions import revived
 from orchestrator.errors import InvalidRequest
-from orchestrator.ports import FleetReader, ListedTenant, TenantReader
 from orchestrator.records import (
     Audit,
     HistoryEntry,
@@ -23,6 +23,9 @@ from orchestrator.records import (
     TenantState,
 )
 from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.ports import FleetReader, ListedTenant, TenantReader
 
 LISTED_STATES = tuple(state for state in TenantState if state is not TenantState.DELETED)
 """The order in which tenants are listed. Deleted ones are listed only when they are asked for."""

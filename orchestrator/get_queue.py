@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from orchestrator.decisions import BeingDeleted, Decision, Deleted, Failed, Ready, StartCreate, Wait, decide, ready
 from orchestrator.errors import Unsettled
-from orchestrator.ports import Clock, Executions, TenantReader
 from orchestrator.records import Attempt, Audit, Operation, Request, Status
 from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Clock, Executions, TenantReader
 
 SUSPECT_AFTER = timedelta(minutes=5)
 """A Started older than this is checked against its execution. Asking is rate-limited, so not sooner."""

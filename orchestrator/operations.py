@@ -9,22 +9,16 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from orchestrator.admission import delete_counts, refusal
+from orchestrator.deadlines import overdue
 from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.ports import Clock, Executions, OperationLedger, Releases, ResourceEvent, Stacks, TenantReader
 from orchestrator.records import Lock, Operation, RootCause, Run
 
-DEADLINE = timedelta(minutes=30)
-"""How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
-
 CHECK_HOLDER_AFTER = timedelta(seconds=60)
 """A lock held for longer than this is checked against its execution, which may have died."""
 
 _REASON_LENGTH = 1_000
-
-
-def overdue(run: Run, clock: Clock) -> bool:
-    return clock.now() - run.started_at > DEADLINE
 
 
 def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:

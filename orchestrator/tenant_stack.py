@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from orchestrator import creating, deleting, updating
+from orchestrator.deadlines import DEADLINE, overdue
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.operations import DEADLINE, overdue
 from orchestrator.outcomes import (
     Again,
     Clearing,

@@ -15,7 +15,6 @@ from orchestrator.adapters.rows import Item, s, time
 from orchestrator.adapters.writes import NOT_OVERTAKEN, Writes
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
 from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.ports import ListedTenant, Pin
 from orchestrator.records import (
     Audit,
     HistoryEntry,
@@ -32,6 +31,8 @@ from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from orchestrator.ports import ListedTenant, Pin
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 

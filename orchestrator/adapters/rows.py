@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.keys import METADATA, operation_of, tenant_of, tenant_of_history
 from orchestrator.execution_input import request_document, request_from
-from orchestrator.ports import ListedTenant
 from orchestrator.records import (
     Attempt,
     Audit,
@@ -27,6 +26,9 @@ from orchestrator.records import (
     parse_timestamp,
     timestamp,
 )
+
+if TYPE_CHECKING:
+    from orchestrator.ports import ListedTenant
 
 Item = dict[str, Any]
 """A row as the DynamoDB client takes and gives it: every value with its type."""
@@ -80,6 +82,9 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
 
 def listed_from(item: Mapping[str, Any]) -> ListedTenant:
     """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
+    # Only here: getQueue, which lists nothing and must start fast, reads rows, too.
+    from orchestrator.ports import ListedTenant
+
     if item["sk"]["S"] != METADATA:
         return ListedTenant(
             tenant=tenant_of(item["pk"]["S"]),

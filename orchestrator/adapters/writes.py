@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
-from orchestrator.ports import Pin
 from orchestrator.records import Metadata, Operation, Queue, RootCause, Run, Status, TenantState
 from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Pin
 
 NOT_OVERTAKEN = (
     "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "

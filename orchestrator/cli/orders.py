@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.cli.invocation import Json, Tenant
 from orchestrator.cli.ordering import carry_out
-from orchestrator.operations import DEADLINE
+from orchestrator.deadlines import DEADLINE
 
 Wait = Annotated[
     bool,

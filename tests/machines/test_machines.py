@@ -12,7 +12,7 @@ import pytest
 
 from lambdas import runtime
 from orchestrator import deleting, operations, tenant_queue, tenant_stack
-from orchestrator.operations import DEADLINE
+from orchestrator.deadlines import DEADLINE
 from orchestrator.outcomes import GaveUp
 from stacks.settings import Settings
 from stacks.tenant_machines import FUNCTIONS_OF, definition

@@ -17,9 +17,10 @@ from typing import Any, TypeVar, cast
 
 from lambdas.runtime import Outcome, tell
 from orchestrator import schemas
+from orchestrator.deadlines import overdue
 from orchestrator.deleting import check_messages
 from orchestrator.errors import BerthError, Throttled
-from orchestrator.operations import begin, finish, overdue, record_failure
+from orchestrator.operations import begin, finish, record_failure
 from orchestrator.records import Operation, Run, timestamp
 from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
 from tests.machines import asl

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from orchestrator import deleting
+from orchestrator.deadlines import DEADLINE
 from orchestrator.deleting import check_messages, messages_of
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
-from orchestrator.operations import DEADLINE, record_failure
+from orchestrator.operations import record_failure
 from orchestrator.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
 from orchestrator.ports import Stack
 from orchestrator.records import Messages, Metadata, Operation, Queue, Request, RootCause

@@ -8,17 +8,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from orchestrator.deadlines import DEADLINE, overdue
 from orchestrator.decisions import Deleted, Failed, Ready, Wait, decide
 from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.operations import (
     CHECK_HOLDER_AFTER,
-    DEADLINE,
     begin,
     bounded,
     finish,
     first_failure,
     is_dead,
-    overdue,
     record_failure,
 )
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.operations import DEADLINE
 from orchestrator.outcomes import (
     Again,
     Clearing,

@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from orchestrator import updating
+from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled
-from orchestrator.operations import DEADLINE, record_failure
+from orchestrator.operations import record_failure
 from orchestrator.outcomes import (
     Again,
     Clearing,

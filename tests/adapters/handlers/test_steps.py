@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import InvalidRequest, LostOwnership, Throttled, UnknownRelease
-from orchestrator.operations import DEADLINE
 from orchestrator.records import Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (

@@ -1,0 +1,17 @@
+"""How long an operation may take. By itself, because every function asks and some must start fast."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Clock
+    from orchestrator.records import Run
+
+DEADLINE = timedelta(minutes=30)
+"""How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
+
+
+def overdue(run: Run, clock: Clock) -> bool:
+    return clock.now() - run.started_at > DEADLINE
