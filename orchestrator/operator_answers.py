@@ -10,7 +10,7 @@ from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, 
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.ports import ListedTenant
-from orchestrator.records import Audit, HistoryEntry, Lock, Operation, Release, TenantState, timestamp
+from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, timestamp
 from orchestrator.releases import order
 from orchestrator.tenants import TenantId
 
@@ -26,12 +26,6 @@ _STATUSES = {
     Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
 }
 
-_UNDER_WAY = {
-    Operation.CREATE: TenantState.PROVISIONING,
-    Operation.UPDATE: TenantState.UPDATING,
-    Operation.DELETE: TenantState.DELETING,
-}
-
 
 def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
     match ordered:
@@ -40,7 +34,7 @@ def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
                 202,
                 {
                     "tenantId": tenant.value,
-                    "status": _UNDER_WAY[attempt.operation].value,
+                    "status": STATE_DURING[attempt.operation].value,
                     "operation": attempt.operation.value,
                     "version": attempt.version,
                     "attempt": attempt.number,

@@ -37,6 +37,13 @@ class TenantState(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+STATE_DURING: Mapping[Operation, TenantState] = {
+    Operation.CREATE: TenantState.PROVISIONING,
+    Operation.UPDATE: TenantState.UPDATING,
+    Operation.DELETE: TenantState.DELETING,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RootCause:
     """Why an operation failed: the first thing that broke, not what broke after it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
-from orchestrator.records import Metadata, Operation, Queue, RootCause, Run, Status, TenantState
+from orchestrator.records import STATE_DURING, Metadata, Operation, Queue, RootCause, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ NOT_OVERTAKEN = (
     "OR (Execution = :me AND #status = :started)"
 )
 """For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
-
-_WORKING_ON_IT = {
-    Operation.CREATE: TenantState.PROVISIONING,
-    Operation.UPDATE: TenantState.UPDATING,
-    Operation.DELETE: TenantState.DELETING,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +99,7 @@ class Writes:
         operation, request = run.attempt.operation, run.request
         # A create of a tenant that is served already changes nothing for it.
         served = operation is Operation.CREATE and before is not None and before.published
-        working_on_it = TenantState.READY if served else _WORKING_ON_IT[operation]
+        working_on_it = TenantState.READY if served else STATE_DURING[operation]
         state, values = self._state(run.tenant, working_on_it, before.version if before else None)
         # Of a tenant that has nothing yet, the list at least says since when.
         sets = [state, "UpdatedAt = if_not_exists(UpdatedAt, :at)"]
