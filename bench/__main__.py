@@ -11,6 +11,8 @@ from rich.table import Table
 
 from bench.get_queue import cold_import, ready_path
 from bench.operations import operations
+from bench.rollout_emulator import rollout_emulator
+from bench.rollout_simulation import rollout_simulation
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -18,7 +20,7 @@ RESULTS = Path(__file__).parent / "results.json"
 def main() -> None:
     console = Console()
     results = []
-    for measure in (cold_import, ready_path, operations):
+    for measure in (cold_import, ready_path, operations, rollout_simulation, rollout_emulator):
         with console.status(f"Measuring: {measure.__name__.replace('_', ' ')} ..."):
             results += measure()
     table = Table("what", "value", "unit", "aim")

@@ -111,4 +111,5 @@ def _publish(table: DynamoTable, tenant: TenantId) -> None:
     run = Run(Attempt(tenant, Operation.CREATE, "0.1.0", 1), "arn:aws:states:::execution:bench:1", moment)
     queue = Queue("arn:aws:sqs:us-east-1:000000000000:acme", "https://sqs.us-east-1.amazonaws.com/000000000000/acme")
     table.begin(run, at=moment)
-    table.publish(run, stack_id="arn:aws:cloudformation:::stack/acme/1", queue=queue, version="0.1.0", at=moment)
+    stack_id = "arn:aws:cloudformation:::stack/acme/1"
+    table.publish(run, stack_id=stack_id, queue=queue, version="0.1.0", deployed=None, at=moment)

@@ -1,4 +1,4 @@
-"""What one create, one update and one delete cost: state transitions, and calls of functions, on the emulator."""
+"""What one create, update and delete cost: state transitions, and calls of functions, on the emulator."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from orchestrator.records import Attempt, Operation, Request
 from orchestrator.tenants import TenantId
 
 _LONGEST_SECONDS = 120
+_ASK_CLOUDFORMATION = frozenset({"ReviewChanges", "StartStack", "AwaitStack", "InspectStack", "RecordFailure"})
 
 
 def operations() -> list[Result]:
@@ -40,19 +41,29 @@ def _measure(emulator: Emulator, outputs: dict[str, str]) -> list[Result]:
         lambda: stepfunctions, lambda operation: outputs[f"{operation.value.capitalize()}TenantMachineArn"]
     )
     tenant, version = TenantId("bench"), outputs["Version"]
-    later = "99.0.0"
-    publish(emulator, outputs, later, bumped(released_template(version), later))
+    changed, unchanged = "98.0.0", "99.0.0"
+    template = released_template(version)
+    template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
+    for later in (changed, unchanged):
+        publish(emulator, outputs, later, bumped(template, later))
     results = []
-    for operation, target in ((Operation.CREATE, version), (Operation.UPDATE, later), (Operation.DELETE, later)):
+    for name, operation, target, aim in (
+        ("create", Operation.CREATE, version, "<= 9"),
+        ("update", Operation.UPDATE, changed, "<= 9"),
+        ("update without a change", Operation.UPDATE, unchanged, "<= 3"),
+        ("delete", Operation.DELETE, unchanged, "<= 9"),
+    ):
         before = _metadata_calls(logs)
         execution = executions.start(Attempt(tenant, operation, target, 1), Request(by="bench", explicit=True))
         history = _history(stepfunctions, execution)
-        entered = sum(event["type"].endswith("StateEntered") for event in history)
+        entered = [event["stateEnteredEventDetails"]["name"] for event in history if "Entered" in event["type"]]
         tasks = sum(event["type"] == "TaskScheduled" for event in history)
         called = tasks + _metadata_calls(logs) - before
-        name = operation.value.lower()
-        results.append(Result(f"{name}: state transitions", entered, "", "<= 9"))
+        results.append(Result(f"{name}: state transitions", len(entered), "", aim))
         results.append(Result(f"{name}: calls of functions, the stack's own included", called, "", ""))
+        if target == unchanged and operation is Operation.UPDATE:
+            asking = len(_ASK_CLOUDFORMATION.intersection(entered))
+            results.append(Result(f"{name}: states that call CloudFormation", asking, "", "0"))
     return results
 
 

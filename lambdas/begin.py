@@ -17,6 +17,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             ledger=wiring.table,
             releases=wiring.table,
             executions=wiring.executions,
+            parameters=wiring.parameters,
             clock=wiring.clock,
         ),
     )

@@ -9,4 +9,14 @@ from orchestrator.schemas import parse_finish_step
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     asked = parse_finish_step(event)
-    return last_step(asked.run, lambda: finish(asked.run, stack=asked.stack, ledger=wiring.table, clock=wiring.clock))
+    return last_step(
+        asked.run,
+        lambda: finish(
+            asked.run,
+            stack=asked.stack,
+            ledger=wiring.table,
+            releases=wiring.table,
+            parameters=wiring.parameters,
+            clock=wiring.clock,
+        ),
+    )

@@ -1,9 +1,10 @@
-"""The operators' API: tenants created, upgraded, retried, deleted and looked at, and the releases."""
+"""The operators' API: tenants created, upgraded, retried, pinned, deleted and looked at; releases and rollouts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lambdas.runtime import count, logger, wiring
+from orchestrator.admission import Refusal, Refused
 from orchestrator.answers import Response, come_back_later, refuse
 from orchestrator.callers import caller
 from orchestrator.errors import InvalidRequest, Throttled, Unsettled
@@ -13,11 +14,15 @@ from orchestrator.operator_requests import (
     parse_create,
     parse_delete,
     parse_list,
+    parse_pin,
     parse_releases,
     parse_retry,
     parse_tenant,
+    parse_unpin,
     parse_upgrade,
 )
+from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
+from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
 
 Event = Mapping[str, Any]
 
@@ -37,6 +42,16 @@ def _retry(event: Event) -> Response:
     return tell_order(order.tenant, wiring.lifecycle.retry(order.tenant, order.request.by))
 
 
+def _pin(event: Event) -> Response:
+    tenant, version = parse_pin(event)
+    return tell_order(tenant, wiring.lifecycle.pin(tenant, version))
+
+
+def _unpin(event: Event) -> Response:
+    tenant = parse_unpin(event)
+    return tell_order(tenant, wiring.lifecycle.unpin(tenant))
+
+
 def _delete(event: Event) -> Response:
     order = parse_delete(event)
     return tell_order(order.tenant, wiring.lifecycle.delete(order.tenant, order.request))
@@ -54,7 +69,48 @@ def _tenants(event: Event) -> Response:
 
 def _releases(event: Event) -> Response:
     parse_releases(event)
-    return tell_releases(wiring.table.releases(), wiring.settings.version)
+    return tell_releases(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
+
+
+def _start_rollout(event: Event) -> Response:
+    order = parse_start(event, max_concurrency=wiring.settings.rollout_concurrency)
+    return tell_started(wiring.rollouts.start(order.wish, order.by))
+
+
+def _pause_rollout(event: Event) -> Response:
+    return tell_changed(wiring.rollouts.pause(parse_rollout(event)))
+
+
+def _resume_rollout(event: Event) -> Response:
+    return tell_changed(wiring.rollouts.resume(parse_rollout(event)))
+
+
+def _abort_rollout(event: Event) -> Response:
+    return tell_changed(wiring.rollouts.abort(parse_rollout(event)))
+
+
+def _approve_rollout(event: Event) -> Response:
+    return tell_changed(wiring.rollouts.approve(parse_rollout(event), caller(event)))
+
+
+def _retry_rollout(event: Event) -> Response:
+    return tell_started(wiring.rollouts.retry(parse_rollout(event), caller(event)))
+
+
+def _rollout(event: Event) -> Response:
+    table, rollout_id = wiring.rollout_table, parse_rollout(event)
+    rollout = table.rollout(rollout_id)
+    if rollout is None:
+        unknown = f"No such rollout: {rollout_id}. See them: berth rollout list"
+        return tell_changed(Refused(Refusal.UNKNOWN_ROLLOUT, unknown, {"rolloutId": rollout_id}))
+    # Every tenant's row is read only where that is the answer: a fleet may have thousands of them.
+    looked_at = table.outcomes(rollout_id) if rollout.wish.dry_run else ()
+    return tell_rollout(rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at)
+
+
+def _rollouts(event: Event) -> Response:
+    asked = parse_rollouts(event)
+    return tell_rollouts(wiring.rollout_table.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
 
 
 def _no_such_route(event: Event) -> Response:
@@ -67,8 +123,18 @@ ROUTES: Mapping[str, Callable[[Event], Response]] = {
     "DELETE /tenants/{tenantId}": _delete,
     "POST /tenants/{tenantId}/upgrade": _upgrade,
     "POST /tenants/{tenantId}/retry": _retry,
+    "PUT /tenants/{tenantId}/pin": _pin,
+    "DELETE /tenants/{tenantId}/pin": _unpin,
     "GET /tenants": _tenants,
     "GET /releases": _releases,
+    "POST /rollouts": _start_rollout,
+    "GET /rollouts": _rollouts,
+    "GET /rollouts/{rolloutId}": _rollout,
+    "POST /rollouts/{rolloutId}/pause": _pause_rollout,
+    "POST /rollouts/{rolloutId}/resume": _resume_rollout,
+    "POST /rollouts/{rolloutId}/abort": _abort_rollout,
+    "POST /rollouts/{rolloutId}/approve": _approve_rollout,
+    "POST /rollouts/{rolloutId}/retry": _retry_rollout,
 }
 
 
@@ -87,6 +153,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             "route": route,
             "caller": caller(asked),
             "tenant_id": response.body.get("tenantId"),
+            "rollout_id": response.body.get("rolloutId"),
             "status": response.status,
             "execution": response.body.get("execution"),
         },

@@ -17,6 +17,7 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
         release = publish_release(
             asked.version,
             digest=asked.digest,
+            notes=asked.notes,
             source_bucket=asked.source_bucket,
             source_key=asked.source_key,
             releases=wiring.table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
@@ -14,6 +14,9 @@ from orchestrator.adapters.wiring import Wiring
 from orchestrator.deadlines import overdue
 from orchestrator.errors import Throttled
 from orchestrator.records import Run
+
+if TYPE_CHECKING:
+    from orchestrator.rollouts.records import Turn
 
 logger = Logger()
 wiring = Wiring()
@@ -38,26 +41,54 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
         except Throttled as throttled:
             if overdue(run, wiring.clock):
                 raise
-            count("Throttled")
-            return {"outcome": "again", "reason": str(throttled)}
+            return _tell_throttled(throttled)
 
-    return _logged(run, patiently)
+    return _logged(_names(run), patiently)
 
 
 def last_step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do the last state's work for a run. No Choice comes after it: being throttled is left to the state's Retry."""
-    return _logged(run, lambda: tell(work()))
+    return _logged(_names(run), lambda: tell(work()))
 
 
-def _logged(run: Run, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
+def turn_step(turn: Turn, work: Callable[[], Outcome]) -> dict[str, Any]:
+    """Do one state's work for a tenant's turn in a rollout. Being throttled is an outcome: turns have no deadline."""
+
+    def patiently() -> dict[str, Any]:
+        try:
+            return tell(work())
+        except Throttled as throttled:
+            return _tell_throttled(throttled)
+
+    names = {"rollout_id": turn.rollout, "tenant_id": turn.item.tenant.value, "execution": turn.execution}
+    return _logged(names, patiently)
+
+
+def rollout_step(rollout: str, execution: str, work: Callable[[], Outcome]) -> dict[str, Any]:
+    """Do one state's work for a rollout as a whole. Being throttled is left to the state's Retry."""
+    return _logged({"rollout_id": rollout, "execution": execution}, lambda: tell(work()))
+
+
+def _names(run: Run) -> dict[str, str]:
+    return {"tenant_id": run.tenant.value, "execution": run.execution, "attempt": run.attempt.name}
+
+
+def _tell_throttled(throttled: Throttled) -> dict[str, Any]:
+    count("Throttled")
+    return {"outcome": "again", "reason": str(throttled), "throttled": True}
+
+
+def _logged(names: dict[str, str], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """``names`` are those of what is worked on, as its log lines have them."""
+    with logger.append_context_keys(**names):
         started = time.perf_counter()
         try:
             told = work()
         except Exception:
             logger.exception("Step failed")
             raise
-        logger.info("Step done", extra={**told, "milliseconds": round((time.perf_counter() - started) * 1000)})
+        # Under a name of its own: some of what is told has the names of what a log record has already.
+        logger.info("Step done", extra={"told": told, "milliseconds": round((time.perf_counter() - started) * 1000)})
     return told
 
 

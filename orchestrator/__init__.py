@@ -30,6 +30,8 @@ What the machines do then:
 16. :mod:`orchestrator.queue_metadata` what the stack itself says about its queue
 17. :mod:`orchestrator.releases`       publishing the tenant template under its version
 
+And the fleet as a whole: :mod:`orchestrator.rollouts` moves it to a release.
+
 :mod:`orchestrator.ports` names what these need from the outside; ``adapters/`` provides it on AWS. What comes in at
 the edges is checked in :mod:`orchestrator.operator_requests`, :mod:`orchestrator.resource_requests` and
 :mod:`orchestrator.schemas` (the machines' states), by :mod:`orchestrator.validation`. :mod:`orchestrator.errors` is

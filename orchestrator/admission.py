@@ -26,6 +26,11 @@ class Refusal(StrEnum):
     BUSY = "tenant-busy"
     NOT_EMPTY = "queue-not-empty"
     NOTHING_TO_RETRY = "nothing-to-retry"
+    UNKNOWN_ROLLOUT = "unknown-rollout"
+    UNKNOWN_ALARM = "unknown-alarm"
+    ROLLOUT_IN_THE_WAY = "rollout-in-the-way"
+    ROLLOUT_OVER = "rollout-over"
+    NOTHING_TO_APPROVE = "nothing-to-approve"
 
 
 @dataclass(frozen=True, slots=True)

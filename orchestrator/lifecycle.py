@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.admission import Refusal, Refused, is_deleted, refusal, unknown_release, unknown_tenant
+from orchestrator.admission import (
+    Refusal,
+    Refused,
+    is_deleted,
+    refusal,
+    tenant_deleted,
+    unknown_release,
+    unknown_tenant,
+)
 from orchestrator.deleting import messages_of, tell_messages
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
@@ -106,6 +114,23 @@ class Lifecycle:
         if metadata is None and (not audits or is_deleted(audits)):
             return AlreadySo(f"There is no tenant {tenant}, so there was nothing to delete.")
         return self._order(tenant, Operation.DELETE, self.version, request, metadata)
+
+    def pin(self, tenant: TenantId, version: str) -> AlreadySo | Refused:
+        """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
+        if self.releases.release(version) is None:
+            return unknown_release(tenant, version)
+        return self._say(tenant, Pin(version), f"Tenant {tenant} is pinned to version {version}")
+
+    def unpin(self, tenant: TenantId) -> AlreadySo | Refused:
+        return self._say(tenant, Pin(lift=True), f"Tenant {tenant} is not pinned")
+
+    def _say(self, tenant: TenantId, pin: Pin, said: str) -> AlreadySo | Refused:
+        metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
+        if metadata is None:
+            return tenant_deleted(tenant) if is_deleted(audits) else unknown_tenant(tenant)
+        if not self.descriptions.describe(tenant, labels=None, pin=pin, at=self.clock.now()):
+            return _busy(tenant, self.reader.lock(tenant))
+        return AlreadySo(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
 
     def _describe(self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> Ordered:
         """Labels and pin of a tenant that is there. A pin says where it stays; it moves nothing."""

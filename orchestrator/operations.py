@@ -12,8 +12,18 @@ from orchestrator.admission import delete_counts, refusal
 from orchestrator.deadlines import overdue
 from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.ports import Clock, Executions, OperationLedger, Releases, ResourceEvent, Stacks, TenantReader
-from orchestrator.records import Lock, Operation, RootCause, Run
+from orchestrator.ports import (
+    Clock,
+    Executions,
+    OperationLedger,
+    Parameters,
+    Releases,
+    ResourceEvent,
+    Stacks,
+    TenantReader,
+)
+from orchestrator.records import Lock, Metadata, Operation, Release, RootCause, Run
+from orchestrator.releases import fingerprint
 
 CHECK_HOLDER_AFTER = timedelta(seconds=60)
 """A lock held for longer than this is checked against its execution, which may have died."""
@@ -34,11 +44,13 @@ def begin(
     ledger: OperationLedger,
     releases: Releases,
     executions: Executions,
+    parameters: Parameters,
     clock: Clock,
-) -> Begun | Busy | GaveUp:
+) -> Begun | Busy | Done | GaveUp:
     """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
 
-    Only now nothing changes any more. A refused run fails as any other does, which frees the lock.
+    Only now nothing changes any more. A refused run fails as any other does, which frees the lock. An update that
+    would change nothing but the version is done already, without a word to CloudFormation.
     """
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
@@ -49,22 +61,38 @@ def begin(
         return Busy(holder.run.execution)
 
     attempt = run.attempt
-    audits = reader.audits(run.tenant)
-    refused = refusal(
-        attempt,
-        run.request,
-        metadata=reader.metadata(run.tenant),
-        audits=audits,
-        release=None if attempt.operation is Operation.DELETE else releases.release(attempt.version),
-    )
+    audits, metadata = reader.audits(run.tenant), reader.metadata(run.tenant)
+    release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
+    refused = refusal(attempt, run.request, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
+    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
+        if already := _already_made(run, metadata, release, parameters):
+            return already
+        ledger.touch(run)
     if attempt.operation is Operation.CREATE and run.request.explicit and delete_counts(audits):
         ledger.revive(run)
     return Begun()
 
 
-def finish(run: Run, *, stack: Done | None, ledger: OperationLedger, clock: Clock) -> Published | Removed:
+def _already_made(run: Run, metadata: Metadata, release: Release, parameters: Parameters) -> Done | None:
+    """The stack, if it was made from the same as the release would make it from."""
+    if metadata.deployed != fingerprint(release, parameters(run.tenant)):
+        return None
+    if metadata.stack_id is None or metadata.queue is None:
+        return None
+    return Done(metadata.stack_id, metadata.queue, release.version)
+
+
+def finish(
+    run: Run,
+    *,
+    stack: Done | None,
+    ledger: OperationLedger,
+    releases: Releases,
+    parameters: Parameters,
+    clock: Clock,
+) -> Published | Removed:
     """Publish the queue of the stack, or forget the tenant that has none; write Success and free the lock.
 
     All in one transaction.
@@ -72,7 +100,12 @@ def finish(run: Run, *, stack: Done | None, ledger: OperationLedger, clock: Cloc
     if stack is None:
         ledger.remove(run, at=clock.now())
         return Removed()
-    ledger.publish(run, stack_id=stack.stack_id, queue=stack.queue, version=stack.version, at=clock.now())
+    # A stack that was found, at another version, was made from who knows what.
+    release = releases.release(stack.version) if stack.version == run.attempt.version else None
+    deployed = fingerprint(release, parameters(run.tenant)) if release else None
+    ledger.publish(
+        run, stack_id=stack.stack_id, queue=stack.queue, version=stack.version, deployed=deployed, at=clock.now()
+    )
     return Published()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.admission import Refusal, Refused, unknown_tenant
@@ -10,7 +10,7 @@ from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, 
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.ports import ListedTenant
-from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, timestamp
+from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, TenantState, timestamp
 from orchestrator.releases import order
 from orchestrator.tenants import TenantId
 
@@ -24,6 +24,11 @@ _STATUSES = {
     Refusal.BUSY: (409, "The tenant is busy"),
     Refusal.NOT_EMPTY: (409, "The queue is not empty"),
     Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
+    Refusal.UNKNOWN_ROLLOUT: (404, "There is no such rollout"),
+    Refusal.UNKNOWN_ALARM: (422, "There is no such alarm"),
+    Refusal.ROLLOUT_IN_THE_WAY: (409, "A rollout is in the way"),
+    Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
+    Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
 }
 
 
@@ -51,8 +56,12 @@ def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
 
 
 def refuse_order(tenant: TenantId, refused: Refused) -> Response:
+    return refuse(refused, tenantId=tenant.value)
+
+
+def refuse(refused: Refused, **more: str) -> Response:
     status, title = _STATUSES[refused.kind]
-    response = problem(status, refused.kind, title, refused.reason, tenantId=tenant.value, **refused.details)
+    response = problem(status, refused.kind, title, refused.reason, **more, **refused.details)
     if refused.kind is Refusal.BUSY:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
@@ -90,7 +99,10 @@ def tell_tenants(page: Page) -> Response:
     )
 
 
-def tell_releases(releases: Sequence[Release], current: str) -> Response:
+def tell_releases(
+    releases: Sequence[Release], current: str, in_use: Mapping[str, Mapping[TenantState, int]]
+) -> Response:
+    """``in_use`` has how many tenants are at which version, by state; also at versions that are no releases."""
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
     return found(
         200,
@@ -102,11 +114,22 @@ def tell_releases(releases: Sequence[Release], current: str) -> Response:
                     "digest": release.digest,
                     "templateUrl": release.template_url,
                     "publishedAt": timestamp(release.published_at),
+                    "notes": release.notes or None,
+                    "tenants": _counts_document(in_use.get(release.version, {})),
                 }
                 for release in newest_first
             ],
+            "elsewhere": {
+                version: _counts_document(counts)
+                for version, counts in sorted(in_use.items())
+                if version not in {release.version for release in releases}
+            },
         },
     )
+
+
+def _counts_document(counts: Mapping[TenantState, int]) -> dict[str, object]:
+    return {"total": sum(counts.values()), "byState": {state.value: count for state, count in sorted(counts.items())}}
 
 
 def _listed_document(listed: ListedTenant) -> dict[str, object]:

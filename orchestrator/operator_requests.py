@@ -22,6 +22,7 @@ MOST_A_PAGE = 500
 _FLAG = {"type": "boolean"}
 _CREATE = Schema(object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS}, closed=True))
 _UPGRADE = Schema(object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG}, closed=True))
+_PIN = Schema(object_of({"version": VERSION}, closed=True))
 _DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": DRAIN_SECONDS}, closed=True))
 _LIST = Schema(
     object_of(
@@ -69,13 +70,13 @@ class Listing:
 
 
 def parse_create(event: Mapping[str, Any]) -> CreateOrder:
-    tenant, body = parse_tenant(event), _body(event, _CREATE)
+    tenant, body = parse_tenant(event), body_of(event, _CREATE)
     request = Request(by=caller(event), labels=body.get("labels"), pin=body.get("version"))
     return CreateOrder(tenant, request, unpin="version" in body and body["version"] is None)
 
 
 def parse_upgrade(event: Mapping[str, Any]) -> UpgradeOrder:
-    tenant, body = parse_tenant(event), _body(event, _UPGRADE)
+    tenant, body = parse_tenant(event), body_of(event, _UPGRADE)
     request = Request(
         by=caller(event),
         allow_downgrade=body.get("allowDowngrade", False),
@@ -86,15 +87,26 @@ def parse_upgrade(event: Mapping[str, Any]) -> UpgradeOrder:
 
 def parse_retry(event: Mapping[str, Any]) -> Order:
     tenant = parse_tenant(event)
-    _body(event, _NOTHING)
+    body_of(event, _NOTHING)
     return Order(tenant, Request(by=caller(event)))
+
+
+def parse_pin(event: Mapping[str, Any]) -> tuple[TenantId, str]:
+    tenant, body = parse_tenant(event), body_of(event, _PIN)
+    return tenant, body["version"]
+
+
+def parse_unpin(event: Mapping[str, Any]) -> TenantId:
+    tenant = parse_tenant(event)
+    body_of(event, _NOTHING)
+    return tenant
 
 
 def parse_delete(event: Mapping[str, Any]) -> Order:
     """How to delete is in the query: many clients and proxies drop the body of a DELETE."""
     tenant = _tenant(event)
-    _body(event, _NOTHING)
-    query = _query(event)
+    body_of(event, _NOTHING)
+    query = query_of(event)
     said: dict[str, object] = dict(query)
     if "force" in query:
         said["force"] = {"true": True, "false": False}.get(query["force"], query["force"])
@@ -108,29 +120,38 @@ def parse_delete(event: Mapping[str, Any]) -> Order:
 def parse_tenant(event: Mapping[str, Any]) -> TenantId:
     """Only the tenant: what the query says besides would be ignored, and is refused instead."""
     tenant = _tenant(event)
-    valid(_NOTHING, _query(event), what="the query")
+    valid(_NOTHING, query_of(event), what="the query")
     return tenant
 
 
 def parse_releases(event: Mapping[str, Any]) -> None:
-    valid(_NOTHING, _query(event), what="the query")
+    valid(_NOTHING, query_of(event), what="the query")
 
 
 def parse_list(event: Mapping[str, Any]) -> Listing:
-    query = valid(_LIST, _query(event), what="the query")
+    query = valid(_LIST, query_of(event), what="the query")
+    state = TenantState(query["status"]) if "status" in query else None
+    return Listing(state, query.get("version"), query.get("cursor"), limit_of(query))
+
+
+def limit_of(query: Mapping[str, str]) -> int:
+    """How many are asked for at once."""
     limit = int(query.get("limit", PAGE_SIZE))
     if not 1 <= limit <= MOST_A_PAGE:
         raise InvalidRequest(f"limit: {limit} is not between 1 and {MOST_A_PAGE}")
-    state = TenantState(query["status"]) if "status" in query else None
-    return Listing(state, query.get("version"), query.get("cursor"), limit)
+    return limit
 
 
 def _tenant(event: Mapping[str, Any]) -> TenantId:
+    return TenantId.parse(path_parameter(event, "tenantId"))
+
+
+def path_parameter(event: Mapping[str, Any], name: str) -> object:
     parameters = event.get("pathParameters")
-    return TenantId.parse(parameters.get("tenantId") if isinstance(parameters, Mapping) else None)
+    return parameters.get(name) if isinstance(parameters, Mapping) else None
 
 
-def _query(event: Mapping[str, Any]) -> dict[str, str]:
+def query_of(event: Mapping[str, Any]) -> dict[str, str]:
     query = event.get("queryStringParameters")
     given = dict(query) if isinstance(query, Mapping) else {}
     if not all(isinstance(value, str) for value in given.values()):
@@ -138,7 +159,7 @@ def _query(event: Mapping[str, Any]) -> dict[str, str]:
     return given
 
 
-def _body(event: Mapping[str, Any], schema: Any) -> dict[str, Any]:
+def body_of(event: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     """The body as JSON. None is as good as an empty object."""
     text = event.get("body") or ""
     if not isinstance(text, str):

@@ -26,6 +26,8 @@ class GaveUp:
 
     reason: str
     failed_stack: str | None = None
+    throttled: bool = False
+    """Nothing is wrong: AWS just never had the time."""
     outcome = "failed"
 
 
@@ -80,6 +82,7 @@ class Again:
     """Nothing came of it this time, for this reason. The stack is started again."""
 
     reason: str
+    throttled: bool = False
     outcome = "again"
 
 

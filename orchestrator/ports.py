@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -27,6 +27,10 @@ from orchestrator.tenants import TenantId
 
 class Clock(Protocol):
     def now(self) -> datetime: ...
+
+
+Parameters = Callable[[TenantId], Mapping[str, str]]
+"""What a tenant's template is given."""
 
 
 class Executions(Protocol):
@@ -72,8 +76,13 @@ class OperationLedger(Protocol):
     def revive(self, run: Run) -> None:
         """Mark the tenant's delete as overcome by this explicit create."""
 
-    def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
-        """Publish the metadata, record Success and free the lock."""
+    def touch(self, run: Run) -> None:
+        """From now on nobody knows what the stack is made from, until an operation has finished."""
+
+    def publish(
+        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
+    ) -> None:
+        """Publish the metadata, record Success and free the lock. ``deployed`` is the stack's fingerprint."""
 
     def remove(self, run: Run, *, at: datetime) -> None:
         """Forget the metadata, record Success and free the lock."""
@@ -130,6 +139,9 @@ class FleetReader(Protocol):
         self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
         """Tenants in one state, at one version if given, by position, after that one if given."""
+
+    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+        """How many tenants are at which version, by state. Those without a version are at the empty one."""
 
     def unfinished_operations(self) -> Iterable[Audit]:
         """Those that say Started, oldest first."""

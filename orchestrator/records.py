@@ -44,6 +44,10 @@ STATE_DURING: Mapping[Operation, TenantState] = {
 }
 
 
+THROTTLING = "Berth::Throttling"
+"""The type of a root cause that is no resource's."""
+
+
 @dataclass(frozen=True, slots=True)
 class RootCause:
     """Why an operation failed: the first thing that broke, not what broke after it."""
@@ -54,6 +58,11 @@ class RootCause:
 
     def __str__(self) -> str:
         return f"{self.resource} ({self.resource_type}): {self.reason}"
+
+    @property
+    def is_throttling(self) -> bool:
+        """Whether nothing broke: AWS just never had the time."""
+        return self.resource_type == THROTTLING
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,8 @@ class Metadata:
     pinned_version: str | None = None
     """The release that the tenant is to stay at."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    deployed: str | None = None
+    """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
 
     @property
     def published(self) -> bool:
@@ -200,6 +211,10 @@ class Release:
     template_url: str
     digest: str
     published_at: datetime
+    content: str = ""
+    """The digest of the template without its own version: releases that differ in nothing else have the same."""
+    notes: str = ""
+    """What is new in it, from the changelog."""
 
 
 def timestamp(moment: datetime) -> str:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+from collections.abc import Mapping
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.ports import Clock, Releases, TemplateStore
 from orchestrator.records import Release
+from orchestrator.tenants import TenantId
+
+TENANT_PARAMETER = "TenantId"
+SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
 
 VERSION_PATTERN = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$"
 
@@ -24,10 +30,29 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
+def content_digest(template: bytes, version: str) -> str:
+    """The digest of a template, whatever version it calls itself."""
+    itself = rf"(?<![0-9.]){re.escape(version)}(?![0-9]|\.[0-9])"
+    return hashlib.sha256(re.sub(itself, "VERSION", template.decode()).encode()).hexdigest()
+
+
+def stack_parameters(tenant: TenantId, *, service_token: str) -> dict[str, str]:
+    """What every tenant template is given."""
+    return {TENANT_PARAMETER: tenant.value, SERVICE_TOKEN_PARAMETER: service_token}
+
+
+def fingerprint(release: Release, parameters: Mapping[str, str]) -> str | None:
+    """What a stack is made from: as long as it stays the same, CloudFormation would have nothing to do."""
+    if not release.content:
+        return None  # Published before that was recorded.
+    return hashlib.sha256(json.dumps([release.content, dict(parameters)], sort_keys=True).encode()).hexdigest()
+
+
 def publish_release(
     version: str,
     *,
     digest: str,
+    notes: str = "",
     source_bucket: str,
     source_key: str,
     releases: Releases,
@@ -44,7 +69,8 @@ def publish_release(
                 f"Release {version}: the uploaded template has digest {found}, not {digest}. Deploy again."
             )
         url = templates.publish(version, digest, template)
-        recorded = releases.record_release(Release(version, url, digest, clock.now()))
+        content = content_digest(template, version)
+        recorded = releases.record_release(Release(version, url, digest, clock.now(), content, notes))
     if recorded.digest != digest:
         raise ReleaseIsImmutable(
             f"Release {version} was published before with another template. Bump version.txt and deploy again."

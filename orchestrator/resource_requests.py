@@ -12,6 +12,9 @@ from orchestrator.records import Queue, Request
 from orchestrator.tenants import TenantId
 from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
 
+MOST_NOTES = 4_000
+"""As many characters as are kept of what the changelog says about a release."""
+
 
 class Kind(StrEnum):
     CREATE = "Create"
@@ -40,6 +43,14 @@ class ReleaseRequest:
     digest: str
     source_bucket: str
     source_key: str
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRequest:
+    version: str
+    another_version: bool
+    """Than that of the last deployment, if there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +88,10 @@ _RELEASE = _custom_resource(
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "SourceBucket": TEXT,
         "SourceKey": TEXT,
-    }
+    },
+    {"Notes": {"type": "string", "maxLength": MOST_NOTES}},
 )
+_ROLLOUT = _custom_resource({"Version": VERSION})
 _TENANT_QUEUE = _custom_resource(
     {"TenantId": TENANT_ID},
     {"Version": VERSION, "Labels": LABELS, "OnDelete": {"enum": [each.value for each in OnDelete]}},
@@ -103,7 +116,14 @@ def parse_release_request(event: object) -> ReleaseRequest:
         digest=properties["Digest"],
         source_bucket=properties["SourceBucket"],
         source_key=properties["SourceKey"],
+        notes=properties.get("Notes", ""),
     )
+
+
+def parse_rollout_request(event: object) -> RolloutRequest:
+    checked = valid(_ROLLOUT, event)
+    version = checked["ResourceProperties"]["Version"]
+    return RolloutRequest(version, another_version=checked.get("OldResourceProperties", {}).get("Version") != version)
 
 
 def parse_tenant_queue_request(event: object) -> TenantQueueRequest:

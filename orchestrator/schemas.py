@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.errors import InvalidRequest
+from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.execution_input import request_from
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
-from orchestrator.records import Attempt, Operation, Queue, RootCause, Run, parse_timestamp
+from orchestrator.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run, parse_timestamp
 from orchestrator.resource_requests import TenantQueueRequest, parse_tenant_queue_request
 from orchestrator.tenants import TenantId
 from orchestrator.validation import DRAIN_SECONDS, LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
@@ -50,11 +50,14 @@ _EXECUTION = object_of(
 )
 _REASON = {"type": "string"}
 _STACK_ID = {"stackId": TEXT}
-_GAVE_UP = object_of({"outcome": {"const": "failed"}, "reason": _REASON}, {"failedStack": {"type": ["string", "null"]}})
+_THROTTLED = {"throttled": {"type": "boolean"}}
+_GAVE_UP = object_of(
+    {"outcome": {"const": "failed"}, "reason": _REASON}, {"failedStack": {"type": ["string", "null"]}, **_THROTTLED}
+)
 _STARTED = {
     "anyOf": [
         object_of({"outcome": {"enum": ["started", "clearing", "unchanged"]}, **_STACK_ID}),
-        object_of({"outcome": {"const": "again"}, "reason": _REASON}),
+        object_of({"outcome": {"const": "again"}, "reason": _REASON}, _THROTTLED),
         _GAVE_UP,
         object_of({"outcome": {"const": "gone"}}),
     ]
@@ -72,8 +75,8 @@ _INSPECTED = {
         object_of({"outcome": {"const": "gone"}}),
     ]
 }
-_ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
-_FAILURE = {"anyOf": [_GAVE_UP, _ERROR]}
+ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
+_FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}))
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
@@ -83,7 +86,7 @@ _FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE})
 _SETTLE_STEP = Schema(
     object_of(
         {"execution": object_of({"StartTime": TEXT, "Input": object_of({"event": {"type": "object"}})})},
-        {"failure": _ERROR},
+        {"failure": ERROR},
     )
 )
 _STACK_EVENT = Schema(object_of({"detail": object_of({"stack-id": TEXT})}))
@@ -165,18 +168,20 @@ def _start(told: Mapping[str, Any]) -> Start:
         case "gone":
             return Gone()
         case "failed":
-            return GaveUp(told["reason"], told.get("failedStack"))
+            return GaveUp(told["reason"], told.get("failedStack"), told.get("throttled", False))
         case _:
-            return Again(told["reason"])
+            return Again(told["reason"], told.get("throttled", False))
 
 
 def parse_failure_step(event: object) -> FailureStep:
     checked = valid(_FAILURE_STEP, event)
     run, failure = _run(checked), checked["failure"]
     if "Error" in failure:
-        reason = _fault(failure["Error"], failure.get("Cause", ""))
-        return FailureStep(run, RootCause(run.attempt.name, "AWS::StepFunctions::Execution", reason), None)
-    cause = RootCause(run.tenant.stack_name, "AWS::CloudFormation::Stack", failure["reason"])
+        reason = fault_of(failure)
+        kind = THROTTLING if reason.startswith(f"{Throttled.__name__}:") else "AWS::StepFunctions::Execution"
+        return FailureStep(run, RootCause(run.attempt.name, kind, reason), None)
+    kind = THROTTLING if failure.get("throttled") else "AWS::CloudFormation::Stack"
+    cause = RootCause(run.tenant.stack_name, kind, failure["reason"])
     return FailureStep(run, cause, failure.get("failedStack"))
 
 
@@ -188,12 +193,13 @@ def parse_settle_step(event: object) -> SettleStep:
         asked=parse_tenant_queue_request(given),
         since=_started_at(execution),
         event=given,
-        fault=_fault(failure["Error"], failure.get("Cause", "")) if failure else None,
+        fault=fault_of(failure) if failure else None,
     )
 
 
-def _fault(error: str, cause: str) -> str:
+def fault_of(failure: Mapping[str, Any]) -> str:
     """What went wrong in a function, in its own words: a task's cause is the function's error as JSON."""
+    error, cause = str(failure["Error"]), str(failure.get("Cause", ""))
     try:
         told = json.loads(cause)
     except ValueError:

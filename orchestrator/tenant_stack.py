@@ -55,7 +55,7 @@ def start_stack(
             case Operation.DELETE:
                 return deleting.start(run, stack, stacks=stacks)
     except Throttled as throttled:
-        return Again(str(throttled))
+        return Again(str(throttled), throttled=True)
 
 
 def await_stack(
@@ -103,7 +103,8 @@ def inspect_stack(
             if isinstance(outcome, Done) and not queues.answers(outcome.queue):
                 outcome = NotReady()
     except Throttled as throttled:
-        return GaveUp(f"The stack could not be looked at in time: {throttled}") if overdue(run, clock) else Working()
+        too_late = GaveUp(f"The stack could not be looked at in time: {throttled}", throttled=True)
+        return too_late if overdue(run, clock) else Working()
     return _too_late(stack, outcome) if overdue(run, clock) else outcome
 
 
@@ -129,7 +130,8 @@ def _too_late(
         case Working() | Again():
             reason = outcome.reason if isinstance(outcome, Again) else "still working"
             status = f"is {stack.status}" if stack else "could not be started"
-            return GaveUp(f"The stack {status} after {minutes} minutes ({reason}).")
+            throttled = isinstance(outcome, Again) and outcome.throttled
+            return GaveUp(f"The stack {status} after {minutes} minutes ({reason}).", throttled=throttled)
     return outcome
 
 

@@ -52,7 +52,8 @@ def _carry_out(
     run: Run, stack: Stack, drawn_up: ChangeSet | None, *, stacks: Stacks, queues: Queues
 ) -> Started | Unchanged | Again | GaveUp:
     if drawn_up is None:
-        return Again("the changes are not drawn up yet")
+        # Nothing else keeps them from being there: any other error in drawing them up has failed the run.
+        return Again("CloudFormation had no time to draw up the changes yet", throttled=True)
     match drawn_up.state:
         case ChangeSetState.PENDING:
             return Again("CloudFormation is still drawing up the changes")
@@ -66,7 +67,7 @@ def _carry_out(
         case ChangeSetState.STALE:
             stacks.forget_changes(stack.stack_id, _change_set(run))
             return Again("the stack has changed since the changes were drawn up")
-    if not run.request.allow_replacement and (reason := _losses(stack, drawn_up.changes, queues)):
+    if not run.request.allow_replacement and (reason := losses(stack, drawn_up.changes, queues)):
         stacks.forget_changes(stack.stack_id, _change_set(run))
         return GaveUp(reason)
     try:
@@ -76,7 +77,7 @@ def _carry_out(
     return Started(stack.stack_id)
 
 
-def _losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | None:
+def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | None:
     """What would be lost. The inbound queue is never taken away, other queues not with messages in them."""
     inbound = stack.queue.url if stack.queue else None
     for change in changes:

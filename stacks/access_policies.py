@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from aws_cdk import Stack
@@ -11,7 +12,11 @@ from constructs import Construct
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, STAGE, Api
 from stacks.permissions import acknowledge_wildcard, statement
 
-_TENANTS_ARE_MANY = "The wildcard stands for the tenant's id: callers are trusted with all tenants, or with none."
+_PARAMETER = re.compile(r"\{\w+\}")
+
+_ALL_OR_NONE = (
+    "The wildcard stands for a tenant's or a rollout's id: callers are trusted with all of them, or with none."
+)
 
 
 class AccessPolicies(Construct):
@@ -21,7 +26,7 @@ class AccessPolicies(Construct):
         self.operator = self._policy(
             "Operator",
             api,
-            "Create, upgrade, retry, delete and look at Berth's tenants, and ask for their queues.",
+            "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
             [*OPERATOR_ROUTES, QUEUE_ROUTE],
         )
         # The command line finds the API by the outputs of the control plane's stack.
@@ -34,11 +39,11 @@ class AccessPolicies(Construct):
         )
         for resource in resources:
             if "*" in resource:
-                acknowledge_wildcard(policy, resource, _TENANTS_ARE_MANY)
+                acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
         return policy
 
     def _resource(self, api: Api, route: str) -> str:
-        method, path = route.replace("{tenantId}", "*").split(" ")
+        method, path = _PARAMETER.sub("*", route).split(" ")
         return Stack.of(self).format_arn(
             service="execute-api", resource=api.id, resource_name=f"{STAGE}/{method}{path}"
         )

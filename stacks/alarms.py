@@ -26,6 +26,7 @@ class Alarms(Construct):
         *,
         machines: TenantMachines,
         tenant_queue_machine: sfn.StateMachine,
+        rollout_machine: sfn.StateMachine,
         functions: Iterable[BerthFunction],
         undelivered_events: sqs.Queue,
         topic_arn: str | None,
@@ -48,6 +49,7 @@ class Alarms(Construct):
                 "A request for a tenant's queue by another team's stack ended without an answer, so that stack waits "
                 "for an hour. The execution's input names the stack: tell that team, and have its operation repeated.",
             )
+        self._rollout_alarms(rollout_machine)
         for function in functions:
             self._alarm(
                 f"{function.node.id}Errors",
@@ -86,6 +88,27 @@ class Alarms(Construct):
             machine.metric_aborted(period=_PERIOD),
             f"Somebody stopped an operation to {verb} a tenant, so its failure was not recorded. "
             "Find out who and why in CloudTrail, then retry the tenant.",
+        )
+
+    def _rollout_alarms(self, machine: sfn.StateMachine) -> None:
+        self._alarm(
+            "RolloutFailed",
+            machine.metric_failed(period=_PERIOD),
+            "A rollout halted, was aborted, or ended with tenants that failed. `berth rollout list` says which one, "
+            "`berth rollout status` why, with the failed tenants by cause: mend the cause, then resume or retry it.",
+        )
+        self._alarm(
+            "RolloutTimedOut",
+            machine.metric_timed_out(period=_PERIOD),
+            "A rollout took longer than an execution may. No further tenant is started, and it still keeps others off "
+            "its tenants. `berth rollout status` says how far it came: resume it, which goes on from there, or abort "
+            "it.",
+        )
+        self._alarm(
+            "RolloutAborted",
+            machine.metric_aborted(period=_PERIOD),
+            "Somebody stopped a rollout's execution in Step Functions, so the rollout did not end. Find out who and "
+            "why in CloudTrail, then `berth rollout resume` or `berth rollout abort` it.",
         )
 
     def _alarm(self, name: str, metric: cloudwatch.Metric, description: str) -> None:

@@ -13,6 +13,7 @@ from constructs import Construct
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.log_groups import log_group
 from stacks.permissions import allow
+from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
 from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
@@ -25,8 +26,18 @@ OPERATOR_ROUTES = (
     "DELETE /tenants/{tenantId}",
     "POST /tenants/{tenantId}/upgrade",
     "POST /tenants/{tenantId}/retry",
+    "PUT /tenants/{tenantId}/pin",
+    "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
     "GET /releases",
+    "POST /rollouts",
+    "GET /rollouts",
+    "GET /rollouts/{rolloutId}",
+    "POST /rollouts/{rolloutId}/pause",
+    "POST /rollouts/{rolloutId}/resume",
+    "POST /rollouts/{rolloutId}/abort",
+    "POST /rollouts/{rolloutId}/approve",
+    "POST /rollouts/{rolloutId}/retry",
 )
 """As in ``lambdas/operators.py``."""
 
@@ -55,17 +66,24 @@ _ACCESS_LOG = {
 
 class Api(Construct):
     def __init__(
-        self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines, settings: Settings
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        machines: TenantMachines,
+        rollouts: RolloutMachine,
+        settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
-        self.operators = self._operators(kit, machines)
+        self.operators = self._operators(kit, machines, rollouts)
 
         api = apigateway.HttpApi(
             self,
             "Api",
             api_name="berth",
-            description=f"Berth {kit.version}: tenants and their queues.",
+            description=f"Berth {kit.version}: tenants, their queues, and rollouts.",
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
@@ -103,7 +121,7 @@ class Api(Construct):
         machines.allow_describing(get_queue.role)
         return get_queue
 
-    def _operators(self, kit: FunctionKit, machines: TenantMachines) -> BerthFunction:
+    def _operators(self, kit: FunctionKit, machines: TenantMachines, rollouts: RolloutMachine) -> BerthFunction:
         operators = BerthFunction(
             self,
             "Operators",
@@ -114,12 +132,13 @@ class Api(Construct):
                 "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
                 "BERTH_UPDATE_MACHINE": machines.update.state_machine_arn,
                 "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
+                **rollouts.environment,
             },
         )
         machines.allow_orders(operators.role, kit.table, (machines.create, machines.update, machines.delete))
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
-        kit.table.allow_listing(operators.role)
+        rollouts.allow_operating(operators.role)
         return operators
 
 

@@ -15,10 +15,10 @@ from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.permissions import acknowledge, allow, statement
-from stacks.releases import digest, releases_up_to
+from stacks.releases import digest, notes, releases_up_to
 from stacks.table import RELEASE_ROWS
 
-PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are in this bucket."
+PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are under this prefix."
 
 
 class ReleasePublisher(Construct):
@@ -40,8 +40,8 @@ class ReleasePublisher(Construct):
         acknowledge(
             self.bucket,
             "AwsSolutions-S1",
-            "The bucket holds templates without secrets, read only by the control plane; who published what "
-            "is in the table, and CloudTrail's data events show every access where that is wanted.",
+            "The bucket holds templates and lists of tenants, without secrets, read only by the control plane; who "
+            "published what is in the table, and CloudTrail's data events show every access where that is wanted.",
         )
 
         self.publish_release = BerthFunction(
@@ -57,7 +57,7 @@ class ReleasePublisher(Construct):
         allow(
             role,
             ["s3:GetObject", "s3:PutObject"],
-            self.published_objects,
+            published_templates(self.bucket),
             wildcard_because=PUBLISHED_FOR_EVER,
         )
 
@@ -67,9 +67,12 @@ class ReleasePublisher(Construct):
         }
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
-        self.releases = tuple(self._release(template, source) for template, source in sources.items())
+        self.releases = tuple(
+            self._release(template, source, told=notes(template.stem, current=kit.version))
+            for template, source in sources.items()
+        )
 
-    def _release(self, template: Path, source: s3_assets.Asset) -> CustomResource:
+    def _release(self, template: Path, source: s3_assets.Asset, *, told: str) -> CustomResource:
         """None waits for another: they are published at the same time, in any order."""
         return CustomResource(
             self,
@@ -84,12 +87,13 @@ class ReleasePublisher(Construct):
                 "Digest": digest(template),
                 "SourceBucket": source.s3_bucket_name,
                 "SourceKey": source.s3_object_key,
+                "Notes": told,
             },
         )
 
-    @property
-    def published_objects(self) -> str:
-        return self.bucket.arn_for_objects("*")
+
+def published_templates(bucket: s3.Bucket) -> str:
+    return bucket.arn_for_objects("tenant-stack/*")
 
 
 def _id(template: Path) -> str:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from constructs import Node
 
 from orchestrator.errors import BerthError
+from orchestrator.rollouts.requests import MOST_AT_ONCE
 from stacks.project import LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
@@ -55,6 +56,10 @@ class Settings:
     """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
     credentials_seconds: int | None = None
     """How long temporary credentials for a queue are good for; without it, getQueue gives none."""
+    rollout_concurrency: int = 50
+    """How many tenants a rollout moves at once at most, whatever is asked for."""
+    rollout_on_publish: bool = False
+    """Whether a deployment ends by moving every tenant to the release that it has published."""
 
     @classmethod
     def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
@@ -67,6 +72,8 @@ class Settings:
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
+            rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
+            rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
             raise SettingInvalid(
@@ -108,6 +115,24 @@ def _credentials(context: Node, key: str) -> int | None:
     if seconds and not 900 <= seconds <= 3600:
         raise SettingInvalid(f"{key} is {seconds}; it must be 900 to 3600 seconds, or 0 for no credentials.")
     return seconds or None
+
+
+def _at_once(context: Node, key: str, default: int) -> int:
+    at_once = _integer(context, key, default)
+    if not 1 <= at_once <= MOST_AT_ONCE:
+        raise SettingInvalid(f"{key} is {at_once}; it must be 1 to {MOST_AT_ONCE} tenants.")
+    return at_once
+
+
+def _flag(context: Node, key: str, *, default: bool) -> bool:
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    if value not in ("true", "false"):
+        raise SettingInvalid(f"{key} is {value!r}; it must be true or false.")
+    return bool(value == "true")
 
 
 def _retention(context: Node, key: str, default: int) -> int:

@@ -29,6 +29,7 @@ class TenantStackRole(Construct):
             timeout_seconds=30,
         )
         kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
+        kit.table.allow_noting_throttles(self.tenant_metadata.role)
         allow_on_tenant_stacks(self.tenant_metadata.role, "DescribeStacks")
 
         # The conditions keep CloudFormation from using the role for a stack that is no tenant's.

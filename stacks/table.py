@@ -1,4 +1,4 @@
-"""The one table that remembers tenants, operations and releases."""
+"""The one table that remembers tenants, operations, releases and rollouts."""
 
 from __future__ import annotations
 
@@ -9,15 +9,31 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.adapters.keys import HISTORY_PREFIX, LISTING_INDEX, RELEASES, TENANT_PREFIX
+from orchestrator.adapters.keys import (
+    HISTORY_PREFIX,
+    LISTED_ROLLOUTS,
+    LISTING_INDEX,
+    RELEASES,
+    ROLLOUT_PREFIX,
+    TENANT_PREFIX,
+    pace_key,
+    registry_key,
+)
 from stacks.permissions import allow
 
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELEASE_ROWS = RELEASES
+ROLLOUT_ROWS = f"{ROLLOUT_PREFIX}*"
+REGISTRY_ROWS = registry_key()["pk"]["S"]
+"""Which rollouts have a claim on tenants now."""
+PACE_ROWS = pace_key()["pk"]["S"]
+"""How often CloudFormation has throttled, which slows rollouts down."""
 
 LISTED_TENANTS = "TENANT#*"
 """The partitions of the index that tenants are listed in, whatever their state."""
+LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
+"""Those that rollouts are listed in, and the failed tenants of each."""
 
 
 class TenantTable(Construct):
@@ -56,6 +72,13 @@ class TenantTable(Construct):
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role list tenants, by way of the index."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+
+    def allow_listing_rollouts(self, role: iam.Role) -> None:
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)
+
+    def allow_noting_throttles(self, role: iam.Role) -> None:
+        """For every function that asks CloudFormation for something, and is told to come back later."""
+        self.allow(role, "UpdateItem", rows=PACE_ROWS)
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
         allow(

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks
-from stacks.release_publisher import PUBLISHED_FOR_EVER
+from stacks.release_publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.stack_role import TenantStackRole
 from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
@@ -48,6 +48,15 @@ class TenantFunctions:
         self.inspect_stack = self._inspect_stack()
         self.finish = self._finish()
         self.record_failure = self._record_failure()
+        for function in (
+            self.review_changes,
+            self.check_messages,
+            self.start_stack,
+            self.await_stack,
+            self.inspect_stack,
+            self.record_failure,
+        ):
+            kit.table.allow_noting_throttles(function.role)
 
     @property
     def by_name(self) -> Mapping[str, BerthFunction]:
@@ -64,7 +73,9 @@ class TenantFunctions:
         return {function.name: function for function in functions}
 
     def _begin(self) -> BerthFunction:
-        begin = BerthFunction(self._scope, "Begin", kit=self._kit, name="begin")
+        begin = BerthFunction(
+            self._scope, "Begin", kit=self._kit, name="begin", environment=self._what_stacks_are_made_from
+        )
         table = self._kit.table
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
         table.allow(begin.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
@@ -112,10 +123,13 @@ class TenantFunctions:
         return inspect_stack
 
     def _finish(self) -> BerthFunction:
-        finish = BerthFunction(self._scope, "Finish", kit=self._kit, name="finish")
+        finish = BerthFunction(
+            self._scope, "Finish", kit=self._kit, name="finish", environment=self._what_stacks_are_made_from
+        )
         table = self._kit.table
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
         table.allow(finish.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
         return finish
 
     def _record_failure(self) -> BerthFunction:
@@ -131,37 +145,59 @@ class TenantFunctions:
         return record_failure
 
     def _function_with_the_stack_role(self, construct_id: str, name: str, *operations: str) -> BerthFunction:
-        """A function that has CloudFormation act on tenants' stacks, with the rights of their role and no others."""
-        role_arn = self._stack_role.role.role_arn
-        function = BerthFunction(
+        return function_with_the_stack_role(
             self._scope,
             construct_id,
-            kit=self._kit,
+            *operations,
             name=name,
-            timeout_seconds=_STACK_SECONDS,
-            environment={
-                "BERTH_STACK_ROLE": role_arn,
-                "BERTH_METADATA_SERVICE_TOKEN": self._stack_role.tenant_metadata.arn,
-                "BERTH_DEPLOYMENT_MODE": self._settings.deployment_mode.value,
-            },
+            kit=self._kit,
+            settings=self._settings,
+            stack_role=self._stack_role,
+            releases=self._releases,
         )
-        self._kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
-        self._kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)
-        # Without the condition CloudFormation could be made to act with other rights than the role's.
-        allow_on_tenant_stacks(
-            function.role, *operations, conditions={"StringEquals": {"cloudformation:RoleArn": role_arn}}
-        )
-        allow(
-            function.role,
-            ["iam:PassRole"],
-            role_arn,
-            conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
-        )
-        # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
-        allow(
-            function.role,
-            ["s3:GetObject"],
-            self._releases.arn_for_objects("*"),
-            wildcard_because=PUBLISHED_FOR_EVER,
-        )
-        return function
+
+    @property
+    def _what_stacks_are_made_from(self) -> dict[str, str]:
+        """With it, and with a release, a function can tell whether an update would change anything."""
+        return {"BERTH_METADATA_SERVICE_TOKEN": self._stack_role.tenant_metadata.arn}
+
+
+def function_with_the_stack_role(
+    scope: Construct,
+    construct_id: str,
+    *operations: str,
+    name: str,
+    kit: FunctionKit,
+    settings: Settings,
+    stack_role: TenantStackRole,
+    releases: s3.Bucket,
+) -> BerthFunction:
+    """A function that has CloudFormation act on tenants' stacks, with the rights of their role and no others."""
+    role_arn = stack_role.role.role_arn
+    function = BerthFunction(
+        scope,
+        construct_id,
+        kit=kit,
+        name=name,
+        timeout_seconds=_STACK_SECONDS,
+        environment={
+            "BERTH_STACK_ROLE": role_arn,
+            "BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn,
+            "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
+        },
+    )
+    kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
+    kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)
+    # Without the condition CloudFormation could be made to act with other rights than the role's.
+    allow_on_tenant_stacks(
+        function.role, *operations, conditions={"StringEquals": {"cloudformation:RoleArn": role_arn}}
+    )
+    allow(
+        function.role,
+        ["iam:PassRole"],
+        role_arn,
+        conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+    )
+    # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
+    allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
+    return function

@@ -36,6 +36,13 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "update_tenant": {**_EVERY_OPERATION, "ReviewChangesFunctionArn": "review_changes"},
     "delete_tenant": {**_EVERY_OPERATION, "CheckMessagesFunctionArn": "check_messages"},
     "tenant_queue": {"SettleTenantQueueFunctionArn": "settle_tenant_queue"},
+    "rollout": {
+        "AdvanceRolloutFunctionArn": "advance_rollout",
+        "AwaitOperatorFunctionArn": "await_operator",
+        "AdmitTenantFunctionArn": "admit_tenant",
+        "RecordOutcomeFunctionArn": "record_outcome",
+        "ReviewTenantFunctionArn": "review_tenant",
+    },
 }
 """For each workflow's file: each placeholder in it that stands for a function's ARN, and that function's name."""
 
@@ -43,7 +50,7 @@ EXECUTIONS_ARE_MANY = "Every operation is an execution of its own, of a machine 
 
 
 def definition(stem: str, settings: Settings) -> str:
-    """A workflow's file with its numbers in place; the functions' ARNs are left to CloudFormation.
+    """A workflow's file with its numbers in place; ARNs and names are left to CloudFormation.
 
     CloudFormation puts in text, and a placeholder has to be quoted for the file to be JSON: a number put in
     by CloudFormation would come out as a string.
@@ -52,6 +59,7 @@ def definition(stem: str, settings: Settings) -> str:
     numbers = {
         "AwaitStackSeconds": settings.await_stack_seconds,
         "AwaitReviewSeconds": settings.await_review_seconds,
+        "RolloutConcurrency": settings.rollout_concurrency,
     }
     for placeholder, number in numbers.items():
         text = text.replace(f'"${{{placeholder}}}"', str(number))
@@ -66,8 +74,12 @@ def machine(
     functions: Mapping[str, BerthFunction],
     kit: FunctionKit,
     settings: Settings,
+    others: Mapping[str, str] | None = None,
 ) -> sfn.StateMachine:
-    """The machine that runs a workflow's file. It may call the functions that the file names, and no others."""
+    """The machine that runs a workflow's file. It may call the functions that the file names, and no others.
+
+    ``others`` are what its placeholders stand for that are not functions.
+    """
     arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     allow(role, ["lambda:InvokeFunction"], *arns.values())
@@ -78,7 +90,7 @@ def machine(
         scope,
         construct_id,
         definition_body=sfn.DefinitionBody.from_string(definition(stem, settings)),
-        definition_substitutions=arns,
+        definition_substitutions={**arns, **(others or {})},
         role=role,
         tracing_enabled=True,
         logs=sfn.LogOptions(
@@ -96,8 +108,10 @@ def machine(
     )
 
 
-def executions_of(machine: sfn.StateMachine) -> str:
-    return Stack.of(machine).format_arn(service="states", resource=f"execution:{machine.state_machine_name}:*")
+def executions_of(machine: sfn.StateMachine, *, label: str | None = None) -> str:
+    """All of a machine's executions; with a label, those that its map of that label has started."""
+    name = f"{machine.state_machine_name}/{label}" if label else machine.state_machine_name
+    return Stack.of(machine).format_arn(service="states", resource=f"execution:{name}:*")
 
 
 class TenantMachines(Construct):

@@ -5,10 +5,13 @@ By schemathesis, called directly: pyproject.toml says why not by its pytest plug
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import GenerationConfig
+from schemathesis.core import NOT_SET
 from schemathesis.core.result import Err
 from schemathesis.generation.hypothesis import setup
 from schemathesis.schemas import APIOperation, BaseSchema
@@ -33,7 +37,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orchestrator.errors import InvalidTenantId
+from orchestrator.errors import InvalidRequest, InvalidTenantId
+from orchestrator.rollouts.documents import REST
+from orchestrator.rollouts.requests import MOST_AT_ONCE, ROLLOUT_ID_PATTERN, parse_start
 from orchestrator.tenants import TenantId
 
 # schemathesis blanks Hypothesis' printer for the whole process: any property test that fails would say "x=," in place
@@ -82,13 +88,25 @@ def operations(document: dict[str, Any]) -> dict[str, Operation]:
     return found
 
 
+@dataclass(frozen=True)
+class AtHand:
+    """What there is to ask about. Of the many ids that could be given, only these are."""
+
+    tenants: Sequence[str]
+    rollouts: Sequence[str]
+    most_at_once: int = MOST_AT_ONCE
+    """As many tenants as the control plane moves at once."""
+    only_dry_runs: bool = False
+    """No rollout is started but dry runs, and those only of the tenants at hand."""
+
+
 def drive(
     operation: Operation,
     mode: GenerationMode,
     session: requests.Session,
     base_url: str,
     *,
-    tenants: Sequence[str],
+    at_hand: AtHand,
     checks: Sequence[Check] = CHECKS,
     max_examples: int,
 ) -> Counter[int]:
@@ -101,9 +119,14 @@ def drive(
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(generation_mode=mode), tenant=st.sampled_from(tenants))
-    def ask(case: Case[Any], tenant: str) -> None:
-        seen[_answered(case, tenant, session, base_url, checks)] += 1
+    @given(
+        case=operation.as_strategy(generation_mode=mode),
+        tenant=st.sampled_from(at_hand.tenants),
+        rollout=st.sampled_from(at_hand.rollouts),
+    )
+    def ask(case: Case[Any], tenant: str, rollout: str) -> None:
+        _keep_to(at_hand, case, tenant, rollout)
+        seen[_answered(case, session, base_url, checks)] += 1
 
     ask()
     return seen
@@ -114,7 +137,7 @@ def cover(
     session: requests.Session,
     base_url: str,
     *,
-    tenants: Sequence[str],
+    at_hand: AtHand,
     checks: Sequence[Check] = CHECKS,
 ) -> Counter[int]:
     """The same with every boundary of the document in turn: least, most, one more, left out, of another type."""
@@ -122,19 +145,57 @@ def cover(
     cases = operation.schema.iter_coverage_cases(
         operation, generation_modes=list(GenerationMode), generation_config=GenerationConfig()
     )
-    for case, tenant in zip(cases, itertools.cycle(tenants), strict=False):
+    tenants, rollouts = itertools.cycle(at_hand.tenants), itertools.cycle(at_hand.rollouts)
+    for case, tenant, rollout in zip(cases, tenants, rollouts, strict=False):
         if case.method.upper() == operation.method.upper():
-            seen[_answered(case, tenant, session, base_url, checks)] += 1
+            _keep_to(at_hand, case, tenant, rollout)
+            seen[_answered(case, session, base_url, checks)] += 1
     return seen
 
 
-def _answered(case: Case[Any], tenant: str, session: requests.Session, base_url: str, checks: Sequence[Check]) -> int:
-    # Of the many ids that could be a tenant's, only those at hand are asked for: each new one would get a stack.
+def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str) -> None:
+    """Ask about what is at hand, and as no document can say that one has to."""
+    # Each new tenant would get a stack.
     if _is_tenant_id(case.path_parameters.get("tenantId")):
         case.path_parameters["tenantId"] = tenant
+    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("rolloutId"))):
+        case.path_parameters["rolloutId"] = rollout
     # A cursor comes from the page before. No document can say which ones there are.
     if case.meta is not None and case.meta.generation.mode.is_positive:
         case.query.pop("cursor", None)
+    if case.operation.definition.raw["operationId"] == "startRollout":
+        _keep_wish_to(at_hand, case, rollout)
+
+
+def _keep_wish_to(at_hand: AtHand, case: Case[Any], rollout: str) -> None:
+    wish: Any = {} if case.body is NOT_SET else copy.deepcopy(case.body)
+    if case.meta is not None and case.meta.generation.mode.is_positive:
+        stages = wish.get("stages", [])
+        for number, stage in enumerate(stages, 1):
+            stage["size"] = REST if number == len(stages) else "10%"
+            if "maxConcurrency" in stage:
+                stage["maxConcurrency"] = min(stage["maxConcurrency"], at_hand.most_at_once)
+        if "undo" in wish:
+            wish["undo"] = rollout
+    if at_hand.only_dry_runs and _is_wish(wish, at_hand.most_at_once):
+        wish["dryRun"] = True
+        if "undo" not in wish:
+            wish["tenants"] = list(at_hand.tenants)
+        case.body, case.media_type = wish, "application/json"
+    elif case.body is not NOT_SET:
+        case.body = wish
+
+
+def _is_wish(body: object, most_at_once: int) -> bool:
+    """Whether a rollout would come of it. What would be refused is sent as it is."""
+    try:
+        parse_start({"body": json.dumps(body)}, max_concurrency=most_at_once)
+    except (InvalidRequest, TypeError):
+        return False
+    return True
+
+
+def _answered(case: Case[Any], session: requests.Session, base_url: str, checks: Sequence[Check]) -> int:
     response = case.call_and_validate(base_url=base_url, session=session, checks=list(checks), timeout=60)
     return int(response.status_code)
 

@@ -87,6 +87,12 @@ class BerthApi:
             query["drainSeconds"] = str(drain_seconds)
         return self.request("DELETE", _path(tenant), query)
 
+    def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
+        return self.request("PUT", f"{_path(tenant)}/pin", body={"version": version})
+
+    def unpin(self, tenant: TenantId) -> ApiAnswer:
+        return self.request("DELETE", f"{_path(tenant)}/pin")
+
     def tenant(self, tenant: TenantId) -> ApiAnswer:
         return self.request("GET", _path(tenant))
 
@@ -102,6 +108,19 @@ class BerthApi:
 
     def releases(self) -> ApiAnswer:
         return self.request("GET", "/releases")
+
+    def start_rollout(self, wish: Mapping[str, object]) -> ApiAnswer:
+        return self.request("POST", "/rollouts", body=wish)
+
+    def order_rollout(self, rollout: str, verb: str) -> ApiAnswer:
+        """One of pause, resume, abort, approve and retry."""
+        return self.request("POST", f"{_rollout_path(rollout)}/{verb}")
+
+    def rollout(self, rollout: str) -> ApiAnswer:
+        return self.request("GET", _rollout_path(rollout))
+
+    def rollouts(self, *, cursor: str | None = None, limit: int | None = None) -> ApiAnswer:
+        return self.request("GET", "/rollouts", _given(cursor=cursor, limit=limit))
 
     def request(
         self,
@@ -135,6 +154,10 @@ class BerthApi:
 
 def _path(tenant: TenantId) -> str:
     return f"/tenants/{quote(tenant.value, safe='')}"
+
+
+def _rollout_path(rollout: str) -> str:
+    return f"/rollouts/{quote(rollout, safe='')}"
 
 
 def _given(**values: object) -> dict[str, object]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
-from orchestrator.errors import Conflict
+from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Queue
+from orchestrator.releases import TENANT_PARAMETER, stack_parameters
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
         StackTypeDef,
     )
 
-TENANT_PARAMETER = "TenantId"
-SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
 VERSION_OUTPUT = "Version"
 
 _CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
@@ -43,7 +43,7 @@ _NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed"
 
 
 class CloudFormationStacks:
-    """Implements :class:`orchestrator.ports.Stacks`."""
+    """Implements :class:`orchestrator.ports.Stacks`. ``on_throttled`` is called whenever CloudFormation throttles."""
 
     def __init__(
         self,
@@ -52,15 +52,17 @@ class CloudFormationStacks:
         service_role: str = "",
         service_token: str = "",
         mode: DeploymentConfigModeType = "EXPRESS",
+        on_throttled: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._service_role = service_role
         self._service_token = service_token
         self._mode = mode
+        self._on_throttled = on_throttled
 
     def find(self, name_or_id: str) -> Stack | None:
         try:
-            with throttling():
+            with self._throttling():
                 stacks = self._client.describe_stacks(StackName=name_or_id)["Stacks"]
         except ClientError as error:
             if error_code(error) == "ValidationError" and "does not exist" in error_message(error):
@@ -70,7 +72,7 @@ class CloudFormationStacks:
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         try:
-            with throttling():
+            with self._throttling():
                 response = self._client.create_stack(
                     StackName=tenant.stack_name,
                     TemplateURL=template_url,
@@ -86,7 +88,7 @@ class CloudFormationStacks:
         return response["StackId"]
 
     def delete(self, stack_id: str, *, client_token: str) -> None:
-        with throttling():
+        with self._throttling():
             self._client.delete_stack(
                 StackName=stack_id,
                 RoleARN=self._service_role,
@@ -96,7 +98,7 @@ class CloudFormationStacks:
 
     def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
         try:
-            with throttling():
+            with self._throttling():
                 self._client.create_change_set(
                     StackName=tenant.stack_name,
                     ChangeSetName=name,
@@ -112,7 +114,7 @@ class CloudFormationStacks:
 
     def changes(self, stack_id: str, name: str) -> ChangeSet | None:
         try:
-            with throttling():
+            with self._throttling():
                 described = self._client.describe_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
                 changes = [_change(change) for change in described.get("Changes", [])]
                 # The later pages repeat everything but the changes.
@@ -130,7 +132,7 @@ class CloudFormationStacks:
 
     def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
         try:
-            with throttling():
+            with self._throttling():
                 self._client.execute_change_set(
                     StackName=_name_in(stack_id),
                     ChangeSetName=name,
@@ -144,21 +146,21 @@ class CloudFormationStacks:
             raise
 
     def forget_changes(self, stack_id: str, name: str) -> None:
-        with throttling():
+        with self._throttling():
             self._client.delete_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
 
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
-        with throttling():
+        with self._throttling():
             self._client.rollback_stack(StackName=stack_id, RoleARN=self._service_role, ClientRequestToken=client_token)
 
     def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
-        with throttling():
+        with self._throttling():
             self._client.continue_update_rollback(
                 StackName=stack_id, RoleARN=self._service_role, ClientRequestToken=client_token
             )
 
     def events(self, stack_id: str) -> Iterator[ResourceEvent]:
-        with throttling():
+        with self._throttling():
             for page in self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id):
                 for event in page["StackEvents"]:
                     reason = event.get("ResourceStatusReason", "")
@@ -174,10 +176,17 @@ class CloudFormationStacks:
                     )
 
     def _parameters(self, tenant: TenantId) -> list[ParameterTypeDef]:
-        return [
-            {"ParameterKey": TENANT_PARAMETER, "ParameterValue": tenant.value},
-            {"ParameterKey": SERVICE_TOKEN_PARAMETER, "ParameterValue": self._service_token},
-        ]
+        parameters = stack_parameters(tenant, service_token=self._service_token)
+        return [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+
+    @contextmanager
+    def _throttling(self) -> Iterator[None]:
+        try:
+            with throttling():
+                yield
+        except Throttled:
+            self._on_throttled()
+            raise
 
     @property
     def _deployment(self) -> DeploymentConfigTypeDef:

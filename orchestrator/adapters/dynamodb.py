@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,11 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
+from orchestrator.adapters.reads import Reads
 from orchestrator.adapters.rows import Item, s, time
 from orchestrator.adapters.writes import NOT_OVERTAKEN, Writes
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
-from orchestrator.fleet import root_cause_of, state_of
+from orchestrator.fleet import LISTED_STATES, root_cause_of, state_of
 from orchestrator.records import (
     Audit,
     HistoryEntry,
@@ -47,27 +48,24 @@ class DynamoTable:
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
+        self._reads = Reads(client, table)
         self._writes = Writes(table)
 
     # Reading one tenant
 
     def metadata(self, tenant: TenantId) -> Metadata | None:
-        item = self._get(keys.metadata_key(tenant))
+        item = self._reads.get(keys.metadata_key(tenant))
         return rows.metadata_from(item) if item else None
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
-        items = self._query(
-            KeyConditionExpression="pk = :pk AND begins_with(sk, :prefix)",
-            ExpressionAttributeValues={":pk": s(keys.tenant_pk(tenant)), ":prefix": s(keys.AUDIT_PREFIX)},
-            ConsistentRead=True,
-        )
+        items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
         return [rows.audit_from(item) for item in items]
 
     def history(self, tenant: TenantId) -> Sequence[HistoryEntry]:
-        return [rows.history_from(item) for item in self._partition(keys.history_pk(tenant))]
+        return [rows.history_from(item) for item in self._reads.partition(keys.history_pk(tenant))]
 
     def lock(self, tenant: TenantId) -> Lock | None:
-        item = self._get(keys.lock_key(tenant))
+        item = self._reads.get(keys.lock_key(tenant))
         return rows.lock_from(item) if item else None
 
     # Reading the fleet
@@ -95,13 +93,16 @@ class DynamoTable:
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         return found
 
+    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+        counted: dict[str, dict[TenantState, int]] = {}
+        for state in LISTED_STATES:
+            for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression="ListingSort"):
+                states = counted.setdefault(keys.version_at(item["ListingSort"]["S"]), {})
+                states[state] = states.get(state, 0) + 1
+        return counted
+
     def unfinished_operations(self) -> Iterable[Audit]:
-        items = self._query(
-            IndexName=keys.LISTING_INDEX,
-            KeyConditionExpression="ListingKey = :key",
-            ExpressionAttributeValues={":key": s(keys.UNFINISHED_OPERATIONS)},
-        )
-        return map(rows.audit_from, items)
+        return map(rows.audit_from, self._reads.listed(keys.UNFINISHED_OPERATIONS))
 
     # Writing one operation
 
@@ -136,8 +137,15 @@ class DynamoTable:
     def revive(self, run: Run) -> None:
         self._transact(run, [self._writes.check_lock(run), self._writes.revive(run)])
 
-    def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
-        metadata = self._writes.metadata_of_published(run, stack_id=stack_id, queue=queue, version=version, at=at)
+    def touch(self, run: Run) -> None:
+        self._transact(run, [self._writes.check_lock(run), self._writes.metadata_of_touched(run)])
+
+    def publish(
+        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
+    ) -> None:
+        metadata = self._writes.metadata_of_published(
+            run, stack_id=stack_id, queue=queue, version=version, deployed=deployed, at=at
+        )
         self._succeed(run, metadata, at)
 
     def remove(self, run: Run, *, at: datetime) -> None:
@@ -210,7 +218,7 @@ class DynamoTable:
         recorded = self._update_metadata(
             tenant,
             "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
-            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at",
+            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed",
             {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)},
             # A published queue is replaced only by its own stack, or by the first to say its stack id.
             condition="attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version)",
@@ -229,11 +237,11 @@ class DynamoTable:
     # Releases
 
     def release(self, version: str) -> Release | None:
-        item = self._get(keys.release_key(version))
+        item = self._reads.get(keys.release_key(version))
         return rows.release_from(item) if item else None
 
     def releases(self) -> Sequence[Release]:
-        return [rows.release_from(item) for item in self._partition(keys.RELEASES)]
+        return [rows.release_from(item) for item in self._reads.partition(keys.RELEASES)]
 
     def record_release(self, release: Release) -> Release:
         try:
@@ -313,27 +321,11 @@ class DynamoTable:
 
     def _recorded(self, run: Run, status: Status) -> bool:
         """Whether this very run has recorded this outcome before."""
-        item = self._get(keys.audit_key(run.attempt))
+        item = self._reads.get(keys.audit_key(run.attempt))
         if item is None:
             return False
         audit = rows.audit_from(item)
         return audit.execution == run.execution and audit.status is status
-
-    def _get(self, key: keys.Key) -> Item | None:
-        with throttling():
-            response = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        return response.get("Item")
-
-    def _partition(self, pk: str) -> Iterator[Item]:
-        return self._query(
-            KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": s(pk)}, ConsistentRead=True
-        )
-
-    def _query(self, **query: Any) -> Iterator[Item]:
-        pages = self._client.get_paginator("query").paginate(TableName=self._table, **query)
-        with throttling():
-            for page in pages:
-                yield from page["Items"]
 
 
 def _lost(run: Run) -> LostOwnership:

@@ -7,16 +7,24 @@
 | lock     | TENANT_ID#{id}   | LOCK                                                     |
 | history  | HISTORY#{id}     | {time}#{attempt}#{status}                                |
 | release  | RELEASE          | VERSION#{version}                                        |
+| rollout  | ROLLOUT#{id}     | PLAN                                                     |
+| stage    | ROLLOUT#{id}     | STAGE#{number}, of two digits                            |
+| outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
+| registry | ROLLOUTS         | REGISTRY                                                 |
+| pace     | PACE             | CLOUDFORMATION                                           |
 
 History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these.
 
-The index `Listing` holds tenants by state and version, and unfinished operations by time:
+The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by time (which is what
+their ids begin with), and the tenants that failed in each:
 
-| row                       | ListingKey        | ListingSort            |
-|---------------------------|-------------------|------------------------|
-| metadata                  | TENANT#{state}    | {version}#{tenant id}  |
-| audit of a done delete    | TENANT#DELETED    | #{tenant id}           |
-| audit, if Started         | OPERATION#Started | {updated}#{tenant id}  |
+| row                       | ListingKey          | ListingSort            |
+|---------------------------|---------------------|------------------------|
+| metadata                  | TENANT#{state}      | {version}#{tenant id}  |
+| audit of a done delete    | TENANT#DELETED      | #{tenant id}           |
+| audit, if Started         | OPERATION#Started   | {updated}#{tenant id}  |
+| rollout                   | ROLLOUT             | {id}                   |
+| outcome, if FAILED        | ROLLOUT#{id}#FAILED | {tenant id}            |
 """
 
 from __future__ import annotations
@@ -35,6 +43,11 @@ AUDIT_PREFIX = "AUDIT#"
 TENANT_PREFIX = "TENANT_ID#"
 HISTORY_PREFIX = "HISTORY#"
 RELEASES = "RELEASE"
+ROLLOUT_PREFIX = "ROLLOUT#"
+PLAN = "PLAN"
+STAGE_PREFIX = "STAGE#"
+OUTCOME_PREFIX = "TENANT#"
+LISTED_ROLLOUTS = "ROLLOUT"
 
 Key = dict[str, dict[str, str]]
 
@@ -103,6 +116,11 @@ def listed_at(version: str | None) -> str:
     return f"{version or ''}#"
 
 
+def version_at(position: str) -> str:
+    """The version of the tenant at that position; empty if it has none."""
+    return position.rpartition("#")[0]
+
+
 def listing_position(state: TenantState, position: str) -> Key:
     """The whole key, in the index and in the table, of the tenant at that position: where a page begins."""
     tenant = position.rpartition("#")[2]
@@ -112,3 +130,54 @@ def listing_position(state: TenantState, position: str) -> Key:
 
 def unfinished_operation(tenant: TenantId, at: datetime) -> tuple[str, str]:
     return UNFINISHED_OPERATIONS, f"{timestamp(at)}#{tenant}"
+
+
+# Rollouts
+
+
+def rollout_pk(rollout: str) -> str:
+    return f"{ROLLOUT_PREFIX}{rollout}"
+
+
+def rollout_of(pk: str) -> str:
+    return pk.removeprefix(ROLLOUT_PREFIX)
+
+
+def plan_key(rollout: str) -> Key:
+    return key(rollout_pk(rollout), PLAN)
+
+
+def stage_key(rollout: str, number: int) -> Key:
+    return key(rollout_pk(rollout), f"{STAGE_PREFIX}{number:02}")
+
+
+def stage_of(sk: str) -> int:
+    return int(sk.removeprefix(STAGE_PREFIX))
+
+
+def outcome_key(rollout: str, tenant: TenantId) -> Key:
+    return key(rollout_pk(rollout), f"{OUTCOME_PREFIX}{tenant}")
+
+
+def tenant_of_outcome(sk: str) -> TenantId:
+    return TenantId.parse(sk.removeprefix(OUTCOME_PREFIX))
+
+
+def registry_key() -> Key:
+    return key("ROLLOUTS", "REGISTRY")
+
+
+def pace_key() -> Key:
+    return key("PACE", "CLOUDFORMATION")
+
+
+def listed_rollout(rollout: str) -> tuple[str, str]:
+    return LISTED_ROLLOUTS, rollout
+
+
+def listed_failures(rollout: str) -> str:
+    return f"{rollout_pk(rollout)}#FAILED"
+
+
+def listed_failure(rollout: str, tenant: TenantId) -> tuple[str, str]:
+    return listed_failures(rollout), tenant.value

@@ -46,22 +46,22 @@ def time(value: datetime) -> dict[str, str]:
     return {"S": timestamp(value)}
 
 
-def _text(item: Mapping[str, Any], name: str) -> str | None:
+def text(item: Mapping[str, Any], name: str) -> str | None:
     value = item.get(name)
     return value["S"] if value and "S" in value else None
 
 
-def _moment(item: Mapping[str, Any], name: str) -> datetime | None:
-    text = _text(item, name)
-    return parse_timestamp(text) if text else None
+def moment(item: Mapping[str, Any], name: str) -> datetime | None:
+    found = text(item, name)
+    return parse_timestamp(found) if found else None
 
 
-def _number(item: Mapping[str, Any], name: str, default: int) -> int:
+def number(item: Mapping[str, Any], name: str, default: int) -> int:
     return int(item[name]["N"]) if name in item else default
 
 
 def _queue(item: Mapping[str, Any], direction: str) -> Queue | None:
-    arn, url = _text(item, f"{direction}QueueArn"), _text(item, f"{direction}QueueUrl")
+    arn, url = text(item, f"{direction}QueueArn"), text(item, f"{direction}QueueUrl")
     return Queue(arn, url) if arn and url else None
 
 
@@ -69,14 +69,15 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
     return Metadata(
         tenant=tenant_of(item["pk"]["S"]),
         queue=_queue(item, "Inbound"),
-        stack_id=_text(item, "StackId"),
-        version=_text(item, "Version"),
-        created_at=_moment(item, "CreatedAt"),
-        updated_at=_moment(item, "UpdatedAt"),
-        withdrawn_by=_text(item, "WithdrawnBy"),
+        stack_id=text(item, "StackId"),
+        version=text(item, "Version"),
+        created_at=moment(item, "CreatedAt"),
+        updated_at=moment(item, "UpdatedAt"),
+        withdrawn_by=text(item, "WithdrawnBy"),
         outbound_queue=_queue(item, "Outbound"),
-        pinned_version=_text(item, "PinnedVersion"),
+        pinned_version=text(item, "PinnedVersion"),
         labels=_labels(item),
+        deployed=text(item, "Deployed"),
     )
 
 
@@ -93,7 +94,7 @@ def listed_from(item: Mapping[str, Any]) -> ListedTenant:
             pinned_version=None,
             labels={},
             queue=None,
-            updated_at=_moment(item, "UpdatedAt"),
+            updated_at=moment(item, "UpdatedAt"),
             root_cause=None,
             position=item["ListingSort"]["S"],
         )
@@ -106,7 +107,7 @@ def listed_from(item: Mapping[str, Any]) -> ListedTenant:
         labels=metadata.labels,
         queue=metadata.queue if metadata.published else None,
         updated_at=metadata.updated_at,
-        root_cause=_root_cause_from(item),
+        root_cause=root_cause_from(item),
         position=item["ListingSort"]["S"],
     )
 
@@ -124,14 +125,14 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
     return Audit(
         tenant=tenant_of(item["pk"]["S"]),
         operation=operation,
-        version=version or _text(item, "Version"),
+        version=version or text(item, "Version"),
         status=Status(item["Status"]["S"]),
         execution=item["Execution"]["S"],
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
-        attempt=_number(item, "Attempt", 1),
-        root_cause=_root_cause_from(item),
+        attempt=number(item, "Attempt", 1),
+        root_cause=root_cause_from(item),
         request=_request_from(item),
-        revived_by=_text(item, "RevivedBy"),
+        revived_by=text(item, "RevivedBy"),
     )
 
 
@@ -141,11 +142,11 @@ def history_from(item: Mapping[str, Any]) -> HistoryEntry:
         at=parse_timestamp(item["At"]["S"]),
         operation=Operation(item["Operation"]["S"]),
         version=item["Version"]["S"],
-        attempt=_number(item, "Attempt", 1),
+        attempt=number(item, "Attempt", 1),
         status=Status(item["Status"]["S"]),
         execution=item["Execution"]["S"],
-        root_cause=_root_cause_from(item),
-        requested_by=_text(item, "RequestedBy") or "",
+        root_cause=root_cause_from(item),
+        requested_by=text(item, "RequestedBy") or "",
     )
 
 
@@ -168,7 +169,7 @@ def request_fields(request: Request) -> Item:
 
 
 def _request_from(item: Mapping[str, Any]) -> Request:
-    return request_from(json.loads(_text(item, "Request") or "{}"))
+    return request_from(json.loads(text(item, "Request") or "{}"))
 
 
 def lock_fields(run: Run) -> Item:
@@ -185,10 +186,10 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         tenant=tenant_of(item["pk"]["S"]),
         operation=Operation(item["Operation"]["S"]),
         version=item["Version"]["S"],
-        number=_number(item, "Attempt", 1),
+        number=number(item, "Attempt", 1),
     )
     run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), _request_from(item))
-    return Lock(run, _text(item, "TaskToken"))
+    return Lock(run, text(item, "TaskToken"))
 
 
 def release_from(item: Mapping[str, Any]) -> Release:
@@ -197,6 +198,8 @@ def release_from(item: Mapping[str, Any]) -> Release:
         template_url=item["TemplateUrl"]["S"],
         digest=item["Digest"]["S"],
         published_at=parse_timestamp(item["PublishedAt"]["S"]),
+        content=text(item, "Content") or "",
+        notes=text(item, "Notes") or "",
     )
 
 
@@ -206,6 +209,8 @@ def release_fields(release: Release) -> Item:
         "TemplateUrl": s(release.template_url),
         "Digest": s(release.digest),
         "PublishedAt": time(release.published_at),
+        "Content": s(release.content),
+        "Notes": s(release.notes),
     }
 
 
@@ -213,7 +218,7 @@ def root_cause_value(cause: RootCause) -> Item:
     return {"M": {"Resource": s(cause.resource), "Type": s(cause.resource_type), "Reason": s(cause.reason)}}
 
 
-def _root_cause_from(item: Mapping[str, Any]) -> RootCause | None:
+def root_cause_from(item: Mapping[str, Any]) -> RootCause | None:
     if "RootCause" not in item:
         return None
     cause = item["RootCause"]["M"]

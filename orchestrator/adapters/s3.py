@@ -1,8 +1,14 @@
-"""Where tenant templates are published."""
+"""Where tenant templates are published, and where rollouts keep their lists of tenants."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from orchestrator.adapters.aws import throttling
+from orchestrator.rollouts.records import Item
+from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -23,3 +29,25 @@ class S3Templates:
         key = f"tenant-stack/{version}/{digest}.template.json"
         self._client.put_object(Bucket=self._bucket, Key=key, Body=template, ContentType="application/json")
         return f"{self._client.meta.endpoint_url}/{self._bucket}/{key}"
+
+
+class S3Manifests:
+    """Implements :class:`orchestrator.rollouts.ports.Manifests`: JSON arrays, as a map's item reader takes them."""
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def write(self, name: str, items: Sequence[Item]) -> str:
+        key = f"rollouts/{name}.json"
+        listed = [{"tenantId": item.tenant.value, "version": item.version} for item in items]
+        with throttling():
+            self._client.put_object(
+                Bucket=self._bucket, Key=key, Body=json.dumps(listed).encode(), ContentType="application/json"
+            )
+        return key
+
+    def read(self, manifest: str) -> Sequence[Item]:
+        with throttling():
+            listed = json.loads(self._client.get_object(Bucket=self._bucket, Key=manifest)["Body"].read())
+        return [Item(TenantId.parse(each["tenantId"]), each["version"]) for each in listed]

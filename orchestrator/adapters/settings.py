@@ -36,6 +36,15 @@ class Settings:
         return self._required("BERTH_TENANT_QUEUE_MACHINE")
 
     @property
+    def rollout_machine(self) -> str:
+        return self._required("BERTH_ROLLOUT_MACHINE")
+
+    @property
+    def rollout_concurrency(self) -> int:
+        """As many tenants as any rollout moves at once."""
+        return int(self._required("BERTH_ROLLOUT_CONCURRENCY"))
+
+    @property
     def queue_access_role(self) -> str | None:
         """The role that temporary credentials are of; without one, none are given."""
         return self.environment.get("BERTH_QUEUE_ACCESS_ROLE") or None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
     from mypy_boto3_stepfunctions.type_defs import DescribeExecutionOutputTypeDef
 
+    from orchestrator.rollouts.records import Rollout
+
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
 _CUT_SHORT = frozenset({"ABORTED", "TIMED_OUT"})
 _LONGEST_FUNCTION = timedelta(seconds=60)
@@ -88,3 +90,24 @@ class StepFunctionsExecutions:
                 return False
             raise
         return True
+
+
+class StepFunctionsRollouts:
+    """Implements :class:`orchestrator.rollouts.ports.RolloutExecutions`.
+
+    The machine is asked for when one is started: functions that are part of it cannot be told which one it is.
+    """
+
+    def __init__(self, executions: StepFunctionsExecutions, machine: Callable[[], str]) -> None:
+        self._executions = executions
+        self._machine = machine
+
+    def start_rollout(self, rollout: Rollout) -> str | None:
+        given: dict[str, object] = {"rolloutId": rollout.id, "attempt": rollout.attempt}
+        return self._executions.start_by_name(self._machine(), rollout.name, given)
+
+    def is_running(self, execution: str) -> bool:
+        return self._executions.is_running(execution)
+
+    def wake(self, task_token: str) -> bool:
+        return self._executions.wake(task_token)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 from orchestrator.adapters.aws import SystemClock, client
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.settings import Settings
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 from orchestrator.get_queue import GetQueue
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
+    from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.adapters.cloudformation import CloudFormationStacks
-    from orchestrator.adapters.s3 import S3Templates
+    from orchestrator.adapters.cloudwatch import CloudWatchAlarms
+    from orchestrator.adapters.rollouts import RolloutTable
+    from orchestrator.adapters.s3 import S3Manifests, S3Templates
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
     from orchestrator.lifecycle import Lifecycle
+    from orchestrator.ports import Parameters
+    from orchestrator.rollouts.advancing import Advancing
+    from orchestrator.rollouts.control import Rollouts
+    from orchestrator.rollouts.gate import Gate
+    from orchestrator.rollouts.reviewing import Reviewing
 
 
 class Wiring:
@@ -29,8 +37,12 @@ class Wiring:
         self.clock = SystemClock()
 
     @cached_property
+    def _dynamodb(self) -> DynamoDBClient:
+        return cast("DynamoDBClient", client("dynamodb"))
+
+    @cached_property
     def table(self) -> DynamoTable:
-        return DynamoTable(client("dynamodb"), self.settings.table)
+        return DynamoTable(self._dynamodb, self.settings.table)
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
@@ -41,7 +53,7 @@ class Wiring:
         """Tenants' stacks, to look at."""
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
-        return CloudFormationStacks(client("cloudformation"))
+        return CloudFormationStacks(client("cloudformation"), on_throttled=self._note_throttled)
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:
@@ -53,7 +65,18 @@ class Wiring:
             service_role=self.settings.stack_role,
             service_token=self.settings.metadata_service_token,
             mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
+            on_throttled=self._note_throttled,
         )
+
+    def _note_throttled(self) -> None:
+        self.rollout_table.note_throttled()
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """What tenants' templates are given."""
+        from orchestrator.releases import stack_parameters
+
+        return partial(stack_parameters, service_token=self.settings.metadata_service_token)
 
     @cached_property
     def queues(self) -> SqsQueues:
@@ -93,4 +116,79 @@ class Wiring:
             queues=self.queues,
             clock=self.clock,
             version=self.settings.version,
+        )
+
+    # Rollouts
+
+    @cached_property
+    def rollout_table(self) -> RolloutTable:
+        from orchestrator.adapters.rollouts import RolloutTable
+
+        return RolloutTable(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def manifests(self) -> S3Manifests:
+        from orchestrator.adapters.s3 import S3Manifests
+
+        return S3Manifests(client("s3"), self.settings.release_bucket)
+
+    @cached_property
+    def alarms(self) -> CloudWatchAlarms:
+        from orchestrator.adapters.cloudwatch import CloudWatchAlarms
+
+        return CloudWatchAlarms(client("cloudwatch"))
+
+    @cached_property
+    def rollout_executions(self) -> StepFunctionsRollouts:
+        return StepFunctionsRollouts(self.executions, lambda: self.settings.rollout_machine)
+
+    @cached_property
+    def rollouts(self) -> Rollouts:
+        from orchestrator.rollouts.control import Rollouts
+
+        return Rollouts(
+            ledger=self.rollout_table,
+            tenants=self.table,
+            fleet=self.table,
+            releases=self.table,
+            manifests=self.manifests,
+            alarms=self.alarms,
+            executions=self.rollout_executions,
+            clock=self.clock,
+            version=self.settings.version,
+        )
+
+    @cached_property
+    def advancing(self) -> Advancing:
+        from orchestrator.rollouts.advancing import Advancing
+
+        return Advancing(
+            ledger=self.rollout_table,
+            tenants=self.table,
+            manifests=self.manifests,
+            alarms=self.alarms,
+            throttling=self.rollout_table,
+            executions=self.rollout_executions,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def gate(self) -> Gate:
+        from orchestrator.rollouts.gate import Gate
+
+        return Gate(ledger=self.rollout_table, tenants=self.table, throttling=self.rollout_table, clock=self.clock)
+
+    @cached_property
+    def reviewing(self) -> Reviewing:
+        from orchestrator.rollouts.reviewing import Reviewing
+
+        return Reviewing(
+            gate=self.gate,
+            ledger=self.rollout_table,
+            tenants=self.table,
+            releases=self.table,
+            stacks=self.writable_stacks,
+            queues=self.queues,
+            parameters=self.parameters,
+            clock=self.clock,
         )

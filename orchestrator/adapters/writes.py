@@ -29,15 +29,13 @@ class Writes:
     # The lock
 
     def take_lock(self, run: Run, condition: str, values: Item | None = None) -> Item:
-        return self._put(keys.lock_key(run.tenant) | rows.lock_fields(run), condition=condition, values=values)
+        return self.put(keys.lock_key(run.tenant) | rows.lock_fields(run), condition=condition, values=values)
 
     def check_lock(self, run: Run) -> Item:
         return {"ConditionCheck": {**self._lock(run)}}
 
     def check_no_lock(self, tenant: TenantId) -> Item:
-        condition = "attribute_not_exists(pk)"
-        check = {"TableName": self.table, "Key": keys.lock_key(tenant), "ConditionExpression": condition}
-        return {"ConditionCheck": check}
+        return self.check(keys.lock_key(tenant), "attribute_not_exists(pk)")
 
     def free_lock(self, run: Run) -> Item:
         return {"Delete": {**self._lock(run)}}
@@ -66,12 +64,12 @@ class Writes:
         if cause:
             item["RootCause"] = rows.root_cause_value(cause)
         if status is Status.STARTED:
-            item |= _listing(keys.unfinished_operation(run.tenant, at))
+            item |= listing(keys.unfinished_operation(run.tenant, at))
         if status is Status.SUCCESS and run.attempt.operation is Operation.DELETE:
-            item |= _listing(keys.listed_tenant(run.tenant, TenantState.DELETED, None))
+            item |= listing(keys.listed_tenant(run.tenant, TenantState.DELETED, None))
         if condition is None:
-            return self._put(item)
-        return self._put(
+            return self.put(item)
+        return self.put(
             item,
             condition=condition,
             names={"#status": "Status"},
@@ -79,7 +77,7 @@ class Writes:
         )
 
     def revive(self, run: Run) -> Item:
-        return self._update(
+        return self.update(
             keys.delete_audit_key(run.tenant),
             "SET RevivedBy = :me REMOVE ListingKey, ListingSort",
             values={":me": s(run.execution)},
@@ -87,7 +85,7 @@ class Writes:
         )
 
     def history(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
-        return self._put(
+        return self.put(
             keys.history_key(run.attempt, at, status) | rows.history_fields(run, status, at, cause),
             condition="attribute_not_exists(pk)",
         )
@@ -115,14 +113,24 @@ class Writes:
             values[":pin"] = s(request.pin)
         return self._metadata(run.tenant, f"SET {', '.join(sets)} REMOVE RootCause", values)
 
-    def metadata_of_published(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> Item:
-        state, values = self._state(run.tenant, TenantState.READY, version)
+    def metadata_of_touched(self, run: Run) -> Item:
+        return self.update(keys.metadata_key(run.tenant), "REMOVE Deployed", condition="attribute_exists(pk)")
+
+    def metadata_of_published(
+        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
+    ) -> Item:
+        sets, values = self._state(run.tenant, TenantState.READY, version)
         gone = ["WithdrawnBy", "RootCause"]
         if run.attempt.operation is Operation.UPDATE:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
+        if deployed is None:
+            gone.append("Deployed")
+        else:
+            sets += ", Deployed = :deployed"
+            values[":deployed"] = s(deployed)
         return self._metadata(
             run.tenant,
-            f"SET {state}, InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "
+            f"SET {sets}, InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "
             f"CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE {', '.join(gone)}",
             values
             | {
@@ -149,7 +157,7 @@ class Writes:
 
     def forgotten(self, tenant: TenantId, *, vanished: bool) -> tuple[str, Item, dict[str, str]]:
         """An update's expression, values and names: what a stack wrote is taken back, what people said stays."""
-        gone = "InboundQueueArn, InboundQueueUrl, StackId, Version"
+        gone = "InboundQueueArn, InboundQueueUrl, StackId, Version, Deployed"
         sets, values = self._state(tenant, TenantState.UNKNOWN, None)
         if vanished:
             return f"SET {sets} REMOVE {gone}, RootCause", values, _STATE
@@ -178,11 +186,11 @@ class Writes:
         return "#state = :state, ListingKey = :listing, ListingSort = :sort", values
 
     def _metadata(self, tenant: TenantId, expression: str, values: Item) -> Item:
-        return self._update(keys.metadata_key(tenant), expression, values=values, names=_STATE)
+        return self.update(keys.metadata_key(tenant), expression, values=values, names=_STATE)
 
     # How DynamoDB spells it
 
-    def _put(
+    def put(
         self,
         item: Item,
         *,
@@ -199,23 +207,30 @@ class Writes:
             put["ExpressionAttributeNames"] = names
         return {"Put": put}
 
-    def _update(
+    def check(
+        self, key: keys.Key, condition: str, *, values: Item | None = None, names: dict[str, str] | None = None
+    ) -> Item:
+        check: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
+        if values:
+            check["ExpressionAttributeValues"] = values
+        if names:
+            check["ExpressionAttributeNames"] = names
+        return {"ConditionCheck": check}
+
+    def update(
         self,
         key: keys.Key,
         expression: str,
         *,
-        values: Item,
+        values: Item | None = None,
         condition: str | None = None,
         names: dict[str, str] | None = None,
     ) -> Item:
-        update: Item = {
-            "TableName": self.table,
-            "Key": key,
-            "UpdateExpression": expression,
-            "ExpressionAttributeValues": values,
-        }
+        update: Item = {"TableName": self.table, "Key": key, "UpdateExpression": expression}
         if condition:
             update["ConditionExpression"] = condition
+        if values:
+            update["ExpressionAttributeValues"] = values
         if names:
             update["ExpressionAttributeNames"] = names
         return {"Update": update}
@@ -225,6 +240,6 @@ class Writes:
 _STATE = {"#state": "State"}
 
 
-def _listing(where: tuple[str, str]) -> Item:
+def listing(where: tuple[str, str]) -> Item:
     listing_key, listing_sort = where
     return {"ListingKey": s(listing_key), "ListingSort": s(listing_sort)}

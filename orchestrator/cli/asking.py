@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.answers import RETRY_AFTER_SECONDS
-from orchestrator.cli.progress import Progress
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer
@@ -27,10 +26,15 @@ def too_busy(answer: ApiAnswer) -> str | None:
     return f"The API asks to come back later ({answer.status}): {reason}"
 
 
+class Telling(Protocol):
+    def tell(self, what: str) -> None:
+        """Say what is being waited for."""
+
+
 class Asking:
     def __init__(
         self,
-        progress: Progress,
+        progress: Telling,
         *,
         seconds: float,
         monotonic: Callable[[], float],

@@ -6,6 +6,7 @@ What the command line adds to the tree of :mod:`orchestrator.errors`:
     ├── ControlPlaneNotFound    there is no control plane where it was looked for
     ├── ApiProblem              the API answered, but not with what it was asked for
     ├── OperationFailed         the operation that was waited for has failed
+    ├── NoRollout               the newest rollout was meant, and there is none
     └── NotConfirmed            someone was asked whether they mean it, and they did not say so
 """
 
@@ -40,7 +41,7 @@ _MEANINGS = {
     ExitCode.BAD_USAGE: "bad usage: also an invalid tenant id, or an unknown version",
     ExitCode.NOT_READY: "not ready yet: ask again later",
     ExitCode.FAILED: "the operation failed",
-    ExitCode.GONE: "being deleted, deleted, or no such tenant",
+    ExitCode.GONE: "being deleted, deleted, or no such tenant or rollout",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
@@ -70,6 +71,10 @@ class OperationFailed(BerthError):
         super().__init__(line)
         self.record = record
         self.advice = advice
+
+
+class NoRollout(BerthError):
+    """The newest rollout was meant, and there is none."""
 
 
 class NotConfirmed(BerthError):
@@ -109,6 +114,8 @@ def _sort(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.NOT_READY, f"AWS asks to slow down, try again later: {error}"
         case OperationFailed():
             return ExitCode.FAILED, str(error)
+        case NoRollout():
+            return ExitCode.GONE, str(error)
         case NotConfirmed():
             return ExitCode.REFUSED, str(error)
         case ControlPlaneNotFound():

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
+from orchestrator.cli import rollout
 from orchestrator.cli.control_plane import DEFAULT_STACK, Options
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.get_queue import get_queue
 from orchestrator.cli.invocation import Invocation, World
-from orchestrator.cli.orders import create, delete, retry, upgrade
+from orchestrator.cli.orders import create, delete, pin, retry, unpin, upgrade
 from orchestrator.cli.releases import releases
 from orchestrator.cli.tenant import tenant
 from orchestrator.cli.tenants import tenants
@@ -24,11 +25,14 @@ _EXAMPLES = """\
   berth create acme --version 0.1.0   pin acme to a release
   berth get-queue acme --json         what a platform is told about acme
   berth upgrade acme --wait           move acme to the current release
+  berth pin acme 0.1.0                keep acme there; berth unpin acme lets it go
   berth retry acme                    try again what failed
   berth delete acme --drain 600       delete acme once its queue is empty
   berth tenant acme                   all that is recorded about acme
   berth tenants --state FAILED        whose provisioning failed, and why
   berth releases --profile prod       the releases of a control plane on AWS
+  berth rollout plan                  what moving all tenants would change
+  berth rollout start                 move them: see berth rollout --help
 """
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
@@ -67,8 +71,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
 )
-for command in (create, get_queue, upgrade, retry, delete, tenant, tenants, releases):
+for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
+app.add_typer(rollout.app, name="rollout")
 
 
 def _show_version(wanted: bool) -> None:

@@ -33,10 +33,11 @@ def carry_out(
     timeout: float | None,
     as_json: bool,
     lost: str | None = None,
+    can_wait: bool = True,
 ) -> None:
     """Give the order, and wait that long for its operation to end; ``None`` does not wait.
 
-    ``lost`` is what someone has to confirm, if there is someone.
+    ``lost`` is what someone has to confirm, if there is someone. ``can_wait`` says whether the command takes --wait.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -48,7 +49,7 @@ def carry_out(
             with noting_an_interrupt(f"Interrupted. If it was started, it goes on. See: berth tenant {tenant}"):
                 answer = asking(lambda: order(api, tenant_id), _in_the_way if timeout else too_busy)
             if answer.status not in (_DONE, _STARTED):
-                raise problem(answer)
+                raise problem(answer, can_wait=can_wait)
             ended = None
             if timeout and answer.status == _STARTED:
                 with noting_an_interrupt(f"No longer waiting. It goes on. See: berth tenant {tenant}"):

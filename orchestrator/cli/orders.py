@@ -1,4 +1,4 @@
-"""`berth create`, `upgrade`, `retry` and `delete`: what can be asked for. :mod:`orchestrator.cli.ordering` asks."""
+"""`berth create`, `upgrade`, `pin`, `retry`, `delete`: what can be asked for. :mod:`orchestrator.cli.ordering` asks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def create(
     """
     if version and unpin:
         raise typer.BadParameter("it does not go with --unpin.", param_hint="'--version'")
-    labels = _labels(label) if label else None
+    labels = labels_of(label) if label else None
     carry_out(
         context,
         tenant,
@@ -83,6 +83,48 @@ def upgrade(
         ),
         timeout=timeout if wait else None,
         as_json=as_json,
+    )
+
+
+def pin(
+    context: typer.Context,
+    tenant: Tenant,
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="A published release: see berth releases.", show_default=False)
+    ],
+    as_json: Json = False,
+) -> None:
+    """Pin a tenant to a release.
+
+    Neither berth upgrade nor a rollout moves it to another one then.
+    The pin itself moves nothing: see berth upgrade.
+    """
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.pin(tenant_id, version),
+        timeout=None,
+        as_json=as_json,
+        can_wait=False,
+    )
+
+
+def unpin(
+    context: typer.Context,
+    tenant: Tenant,
+    as_json: Json = False,
+) -> None:
+    """Lift a tenant's pin.
+
+    It stays where it is until the next berth upgrade or rollout.
+    """
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.unpin(tenant_id),
+        timeout=None,
+        as_json=as_json,
+        can_wait=False,
     )
 
 
@@ -131,7 +173,7 @@ def delete(
     )
 
 
-def _labels(given: Sequence[str]) -> Mapping[str, str]:
+def labels_of(given: Sequence[str]) -> Mapping[str, str]:
     labels: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")

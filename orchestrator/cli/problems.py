@@ -36,7 +36,8 @@ def kind_of(answer: ApiAnswer) -> str:
     return str(answer.body.get("type", "")).rpartition(":")[2]
 
 
-def problem(answer: ApiAnswer) -> ApiProblem:
+def problem(answer: ApiAnswer, *, can_wait: bool = True) -> ApiProblem:
+    """``can_wait`` says whether the command takes --wait."""
     detail = answer.body.get("detail")
     code = _BY_KIND.get(kind_of(answer), _BY_STATUS.get(answer.status, ExitCode.UNEXPECTED))
     if detail is None:
@@ -46,22 +47,26 @@ def problem(answer: ApiAnswer) -> ApiProblem:
         return ApiProblem(f"The API answered {answer.status}: {message}.{hint}", code, None)
     if kind_of(answer) == Refusal.NOT_EMPTY:
         return _not_empty(answer, code)
-    return ApiProblem(str(detail), code, answer.body, _advice(answer))
+    return ApiProblem(str(detail), code, answer.body, _advice(answer, can_wait=can_wait))
 
 
-def _advice(answer: ApiAnswer) -> list[str]:
+def _advice(answer: ApiAnswer, *, can_wait: bool) -> list[str]:
     """How the command line spells what the API advises."""
-    tenant = answer.body.get("tenantId")
+    tenant, rollout = answer.body.get("tenantId"), answer.body.get("rolloutId")
     match kind_of(answer):
         case Refusal.DOWNGRADE:
             return ["Go back all the same: --allow-downgrade"]
         case Refusal.PINNED:
             return [
-                f"Pin it elsewhere: berth create {tenant} --version VERSION",
-                f"Lift its pin: berth create {tenant} --unpin",
+                f"Pin it elsewhere: berth pin {tenant} VERSION",
+                f"Lift its pin: berth unpin {tenant}",
             ]
-        case Refusal.BUSY:
+        case Refusal.BUSY if can_wait:
             return ["Have it done as soon as the tenant is free: --wait"]
+        case Refusal.ROLLOUT_IN_THE_WAY:
+            return [f"Follow it: berth rollout watch {rollout}", f"End it: berth rollout abort {rollout}"]
+        case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
+            return [f"How it stands, and what can be done: berth rollout status {rollout}"]
         case _:
             return []
 

@@ -1,42 +1,117 @@
-"""`berth releases`: the published versions of the tenants' stack."""
+"""`berth releases`: the published versions of the tenants' stack, and who is at which."""
 
 from __future__ import annotations
 
+import re
+from typing import Annotated
+
 import typer
+from rich.text import Text
 
 from orchestrator.cli import render
+from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
+from orchestrator.errors import InvalidRequest
+from orchestrator.records import TenantState
+from orchestrator.releases import VERSION_PATTERN
 
 _FOUND = 200
-_DIGEST_LENGTH = 12
 
 
-def releases(context: typer.Context, as_json: Json = False) -> None:
-    """List the published releases, newest first.
+def releases(
+    context: typer.Context,
+    version: Annotated[
+        str | None, typer.Argument(metavar="VERSION", help="Show this one in full.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the published releases, newest first, and how many tenants are at each.
 
     The current one is what tenants get unless another is named.
+    To move tenants there, see berth rollout.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
+        if version is not None and not re.fullmatch(VERSION_PATTERN, version):
+            raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
         api = here.connect()
         with here.asking() as asking:
             answer = asking(api.releases)
         if answer.status != _FOUND:
             raise problem(answer)
+        told = answer.body if version is None else _one(answer.body, version)
         if as_json:
-            render.show_json(answer.body)
-            return
-        current, published = answer.body["current"], answer.body["releases"]
-        table = render.columns("Version", "Published (UTC)", "Digest", "")
-        for release in published:
-            table.add_row(
-                release["version"],
-                render.moment(release["publishedAt"], "%Y-%m-%d %H:%M:%S"),
-                release["digest"][:_DIGEST_LENGTH],
-                "current" if release["version"] == current else "",
-            )
-        if published:
-            render.stdout().print(table)
-        if current not in {release["version"] for release in published}:
-            render.note(f"The current version, {current}, is not published: wait until it is deployed.")
+            render.show_json(told)
+        elif version is None:
+            _show_list(told)
+        else:
+            _show_one(told, current=answer.body["current"])
+
+
+def _one(told: Document, version: str) -> Document:
+    for release in told["releases"]:
+        if release["version"] == version:
+            return dict(release)
+    there = told["elsewhere"].get(version)
+    at_it = f" {render.counted(there['total'], 'tenant is', 'tenants are')} at it." if there else ""
+    raise InvalidRequest(f"Version {version} was never published.{at_it} See the published ones: berth releases")
+
+
+def _show_list(told: Document) -> None:
+    current, published, elsewhere = told["current"], told["releases"], told["elsewhere"]
+    table = render.columns("Version", "Published (UTC)", "Tenants", "Not ready", "", "Notes")
+    for column in (2, 3):
+        table.columns[column].justify = "right"
+    for release in published:
+        not_ready = _not_ready(release["tenants"])
+        table.add_row(
+            release["version"],
+            render.moment(release["publishedAt"], "%Y-%m-%d %H:%M"),
+            str(release["tenants"]["total"]),
+            Text(str(not_ready), "bold red" if not_ready else ""),
+            "current" if release["version"] == current else "",
+            Text(_first_line(release["notes"] or "")),
+        )
+    if published:
+        render.stdout().print(table)
+    for version, tenants in elsewhere.items():
+        there = render.counted(tenants["total"], "tenant is", "tenants are")
+        if version:
+            render.note(f"{there} at {version}, which is no release: berth tenants --version {version}")
+        else:
+            render.note(f"{there} at no version yet: {_states(tenants)}. See: berth tenants")
+    if current not in {release["version"] for release in published}:
+        render.note(f"The current version, {current}, is not published: wait until it is deployed.")
+
+
+def _show_one(release: Document, *, current: str) -> None:
+    version, tenants = release["version"], release["tenants"]
+    render.show_pairs(
+        {
+            "version": version + (" (current)" if version == current else ""),
+            "published": render.moment(release["publishedAt"]),
+            "digest": release["digest"],
+            "template": release["templateUrl"],
+            "tenants": f"{tenants['total']}: {_states(tenants)}" if tenants["total"] else "none",
+        }
+    )
+    if release["notes"]:
+        render.show_line()
+        render.show_line(release["notes"])
+    if tenants["total"]:
+        render.note(f"List them: berth tenants --version {version}")
+    if version == current:
+        render.note("Move the others there: berth rollout plan, then berth rollout start")
+
+
+def _states(tenants: Document) -> str:
+    return ", ".join(f"{count} {state}" for state, count in tenants["byState"].items())
+
+
+def _not_ready(tenants: Document) -> int:
+    return int(tenants["total"] - tenants["byState"].get(TenantState.READY, 0))
+
+
+def _first_line(notes: str) -> str:
+    return notes.partition("\n")[0].lstrip("-*# ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from orchestrator.cli.api import Document
 from orchestrator.records import Operation, RootCause, Status, TenantState, parse_timestamp
+from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
 _STYLES: Mapping[str, str] = {
     TenantState.READY: "green",
@@ -26,6 +28,18 @@ _STYLES: Mapping[str, str] = {
     Status.STARTED: "yellow",
     Status.SUCCESS: "green",
     Status.FAILURE: "bold red",
+    # Of those that have the same name above, the same is to be said.
+    RolloutStatus.PENDING: "yellow",
+    RolloutStatus.RUNNING: "yellow",
+    RolloutStatus.PAUSED: "magenta",
+    RolloutStatus.ABORTING: "yellow",
+    RolloutStatus.SUCCEEDED: "green",
+    RolloutStatus.HALTED: "bold red",
+    RolloutStatus.ABORTED: "red",
+    StageStatus.WAITING: "dim",
+    StageStatus.AWAITING_APPROVAL: "magenta",
+    StageStatus.BAKING: "cyan",
+    StageStatus.DONE: "green",
 }
 
 _NAME_WIDTH = len("root cause: ")
@@ -78,12 +92,29 @@ def columns(*headings: str) -> Table:
 
 
 def state(word: str) -> Text:
-    """A tenant's state, or an operation's status."""
+    """A tenant's state, or the status of an operation, a rollout or a stage."""
     return Text(word, _STYLES.get(word, ""))
 
 
 def moment(text: str, to: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     return parse_timestamp(text).strftime(to)
+
+
+def duration(seconds: float) -> str:
+    """In the two largest units, which is as exact as anyone wants to know."""
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    units = [f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min"), (rest, "s")) if number]
+    return " ".join(units[: 2 if not hours or minutes else 1]) or "0 s"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def who(arn: str) -> str:
+    """The last part of an ARN: of a role the session's name, often that of a person."""
+    return re.split("[/:]", arn)[-1]
 
 
 def operation(record: Document) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import typer
@@ -93,15 +92,10 @@ def _show_history(history: Sequence[Document]) -> None:
             render.version(entry),
             str(entry["attempt"]),
             render.state(entry["status"]),
-            _who(entry["requestedBy"] or ""),
+            Text(render.who(entry["requestedBy"] or "")),
             Text(cause["reason"] if cause else ""),
         )
     render.stdout().print(table)
-
-
-def _who(arn: str) -> Text:
-    """The last part of an ARN: of a role the session's name, often that of a person."""
-    return Text(re.split("[/:]", arn)[-1])
 
 
 def _moment(text: str | None) -> str | None:

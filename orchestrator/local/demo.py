@@ -1,4 +1,4 @@
-"""The demonstration: the whole life of a tenant. Everything is real but the cloud."""
+"""The demonstration: the whole life of a tenant, and a fleet on the move. Everything is real but the cloud."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 TENANT = TenantId("acme")
+OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylent", "umbrella", "wayne"))
 HOME = DEFAULT_HOME / "demo"
 """Its own: the demonstration leaves a control plane that was started with `make up` alone."""
 
@@ -33,7 +35,9 @@ ASKED_AT_MOST = 60
 
 
 def main(console: Console) -> None:
-    console.print("The life of a tenant. The control plane is real, the cloud is this machine.\n")
+    console.print(
+        "The life of a tenant, and a fleet on the move. Everything is real but the cloud: that is this machine.\n"
+    )
     left_over = Emulator.running(HOME)
     if left_over is not None:
         left_over.stop()  # By a demonstration that was killed.
@@ -85,6 +89,17 @@ def _show(console: Console, emulator: Emulator, outputs: dict[str, str]) -> None
     _chapter(console, "All of it is on record:")
     _berth(console, emulator, "tenant", TENANT.value)
 
+    _chapter(console, f"More tenants have come. What would moving all of them to {better} change?")
+    _provision(api, OTHERS)
+    _berth(console, emulator, "rollout", "plan", "--to", better, "--all")
+    _chapter(console, "A canary first, then a few, then the rest:")
+    rollout = ("rollout", "start", "--stages", "1,30%,rest", "--concurrency", "4", "--bake", "5", "--watch")
+    _berth(console, emulator, *rollout, "--to", better)
+    _chapter(console, f"Release {worse} gets no further than the canary:")
+    _berth(console, emulator, *rollout, "--to", worse, ends_with=ExitCode.FAILED)
+    _chapter(console, "So that is where the fleet is:")
+    _berth(console, emulator, "releases")
+
 
 def _chapter(console: Console, title: str) -> None:
     console.print(f"\n[bold]{title}[/]")
@@ -103,6 +118,16 @@ def _publish_releases(emulator: Emulator, outputs: dict[str, str]) -> tuple[str,
     queue["VisibilityTimeout"] = 999_999
     publish(emulator, outputs, worse, bumped(template, worse))
     return better, worse
+
+
+def _provision(api: BerthApi, tenants: Sequence[TenantId]) -> None:
+    waiting = list(tenants)
+    for _ in range(ASKED_AT_MOST):
+        waiting = [tenant for tenant in waiting if api.get_queue(tenant).status != 200]
+        if not waiting:
+            return
+        sleep(1)
+    raise LocalError(f"After {ASKED_AT_MOST} questions these had no queue: {', '.join(map(str, waiting))}")
 
 
 def _ask(console: Console, api: BerthApi) -> ApiAnswer:
@@ -143,7 +168,7 @@ def _use(console: Console, sqs: SQSClient, queue_url: str) -> None:
 def _berth(console: Console, emulator: Emulator, *arguments: str, ends_with: ExitCode = ExitCode.OK) -> None:
     """Run the command line as a person would, on the demonstration's control plane."""
     command = ["berth", "--local", *arguments]
-    console.print(f"  $ {shlex.join(command)}", highlight=False)
+    console.print(f"  $ {shlex.join(command)}", highlight=False, soft_wrap=True)
     console.file.flush()
     environment = os.environ | {"BERTH_LOCAL_HOME": str(emulator.home)}
     berth = Path(sys.executable).with_name("berth")

@@ -32,6 +32,8 @@ CONTEXT = {
     "berth:getQueueConcurrency": "4",
     # So that they can be tried: on AWS getQueue gives no credentials unless that is switched on.
     "berth:credentialsSeconds": "900",
+    # Each tenant at once is several processes here: more than this make a rollout slower, not faster.
+    "berth:rolloutConcurrency": "8",
 }
 
 Progress = Callable[[str], None]

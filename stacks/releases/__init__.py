@@ -14,8 +14,11 @@ from typing import Any
 
 from orchestrator.errors import BerthError
 from orchestrator.releases import VERSION_PATTERN, order
+from orchestrator.resource_requests import MOST_NOTES
+from stacks.project import ROOT
 
 RELEASES = Path(__file__).resolve().parent
+CHANGELOG = ROOT / "CHANGELOG.md"
 
 
 class ReleaseChanged(BerthError):
@@ -59,6 +62,16 @@ def _numbers(file: Path) -> tuple[int, ...]:
     if not re.fullmatch(VERSION_PATTERN, file.stem):
         raise ReleaseUnexpected(f"{file.name} is among the releases; each is named after its version, like 1.2.3.json.")
     return order(file.stem)
+
+
+def notes(version: str, *, current: str, changelog: Path = CHANGELOG) -> str:
+    """What the changelog says about a version. The current one has to have its section, older ones may have none."""
+    text = changelog.read_text(encoding="utf-8")
+    section = re.search(rf"^## {re.escape(version)}(?![0-9.])[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if section is None and version == current:
+        raise ReleaseMissing(f"Version {version} has no section in {changelog.name}: say there what it changes.")
+    told = section[1].strip() if section else ""
+    return told if len(told) <= MOST_NOTES else told[: MOST_NOTES - 1] + "…"
 
 
 def digest(file: Path) -> str:

@@ -17,6 +17,7 @@ from moto import mock_aws
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.keys import LISTING_INDEX
+from orchestrator.adapters.rollouts import RolloutTable
 from orchestrator.records import Metadata, Operation, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
@@ -27,10 +28,12 @@ from tests.adapters.tables import (
     Legacy,
     Table,
 )
-from tests.fakes import ACME, InMemoryTable, an_audit
+from tests.fakes import ACME, InMemoryRollouts, InMemoryTable, an_audit
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from orchestrator.rollouts.ports import RolloutLedger
 
 REGION = "eu-west-1"
 TABLE = "berth"
@@ -141,6 +144,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def table(kind: str, request: pytest.FixtureRequest) -> Table:
     return InMemoryTable() if kind == "memory" else DynamoTable(request.getfixturevalue("dynamodb"), TABLE)
+
+
+@pytest.fixture
+def ledger(kind: str, request: pytest.FixtureRequest) -> RolloutLedger:
+    return InMemoryRollouts() if kind == "memory" else RolloutTable(request.getfixturevalue("dynamodb"), TABLE)
 
 
 @pytest.fixture

@@ -94,9 +94,15 @@ def outcomes(table: Table, run: Run) -> list[Status]:
 
 
 def publish(
-    table: Table, run: Run = RUN, *, at: datetime = LATER, version: str = VERSION, queue: Queue = QUEUE
+    table: Table,
+    run: Run = RUN,
+    *,
+    at: datetime = LATER,
+    version: str = VERSION,
+    queue: Queue = QUEUE,
+    deployed: str | None = None,
 ) -> None:
-    table.publish(run, stack_id="stack-1", queue=queue, version=version, at=at)
+    table.publish(run, stack_id="stack-1", queue=queue, version=version, deployed=deployed, at=at)
 
 
 def create(table: Table, tenant: TenantId = ACME, version: str = VERSION) -> None:

@@ -23,6 +23,7 @@ from orchestrator.tenants import TenantId
 API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
 REGION = "eu-west-1"
 ACME = TenantId("acme")
+ROLLOUT = "/rollouts/20261116-120000-ab12"
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,8 @@ def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
             "/tenants/acme?force=true&drainSeconds=60",
             None,
         ),
+        (lambda api: api.pin(ACME, "0.2.0"), "PUT", "/tenants/acme/pin", {"version": "0.2.0"}),
+        (lambda api: api.unpin(ACME), "DELETE", "/tenants/acme/pin", None),
         (lambda api: api.tenant(ACME), "GET", "/tenants/acme", None),
         (lambda api: api.tenants(), "GET", "/tenants", None),
         (
@@ -164,6 +167,21 @@ def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
             None,
         ),
         (lambda api: api.releases(), "GET", "/releases", None),
+        (
+            lambda api: api.start_rollout({"version": "0.2.0", "labels": {"tier": "gold"}}),
+            "POST",
+            "/rollouts",
+            {"version": "0.2.0", "labels": {"tier": "gold"}},
+        ),
+        (lambda api: api.order_rollout("20261116-120000-ab12", "pause"), "POST", f"{ROLLOUT}/pause", None),
+        (lambda api: api.rollout("20261116-120000-ab12"), "GET", ROLLOUT, None),
+        (lambda api: api.rollouts(), "GET", "/rollouts", None),
+        (
+            lambda api: api.rollouts(cursor="20261116-120000-ab12", limit=5),
+            "GET",
+            "/rollouts?cursor=20261116-120000-ab12&limit=5",
+            None,
+        ),
     ],
 )
 def test_every_request_is_signed_with_its_query_and_its_body(

@@ -11,10 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 from orchestrator.errors import Throttled
 from orchestrator.execution_input import machine_input
 from orchestrator.records import Operation, Request
+from orchestrator.rollouts.records import Rollout, Wish
 from tests.adapters.conftest import client
 from tests.fakes import EXPLICIT, NOON, an_attempt
 
@@ -229,3 +230,49 @@ def test_a_real_machine_starts_a_name_once() -> None:
     states.stop_execution(executionArn=first)
     assert executions.start(ATTEMPT, EXPLICIT) is None
     assert not executions.is_running(first)
+
+
+ROLLOUT_MACHINE = f"{STATES}:stateMachine:rollout"
+ROLLOUT = Rollout("20261116-120000-ab12", Wish("0.2.0", ()), "ada", NOON, (), total=0, skipped={}, attempt=2)
+ROLLOUT_EXECUTION = f"{STATES}:execution:rollout:rollout-20261116-120000-ab12-2"
+
+
+@pytest.fixture
+def rollouts(executions: StepFunctionsExecutions) -> StepFunctionsRollouts:
+    return StepFunctionsRollouts(executions, lambda: ROLLOUT_MACHINE)
+
+
+def test_an_attempt_at_a_rollout_is_started_by_its_name(rollouts: StepFunctionsRollouts, states: Stubber) -> None:
+    sent = {
+        "stateMachineArn": ROLLOUT_MACHINE,
+        "name": "rollout-20261116-120000-ab12-2",
+        "input": '{"attempt": 2, "rolloutId": "20261116-120000-ab12"}',
+    }
+    states.add_response("start_execution", {"executionArn": ROLLOUT_EXECUTION, "startDate": NOON}, sent)
+    assert rollouts.start_rollout(ROLLOUT) == ROLLOUT_EXECUTION
+
+
+@pytest.mark.parametrize(("status", "running"), [("RUNNING", True), ("FAILED", False)])
+def test_an_attempt_at_a_rollout_is_made_once(
+    rollouts: StepFunctionsRollouts, states: Stubber, status: str, running: bool
+) -> None:
+    answer = {"executionArn": ROLLOUT_EXECUTION, "stateMachineArn": ROLLOUT_MACHINE, "status": status}
+    states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
+    for _ in range(2):
+        states.add_response("describe_execution", {**answer, "startDate": NOON}, {"executionArn": ROLLOUT_EXECUTION})
+    assert rollouts.start_rollout(ROLLOUT) == (ROLLOUT_EXECUTION if running else None)
+    assert rollouts.is_running(ROLLOUT_EXECUTION) is running
+
+
+def test_a_waiting_rollout_is_woken(rollouts: StepFunctionsRollouts, states: Stubber) -> None:
+    states.add_response("send_task_success", {}, {"taskToken": "token", "output": "{}"})
+    states.add_client_error("send_task_success", "TaskDoesNotExist", "gone")
+    assert [rollouts.wake("token"), rollouts.wake("token")] == [True, False]
+
+
+def test_who_starts_no_rollout_need_not_know_the_machine(executions: StepFunctionsExecutions, states: Stubber) -> None:
+    def unknown() -> str:
+        raise AssertionError
+
+    states.add_response("send_task_success", {})
+    assert StepFunctionsRollouts(executions, unknown).wake("token")

@@ -10,7 +10,7 @@ from orchestrator.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 OPTIONAL = {"queue_access_role"}
-NUMBERS = {"credentials_seconds"}
+NUMBERS = {"credentials_seconds", "rollout_concurrency"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 

@@ -379,6 +379,18 @@ def test_every_call_may_be_throttled(
         CALLS[method](stacks)
 
 
+@pytest.mark.parametrize("method", CALLS)
+def test_whoever_wants_to_know_is_told_of_every_call_that_was_throttled(cloudformation: Stubber, method: str) -> None:
+    told: list[str] = []
+    stacks = CloudFormationStacks(client("cloudformation"), service_role=ROLE, on_throttled=lambda: told.append(method))
+    cloudformation.add_client_error(method, "Throttling", "Rate exceeded", http_status_code=400)
+    cloudformation.add_client_error(method, "AccessDenied", "not authorized")
+    for error in (Throttled, ClientError):
+        with pytest.raises(error):
+            CALLS[method](stacks)
+    assert told == [method]
+
+
 def test_the_later_pages_of_changes_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), NextToken="more"))
     cloudformation.add_client_error("describe_change_set", "Throttling", "Rate exceeded")

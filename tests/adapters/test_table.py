@@ -617,6 +617,23 @@ class TestListings:
             names += [str(listed.tenant) for listed in page.tenants]
         assert names == ["a", "b", "c", "new-a", "new-b", "new-c"]
 
+    def test_versions_in_use_are_counted_by_state_without_the_deleted(self, table: Table) -> None:
+        for name, version in (("a", "0.1.0"), ("b", "0.1.0"), ("c", "0.2.0")):
+            create(table, TenantId.parse(name), version)
+        failed = a_run(tenant=TenantId.parse("b"), operation=Operation.UPDATE, started_at=LATER)
+        take(table, failed)
+        table.fail(failed, QUEUE_TABOO, LATER_STILL)
+        take(table, a_run(tenant=TenantId.parse("new")))
+        delete(table, TenantId.parse("gone"))
+        assert table.versions_in_use() == {
+            "0.1.0": {State.READY: 1, State.UPDATE_FAILED: 1},
+            "0.2.0": {State.READY: 1},
+            "": {State.PROVISIONING: 1},
+        }
+
+    def test_no_version_is_in_use_without_tenants(self, table: Table) -> None:
+        assert table.versions_in_use() == {}
+
     def test_operations_are_unfinished_while_they_are_started(self, table: Table) -> None:
         def unfinished() -> list[Audit]:
             return list(table.unfinished_operations())

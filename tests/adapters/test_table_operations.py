@@ -310,6 +310,59 @@ class TestRememberToken:
         assert everything(table) == NOTHING
 
 
+class TestDeployed:
+    def test_what_the_stack_is_made_from_is_known_once_it_is_published(self, table: Table) -> None:
+        take(table, RUN)
+        assert metadata_of(table).deployed is None
+        publish(table, deployed="made from this")
+        assert metadata_of(table).deployed == "made from this"
+
+    def test_it_is_not_known_any_more_once_an_update_touches_the_stack(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table, at=NOON + SECOND, deployed="made from this")
+        take(table, UPDATE)
+        before = metadata_of(table)
+        table.touch(UPDATE)
+        assert metadata_of(table) == replace(before, deployed=None)
+        table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
+        assert metadata_of(table).deployed is None
+
+    def test_touching_it_again_changes_nothing(self, table: Table) -> None:
+        create(table)
+        take(table, UPDATE)
+        table.touch(UPDATE)
+        before = everything(table)
+        table.touch(UPDATE)
+        assert everything(table) == before
+
+    def test_an_update_that_only_begins_leaves_it_known(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table, at=NOON + SECOND, deployed="made from this")
+        take(table, UPDATE)
+        assert metadata_of(table).deployed == "made from this"
+
+    @pytest.mark.parametrize("deployed", [None, "made from that"])
+    def test_the_next_to_publish_says_it_anew_or_takes_it_back(self, table: Table, deployed: str | None) -> None:
+        take(table, RUN)
+        publish(table, at=NOON + SECOND, deployed="made from this")
+        take(table, UPDATE)
+        publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION, deployed=deployed)
+        assert metadata_of(table).deployed == deployed
+
+    def test_a_stack_that_records_its_queue_is_being_changed(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table, at=NOON + SECOND, deployed="made from this")
+        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
+        assert metadata_of(table).deployed is None
+
+    @pytest.mark.parametrize("vanished", [True, False])
+    def test_a_stack_that_is_gone_is_made_from_nothing(self, table: Table, vanished: bool) -> None:
+        take(table, RUN)
+        publish(table, at=NOON + SECOND, deployed="made from this")
+        table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        assert metadata_of(table).deployed is None
+
+
 class TestPublish:
     def test_it_publishes_records_success_and_frees_the_lock(self, table: Table) -> None:
         take(table, RUN)
@@ -600,6 +653,7 @@ class TestFail:
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),
     "revive": lambda table, run: table.revive(run),
+    "touch": lambda table, run: table.touch(run),
     "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),
     "remove": lambda table, run: table.remove(run, at=LATER_STILL),
 }

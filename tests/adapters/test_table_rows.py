@@ -86,7 +86,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
 
 def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
-    table.publish(RUN, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
+    table.publish(RUN, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed="fingerprint", at=NOON)
     written = rows(dynamodb)
     assert written[METADATA] == {
         "CreatedAt": AT,
@@ -95,6 +95,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
         "InboundQueueArn": QUEUE.arn,
         "InboundQueueUrl": QUEUE.url,
         "StackId": "stack-1",
+        "Deployed": "fingerprint",
         "State": "READY",
         "ListingKey": "TENANT#READY",
         "ListingSort": "0.1.0#acme",
@@ -290,15 +291,26 @@ def test_the_stacks_own_record_is_not_listed_before_it_is_published(
 
 
 def test_a_release_has_a_row_of_its_own(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
-    release = table.record_release(a_release())
+    release = table.record_release(a_release(notes="Queues are faster."))
     assert rows(dynamodb) == {
         ("RELEASE", "VERSION#0.1.0"): {
             "Version": VERSION,
             "TemplateUrl": release.template_url,
             "Digest": release.digest,
             "PublishedAt": AT,
+            "Content": release.content,
+            "Notes": "Queues are faster.",
         }
     }
+
+
+def test_a_release_from_before_content_and_notes_were_recorded_has_neither(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    table.record_release(a_release())
+    key: Any = {"pk": {"S": "RELEASE"}, "sk": {"S": "VERSION#0.1.0"}}
+    dynamodb.update_item(TableName=TABLE, Key=key, UpdateExpression="REMOVE Content, Notes")
+    assert table.releases() == [a_release(content="")]
 
 
 def test_a_token_is_kept_with_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
@@ -332,6 +344,7 @@ def test_more_tenants_than_fit_one_answer_are_all_listed(table: DynamoTable, dyn
     assert first_page["Count"] < 4
     assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=9)] == names
     assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=3)] == names[:3]
+    assert table.versions_in_use() == {VERSION: {TenantState.READY: 4}}
 
 
 def pad(dynamodb: DynamoDBClient) -> None:

@@ -32,6 +32,7 @@ from tests.fakes import (
     InMemoryTable,
     a_release,
     execution_arn,
+    parameters_of,
 )
 
 EXAMPLES = 30
@@ -65,12 +66,13 @@ class Story:
             ledger=self.table,
             releases=self.table,
             executions=self.executions,
+            parameters=parameters_of,
             clock=self.clock,
         )
         match outcome:
             case Busy():
                 self.executions.end(run.execution)  # Whoever would wait goes away: the story is of one at a time.
-            case Begun():
+            case Begun() | Done():
                 self.holder, self.vanished = run, False
             case GaveUp(reason):
                 self.holder, self.vanished = run, False
@@ -81,7 +83,14 @@ class Story:
             run = self.holder
             done = Done(STACK, QUEUE, run.attempt.version)
             gone = run.attempt.operation is Operation.DELETE
-            finish(run, stack=None if gone else done, ledger=self.table, clock=self.clock)
+            finish(
+                run,
+                stack=None if gone else done,
+                ledger=self.table,
+                releases=self.table,
+                parameters=parameters_of,
+                clock=self.clock,
+            )
             self._end(run)
 
     def fail(self, stands: bool) -> None:

@@ -1,11 +1,17 @@
-"""Where tenant templates are published."""
+"""Where tenant templates are published, and where rollouts keep their lists of tenants."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from orchestrator.adapters.s3 import S3Templates
+from orchestrator.adapters.s3 import S3Manifests, S3Templates
+from orchestrator.rollouts.ports import Manifests
+from orchestrator.rollouts.records import Item
+from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, client
+from tests.fakes import InMemoryManifests
 
 BUCKET, ASSETS = "berth-releases", "berth-assets"
 
@@ -35,3 +41,37 @@ def test_each_version_has_a_url_of_its_own(templates: S3Templates) -> None:
 
 def test_another_template_under_the_same_version_overwrites_nothing(templates: S3Templates) -> None:
     assert templates.publish("0.1.0", "d1", b"{}") != templates.publish("0.1.0", "d2", b"[]")
+
+
+ITEMS = [Item(TenantId.parse(name), version) for name, version in (("b", "0.2.0"), ("a", "0.1.0"), ("c", "0.2.0"))]
+
+
+@pytest.fixture
+def manifests(kind: str, request: pytest.FixtureRequest) -> Manifests:
+    if kind == "memory":
+        return InMemoryManifests()
+    request.getfixturevalue("templates")
+    return S3Manifests(client("s3"), BUCKET)
+
+
+def test_a_list_of_tenants_is_read_as_it_was_written(manifests: Manifests) -> None:
+    first, second = manifests.write("r1/stage-1", ITEMS), manifests.write("r1/stage-2", ITEMS[:1])
+    assert first == "rollouts/r1/stage-1.json"
+    assert list(manifests.read(first)) == ITEMS
+    assert list(manifests.read(second)) == ITEMS[:1]
+
+
+def test_a_list_that_is_written_again_is_the_new_one(manifests: Manifests) -> None:
+    manifests.write("r1/stage-1", ITEMS)
+    assert list(manifests.read(manifests.write("r1/stage-1", []))) == []
+
+
+@pytest.mark.usefixtures("templates")
+def test_a_list_of_tenants_is_stored_as_a_map_reads_it() -> None:
+    key = S3Manifests(client("s3"), BUCKET).write("r1/stage-1", ITEMS[:2])
+    stored = client("s3").get_object(Bucket=BUCKET, Key=key)
+    assert json.loads(stored["Body"].read()) == [
+        {"tenantId": "b", "version": "0.2.0"},
+        {"tenantId": "a", "version": "0.1.0"},
+    ]
+    assert stored["ContentType"] == "application/json"

@@ -24,13 +24,14 @@ from orchestrator.tenants import TenantId
 
 Seen = TypeVar("Seen")
 
-_BLOCKER = """
+_STUBBORN = """
 import json, os, urllib.request
 
 def handler(event, _context):
-    blocks = event["RequestType"] == "Delete" and os.environ.get("BLOCKS")
+    request, tenant = event["RequestType"], event["ResourceProperties"]["TenantId"]
+    refuses = {f"{request} {tenant}", f"{request} *"} & set(os.environ["REFUSES"].split(","))
     answer = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
-    answer |= {"Status": "FAILED" if blocks else "SUCCESS", "Reason": "I will not go.", "PhysicalResourceId": "blocker"}
+    answer |= {"Status": "FAILED" if refuses else "SUCCESS", "Reason": "I will not.", "PhysicalResourceId": "stubborn"}
     request = urllib.request.Request(event["ResponseURL"], data=json.dumps(answer).encode(), method="PUT")
     urllib.request.urlopen(request, timeout=10).close()
 """
@@ -188,24 +189,26 @@ class Deployed:
             what=f"the stack of {tenant} is updated",
         )
 
-    def a_function_that_fails_to_delete(self) -> str:
-        """A custom resource's function, which lets itself be created and updated, but not deleted."""
+    def a_stubborn_resource(self, name: str, *refuses: str) -> dict[str, Any]:
+        """A custom resource for tenants' templates, which refuses what it is told to: ``Create acme``, ``Delete *``."""
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as code:
-            code.writestr("blocker.py", _BLOCKER)
-        created = self.client("lambda").create_function(
-            FunctionName="blocker",
+            code.writestr("stubborn.py", _STUBBORN)
+        function = self.client("lambda").create_function(
+            FunctionName=name,
             Runtime="python3.13",
-            Role="arn:aws:iam::000000000000:role/blocker",
-            Handler="blocker.handler",
+            Role=f"arn:aws:iam::000000000000:role/{name}",
+            Handler="stubborn.handler",
             Code={"ZipFile": archive.getvalue()},
-            Environment={"Variables": {"BLOCKS": "yes"}},
-        )
-        return str(created["FunctionArn"])
+            Environment={"Variables": {"REFUSES": ",".join(refuses)}},
+        )["FunctionArn"]
+        properties = {"ServiceToken": function, "ServiceTimeout": "30", "TenantId": {"Ref": "TenantId"}}
+        return {"Type": "Custom::Stubborn", "Properties": properties}
 
-    def let_it_delete(self, function: str) -> None:
+    def talk_to(self, stubborn: str, *refuses: str) -> None:
+        """From now on it refuses this, and nothing else."""
         self.client("lambda").update_function_configuration(
-            FunctionName=function, Environment={"Variables": {"BLOCKS": ""}}
+            FunctionName=stubborn, Environment={"Variables": {"REFUSES": ",".join(refuses)}}
         )
 
     def delete_stack_by_hand(self, tenant: TenantId, stack_id: str) -> None:

@@ -111,14 +111,8 @@ def test_deleting_what_is_not_there_is_a_success_that_says_so(berth: Deployed, n
 
 
 def test_a_resource_that_blocks_the_deletion_is_retried_then_named_and_a_retry_finishes(berth: Deployed) -> None:
-    blocker = berth.a_function_that_fails_to_delete()
-    version = a_release(
-        berth,
-        "1.2.1",
-        lambda template: template["Resources"].update(
-            {"Blocker": {"Type": "Custom::Blocker", "Properties": {"ServiceToken": blocker, "ServiceTimeout": "30"}}}
-        ),
-    )
+    blocker = berth.a_stubborn_resource("blocker", "Delete *")
+    version = a_release(berth, "1.2.1", lambda template: template["Resources"].update({"Blocker": blocker}))
     tenant = a_tenant(berth, "blocked", version)
 
     assert ended(berth, delete(berth, tenant)) == "FAILED"
@@ -129,8 +123,8 @@ def test_a_resource_that_blocks_the_deletion_is_retried_then_named_and_a_retry_f
     assert [event["ResourceStatus"] for event in blocked].count("DELETE_FAILED") == 3
     told = berth.ask(tenant)
     assert told.status == 424
-    assert told.body["rootCause"] == {"resource": "Blocker", "type": "Custom::Blocker", "reason": "I will not go."}
+    assert told.body["rootCause"] == {"resource": "Blocker", "type": "Custom::Stubborn", "reason": "I will not."}
 
-    berth.let_it_delete(blocker)
+    berth.talk_to("blocker")
     assert ended(berth, retry(berth, tenant)) == "SUCCEEDED"
     assert berth.ask(tenant).status == 410

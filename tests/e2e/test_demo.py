@@ -10,7 +10,7 @@ from pathlib import Path
 from orchestrator.local.emulator import Emulator
 
 
-def test_the_demonstration_shows_the_life_of_a_tenant_and_stops_what_it_started(
+def test_the_demonstration_shows_the_life_of_a_tenant_and_a_rollout_and_stops_what_it_started(
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
@@ -27,18 +27,27 @@ def test_the_demonstration_shows_the_life_of_a_tenant_and_stops_what_it_started(
         "GET /tenants/acme/queue  202",
         "GET /tenants/acme/queue  200",
         "received  Hello, acme!",
-        "upgrade acme --to 0.3.0",
-        "version:    0.3.0",
         "upgrade acme --to 0.4.0",
-        "GET /tenants/acme/queue  200  here it is, at version 0.3.0",
+        "version:    0.4.0",
+        "upgrade acme --to 0.5.0",
+        "GET /tenants/acme/queue  200  here it is, at version 0.4.0",
         "delete acme --force",
         "state:      DELETED",
         "GET /tenants/acme/queue  410",
         "create acme",
         "state:      READY",
         "History",
+        "rollout plan --to 0.4.0 --all",
+        "7 would change",
+        "rollout start --stages 1,30%,rest --concurrency 4 --bake 5 --watch --to 0.4.0",
+        "7 succeeded.",
+        "--watch --to 0.5.0",
+        "HALTED",
+        "0 succeeded, 1 failed, 6 not begun.",
+        "releases",
     ):
         assert any(expected in line for line in told), f"{expected!r} is missing, or in the wrong place: {done.stdout}"
     assert "Value must be between 0 and 43200" in done.stderr
     assert "inbound queue: 1 visible" in done.stderr
+    assert "stage 2 of 3 RUNNING" in done.stderr
     assert Emulator.running(tmp_path / "demo") is None

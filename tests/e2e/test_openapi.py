@@ -17,12 +17,21 @@ from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 from urllib3.util import Retry
 
+from orchestrator.local.deployment import CONTEXT
 from tests.e2e.deployed import Deployed
-from tests.openapi import CHECKS, DOCUMENT, cover, drive, operations
+from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, operations
 
 OPERATIONS = operations(DOCUMENT)
-TENANTS = ("documented-1", "documented-2")
-"""All that is ever asked for: one operation a tenant is all the work that these tests can make."""
+AT_HAND = AtHand(
+    tenants=("documented-1", "documented-2"),
+    rollouts=("20000101-000000-0000",),
+    most_at_once=int(CONTEXT["berth:rolloutConcurrency"]),
+    only_dry_runs=True,
+)
+"""All that is ever asked for: one operation a tenant is all the work that these tests can make.
+
+No rollout: there is none of that id, and what is started is a dry run of these tenants. Other tests have tenants, too.
+"""
 PATIENTLY = Retry(
     total=10, backoff_factor=0.5, status_forcelist=[429, 503], allowed_methods=None, raise_on_status=False
 )
@@ -64,7 +73,7 @@ def session(berth: Deployed, host: str) -> Iterator[requests.Session]:
 def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
     berth: Deployed, session: requests.Session, operation_id: str
 ) -> None:
-    seen = cover(OPERATIONS[operation_id], session, berth.emulator.endpoint, tenants=TENANTS)
+    seen = cover(OPERATIONS[operation_id], session, berth.emulator.endpoint, at_hand=AT_HAND)
     assert seen.total() > 1
 
 
@@ -74,7 +83,7 @@ def test_requests_made_from_the_document_are_answered_as_it_says(
     berth: Deployed, session: requests.Session, operation_id: str, mode: GenerationMode
 ) -> None:
     endpoint = berth.emulator.endpoint
-    seen = drive(OPERATIONS[operation_id], mode, session, endpoint, tenants=TENANTS, max_examples=10)
+    seen = drive(OPERATIONS[operation_id], mode, session, endpoint, at_hand=AT_HAND, max_examples=10)
     assert seen.total() >= 5
 
 
@@ -98,4 +107,4 @@ def test_a_document_that_lies_is_found_out(berth: Deployed, session: requests.Se
     document = copy.deepcopy(DOCUMENT)
     document["components"]["schemas"]["Releases"]["required"].append("region")
     with pytest.raises(FailureGroup, match="region"):
-        cover(operations(document)["listReleases"], session, berth.emulator.endpoint, tenants=TENANTS)
+        cover(operations(document)["listReleases"], session, berth.emulator.endpoint, at_hand=AT_HAND)

@@ -14,11 +14,19 @@ from tests.fakes.examples import (
     an_attempt,
     an_audit,
     execution_arn,
+    parameters_of,
     some_metadata,
     stack_arn,
     take,
 )
 from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates
+from tests.fakes.rollouts import (
+    FakeAlarms,
+    FakeRolloutExecutions,
+    FakeThrottling,
+    InMemoryManifests,
+    InMemoryRollouts,
+)
 from tests.fakes.stacks import FakeStack, FakeStacks
 from tests.fakes.table import InMemoryTable
 
@@ -31,18 +39,24 @@ __all__ = [
     "QUEUE",
     "QUEUE_TABOO",
     "VERSION",
+    "FakeAlarms",
     "FakeClock",
     "FakeExecutions",
     "FakeQueues",
+    "FakeRolloutExecutions",
     "FakeStack",
     "FakeStacks",
     "FakeTemplates",
+    "FakeThrottling",
+    "InMemoryManifests",
+    "InMemoryRollouts",
     "InMemoryTable",
     "a_release",
     "a_run",
     "an_attempt",
     "an_audit",
     "execution_arn",
+    "parameters_of",
     "some_metadata",
     "stack_arn",
     "take",

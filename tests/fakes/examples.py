@@ -19,6 +19,7 @@ from orchestrator.records import (
     Run,
     Status,
 )
+from orchestrator.releases import stack_parameters
 from orchestrator.tenants import TenantId
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -74,8 +75,16 @@ def some_metadata(
     return Metadata(tenant, queue, stack_arn(tenant), version, NOON, NOON, **more)
 
 
-def a_release(version: str = VERSION, *, digest: str = "d" * 64) -> Release:
-    return Release(version, f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json", digest, NOON)
+def a_release(
+    version: str = VERSION, *, digest: str = "d" * 64, content: str | None = None, notes: str = ""
+) -> Release:
+    """Each version has its own content, unless one is given."""
+    url = f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
+    return Release(version, url, digest, NOON, f"content of {version}" if content is None else content, notes)
+
+
+def parameters_of(tenant: TenantId) -> dict[str, str]:
+    return stack_parameters(tenant, service_token="arn:aws:lambda:eu-west-1:000000000000:function:metadata")
 
 
 def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:

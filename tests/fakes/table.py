@@ -93,6 +93,15 @@ class InMemoryTable:
             if each.position > (after or "") and (version is None or each.position.startswith(f"{version}#"))
         ][:limit]
 
+    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+        counted: dict[str, dict[TenantState, int]] = {}
+        for tenant, rows in self._tenants.items():
+            if rows.listed and rows.listed[0] is not TenantState.DELETED:
+                listed = _listed(tenant, rows, *rows.listed)
+                states = counted.setdefault(listed.version or "", {})
+                states[listed.state] = states.get(listed.state, 0) + 1
+        return counted
+
     def unfinished_operations(self) -> Iterable[Audit]:
         started = [
             audit
@@ -148,7 +157,15 @@ class InMemoryTable:
             raise LostOwnership(run.attempt.name)
         rows.lock = replace(rows.lock, task_token=task_token)
 
-    def publish(self, run: Run, *, stack_id: str, queue: Queue, version: str, at: datetime) -> None:
+    def touch(self, run: Run) -> None:
+        rows = self._of(run.tenant)
+        if not self._owns(run) or rows.metadata is None:
+            raise LostOwnership(run.attempt.name)
+        rows.metadata = replace(rows.metadata, deployed=None)
+
+    def publish(
+        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
+    ) -> None:
         rows = self._of(run.tenant)
         if not self._owns(run):
             if self._recorded(run, Status.SUCCESS):
@@ -163,6 +180,7 @@ class InMemoryTable:
             created_at=old.created_at or _stored(at),
             updated_at=_stored(at),
             withdrawn_by=None,
+            deployed=deployed,
             outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
         )
         self._succeed(run, at)
@@ -218,13 +236,15 @@ class InMemoryTable:
         if old.version is not None and old.stack_id not in (None, stack_id):
             raise QueueOwnedElsewhere(stack_id)
         created_at = old.created_at or _stored(at)
-        rows.metadata = replace(old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at))
+        rows.metadata = replace(
+            old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at), deployed=None
+        )
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         rows = self._of(tenant)
         if rows.metadata is None or rows.metadata.stack_id != stack_id:
             return False
-        rows.metadata = replace(rows.metadata, queue=None, stack_id=None, version=None)
+        rows.metadata = replace(rows.metadata, queue=None, stack_id=None, version=None, deployed=None)
         if vanished:
             rows.listed = (TenantState.UNKNOWN, None)
         return True

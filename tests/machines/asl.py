@@ -23,7 +23,9 @@ Check = Callable[[Machine], list[str]]
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 VARIABLE = re.compile(r"\$([A-Za-z]\w*)(?![\w(])")
 OUTCOME_READ = re.compile(r"\$states\.input\.outcome\s*=\s*'([^']*)'")
-THROTTLED = "Lambda.TooManyRequestsException"
+CALLS_A_FUNCTION = "arn:aws:states:::lambda:invoke"
+RUNS_A_MACHINE = "arn:aws:states:::states:startExecution.sync:2"
+THROTTLED = {CALLS_A_FUNCTION: "Lambda.TooManyRequestsException", RUNS_A_MACHINE: "StepFunctions.ThrottlingException"}
 MANY_ATTEMPTS = 20
 
 
@@ -40,6 +42,29 @@ def states(machine: Machine) -> dict[str, State]:
 
 def tasks(machine: Machine) -> Iterator[tuple[str, State]]:
     return ((name, state) for name, state in states(machine).items() if state["Type"] == "Task")
+
+
+def functions(machine: Machine) -> Iterator[tuple[str, State]]:
+    """The tasks that call a function."""
+    return ((name, state) for name, state in tasks(machine) if state["Resource"].startswith(CALLS_A_FUNCTION))
+
+
+def maps(machine: Machine) -> dict[str, State]:
+    return {name: state for name, state in states(machine).items() if state["Type"] == "Map"}
+
+
+def children(machine: Machine) -> dict[str, Machine]:
+    """What is run for each item of a map, by the map's name: a machine of its own."""
+    return {name: state["ItemProcessor"] for name, state in maps(machine).items()}
+
+
+def without_children(machine: Machine) -> Machine:
+    """What is left of it when its maps have nothing to run."""
+    alone = {
+        name: {field: value for field, value in state.items() if field != "ItemProcessor"}
+        for name, state in states(machine).items()
+    }
+    return {**machine, "States": alone}
 
 
 def catches(state: State) -> Iterator[tuple[list[str], str]]:
@@ -106,6 +131,10 @@ def _compiled(expression: str) -> Jsonata:
     return Jsonata(expression[2:-2])
 
 
+def used_variables(expression: str) -> set[str]:
+    return set(VARIABLE.findall(expression)) - {"states"}
+
+
 def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
     """What the machine makes of a template: every expression in it, evaluated. An unknown variable is an error."""
     if isinstance(template, dict):
@@ -130,9 +159,43 @@ def chosen(choice: State, told: object) -> str:
 
 
 def speaks_jsonata(machine: Machine) -> list[str]:
-    if machine.get("QueryLanguage") != "JSONata":
-        return ["QueryLanguage is not JSONata"]
-    return [f"{name} changes the query language" for name, s in states(machine).items() if "QueryLanguage" in s]
+    """The machine as a whole, or each of its states but a map: the emulator knows maps in JSONPath only."""
+    if machine.get("QueryLanguage") == "JSONata":
+        return [f"{name} changes the query language" for name, s in states(machine).items() if "QueryLanguage" in s]
+    return [
+        f"{name} is not JSONata, and the machine is not either"
+        for name, state in states(machine).items()
+        if state["Type"] != "Map" and state.get("QueryLanguage") != "JSONata"
+    ]
+
+
+def variables_are_its_own(machine: Machine) -> list[str]:
+    """A child does not see what its parent has assigned; the emulator would let it."""
+    alone = without_children(machine)
+    assigned = {
+        name
+        for state in states(alone).values()
+        for assigning in (state, *state.get("Catch", []), *state.get("Choices", []))
+        for name in assigning.get("Assign", {})
+    }
+    used = set().union(*map(used_variables, expressions(alone)))
+    return [f"${name} is used, and nothing here assigns it" for name in used - assigned]
+
+
+def maps_are_bounded(machine: Machine) -> list[str]:
+    """By default a map runs 10,000 children at once, ends with the first that fails, and returns what all have said."""
+    wrong = []
+    for name, state in maps(machine).items():
+        at_once = state.get("MaxConcurrency")
+        if not (isinstance(at_once, int) and at_once > 0) and not PLACEHOLDER.fullmatch(str(at_once)):
+            wrong.append(f"{name} does not say how many run at once")
+        if state.get("ToleratedFailurePercentage") != 100:
+            wrong.append(f"{name} ends when children fail")
+        if "ResultWriter" not in state or state.get("ResultPath", "$") is not None:
+            wrong.append(f"{name} returns what all its children have said")
+        if state["ItemProcessor"].get("ProcessorConfig") != {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}:
+            wrong.append(f"{name} has its children in its own history, or for five minutes only")
+    return wrong
 
 
 def leads_somewhere(machine: Machine) -> list[str]:
@@ -170,15 +233,23 @@ def waits_end(machine: Machine) -> list[str]:
 
 
 def tasks_retry(machine: Machine) -> list[str]:
-    """Throttling patiently and spread out, other faults a few times; but a token's timeout means: go and look."""
+    """Throttling patiently and spread out, other faults a few times; but a token's timeout means: go and look.
+
+    A machine that is run retries by itself: one that has failed is not run again.
+    """
     wrong = []
     for name, state in tasks(machine):
         retries: list[dict[str, Any]] = state.get("Retry", [])
-        patient = [retry for retry in retries if THROTTLED in retry["ErrorEquals"]]
+        throttled = THROTTLED[state["Resource"].removesuffix(".waitForTaskToken")]
+        patient = [retry for retry in retries if throttled in retry["ErrorEquals"]]
         if not patient or patient[0].get("MaxAttempts", 3) < MANY_ATTEMPTS:
             wrong.append(f"{name} does not retry throttled calls patiently")
         wrong += [f"{name} retries in step with others" for r in retries if r.get("JitterStrategy") != "FULL"]
         wrong += [f"{name} retries ever more slowly" for r in retries if "MaxDelaySeconds" not in r]
+        if state["Resource"] == RUNS_A_MACHINE:
+            if any(error.startswith("States.") for retry in retries for error in retry["ErrorEquals"]):
+                wrong.append(f"{name} runs again what has failed")
+            continue
         caught_all = {"States.TaskFailed"} if waits_for_token(state) else {"States.ALL", "States.TaskFailed"}
         last = set(retries[-1]["ErrorEquals"]) if retries else set()
         if not last & caught_all:
@@ -189,9 +260,9 @@ def tasks_retry(machine: Machine) -> list[str]:
 
 
 def faults_end_in_failure(machine: Machine) -> list[str]:
-    """Every task catches everything, and what it catches never ends green."""
+    """Every task and every map catches everything, and what it catches never ends green."""
     wrong = []
-    for name, state in tasks(machine):
+    for name, state in (*tasks(machine), *maps(machine).items()):
         caught = list(catches(state))
         if not caught or caught[-1][0] != ["States.ALL"]:
             wrong.append(f"{name} does not catch every fault")
@@ -205,12 +276,33 @@ def faults_end_in_failure(machine: Machine) -> list[str]:
     return wrong
 
 
+def faults_are_recorded_by(recorders: set[str]) -> Check:
+    """Of a child, which may end green after a fault: every fault is told to a state that writes it down.
+
+    One of these that has a fault itself fails the child.
+    """
+
+    def check(machine: Machine) -> list[str]:
+        wrong = []
+        for name, state in tasks(machine):
+            caught = list(catches(state))
+            if name in recorders:
+                wrong += [f"{name} catches {errors}, so that nobody notices" for errors, _ in caught]
+            elif not caught or caught[-1][0] != ["States.ALL"]:
+                wrong.append(f"{name} does not catch every fault")
+            else:
+                wrong += [f"{name} does not have {errors} recorded" for errors, to in caught if to not in recorders]
+        return wrong
+
+    return check
+
+
 def loops_wait(machine: Machine) -> list[str]:
-    """Without the states that wait, there is no way back to where one was."""
+    """Without the states that wait, there is no way back to where one was. A map waits for its children."""
     busy = {
         name: successors(state)
         for name, state in states(machine).items()
-        if state["Type"] != "Wait" and not waits_for_token(state)
+        if state["Type"] not in ("Wait", "Map") and not waits_for_token(state)
     }
 
     def comes_back(start: str) -> bool:
@@ -301,12 +393,14 @@ def outcomes_are_read(told: Mapping[str, set[str]]) -> Check:
 
 CHECKS: tuple[Check, ...] = (
     speaks_jsonata,
+    variables_are_its_own,
+    maps_are_bounded,
     leads_somewhere,
     tasks_time_out,
     waits_end,
     tasks_retry,
-    faults_end_in_failure,
     loops_wait,
     choices_default,
     expressions_parse,
 )
+"""What holds for every machine. How it ends after a fault depends on whether it is a child."""

@@ -60,6 +60,55 @@ SOUND: asl.Machine = {
         "Failed": {"Type": "Fail", "Error": "{% $states.input.Error %}"},
     },
 }
+CHILD: asl.Machine = {
+    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+    "StartAt": "Enter",
+    "States": {
+        "Enter": {"Type": "Pass", "Assign": {"turn": "{% $states.input %}"}, "Next": "Run"},
+        "Run": {
+            **task(asl.RUNS_A_MACHINE, Next="Record"),
+            "Arguments": {"StateMachineArn": "${MachineArn}", "Input": "{% $turn %}"},
+            "Retry": [
+                {
+                    "ErrorEquals": ["StepFunctions.ThrottlingException"],
+                    "MaxAttempts": 100,
+                    "MaxDelaySeconds": 20,
+                    "JitterStrategy": "FULL",
+                }
+            ],
+        },
+        "Record": task(Catch=[], End=True),
+    },
+}
+PARENT: asl.Machine = {
+    "StartAt": "Each",
+    "States": {
+        "Each": {
+            "Type": "Map",
+            "MaxConcurrency": "${AtOnce}",
+            "ToleratedFailurePercentage": 100,
+            "ResultWriter": {"Resource": "arn:aws:states:::s3:putObject"},
+            "ResultPath": None,
+            "ItemProcessor": CHILD,
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Failed"}],
+            "Next": "Sort",
+        },
+        "Sort": {
+            "Type": "Choice",
+            "Choices": [
+                {"Condition": "{% $again %}", "Assign": {"again": "{% false %}"}, "Next": "Each"},
+            ],
+            "Default": "Done",
+        },
+        "Done": {"Type": "Succeed"},
+        "Failed": {"Type": "Fail"},
+    },
+}
+for _each in (CHILD, PARENT):
+    for _state in asl.states(_each).values():
+        if _state["Type"] != "Map":
+            _state["QueryLanguage"] = "JSONata"
+
 TOLD = {
     "Work": set[str](),
     "Await": set[str](),
@@ -70,6 +119,7 @@ TOLD = {
 
 ALL_CHECKS: tuple[asl.Check, ...] = (
     *asl.CHECKS,
+    asl.faults_end_in_failure,
     asl.outlives(timedelta(minutes=30)),
     asl.succeeds_at("Done"),
     asl.filled_by({"WorkArn"}),
@@ -77,8 +127,8 @@ ALL_CHECKS: tuple[asl.Check, ...] = (
 )
 
 
-def broken(change: Callable[[asl.Machine], object]) -> asl.Machine:
-    machine = copy.deepcopy(SOUND)
+def broken(change: Callable[[asl.Machine], object], sound: asl.Machine = SOUND) -> asl.Machine:
+    machine = copy.deepcopy(sound)
     change(machine)
     return machine
 
@@ -108,9 +158,19 @@ def test_a_sound_machine_passes(check: asl.Check) -> None:
     assert check(SOUND) == []
 
 
+@pytest.mark.parametrize("check", [*asl.CHECKS, asl.faults_end_in_failure], ids=lambda check: check.__name__)
+def test_a_sound_machine_with_a_map_passes(check: asl.Check) -> None:
+    assert check(PARENT) == []
+
+
+@pytest.mark.parametrize("check", [*asl.CHECKS, asl.faults_are_recorded_by({"Record"})], ids=lambda c: c.__qualname__)
+def test_a_sound_child_passes(check: asl.Check) -> None:
+    assert check(CHILD) == []
+
+
 W, R = ("States", "Work"), ("States", "Record")
 BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
-    (asl.speaks_jsonata, drop("QueryLanguage"), "not JSONata"),
+    (asl.speaks_jsonata, drop("QueryLanguage"), "Work is not JSONata"),
     (asl.speaks_jsonata, put(*W, "QueryLanguage", value="JSONPath"), "Work changes"),
     (asl.leads_somewhere, put("StartAt", value="Nowhere"), "StartAt names Nowhere"),
     (asl.leads_somewhere, put(*W, "Next", value="Nowhere"), "Work leads to Nowhere"),
@@ -183,6 +243,54 @@ def test_a_broken_machine_is_found_out(check: asl.Check, change: Callable[[asl.M
     assert any(found in wrong for wrong in check(broken(change)))
 
 
+E, ITEM = ("States", "Each"), ("States", "Each", "ItemProcessor")
+BREAKAGES_OF_MAPS: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
+    (asl.speaks_jsonata, drop("States", "Sort", "QueryLanguage"), "Sort is not JSONata"),
+    (asl.variables_are_its_own, drop("States", "Sort", "Choices", 0, "Assign"), "$again is used"),
+    (asl.maps_are_bounded, drop(*E, "MaxConcurrency"), "Each does not say how many"),
+    (asl.maps_are_bounded, put(*E, "MaxConcurrency", value="{% $many %}"), "Each does not say how many"),
+    (asl.maps_are_bounded, drop(*E, "ToleratedFailurePercentage"), "Each ends when children fail"),
+    (asl.maps_are_bounded, drop(*E, "ResultWriter"), "Each returns what all"),
+    (asl.maps_are_bounded, drop(*E, "ResultPath"), "Each returns what all"),
+    (asl.maps_are_bounded, drop(*ITEM, "ProcessorConfig"), "Each has its children in its own history"),
+    (asl.faults_end_in_failure, drop(*E, "Catch"), "Each does not catch"),
+    (asl.faults_end_in_failure, put(*E, "Catch", 0, "Next", value="Done"), "Each may catch"),
+    (asl.loops_wait, put(*E, value={"Type": "Pass", "Next": "Sort"}), "Each can come round"),
+]
+BREAKAGES_OF_CHILDREN: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
+    (asl.speaks_jsonata, drop("States", "Run", "QueryLanguage"), "Run is not JSONata"),
+    (asl.variables_are_its_own, put("States", "Run", "Arguments", "Input", value="{% $again %}"), "$again is used"),
+    (asl.variables_are_its_own, drop("States", "Enter", "Assign"), "$turn is used"),
+    (asl.tasks_retry, drop("States", "Run", "Retry"), "Run does not retry throttled"),
+    (asl.tasks_retry, put("States", "Run", "Retry", 0, "ErrorEquals", 0, value="States.ALL"), "Run runs again"),
+    (asl.faults_are_recorded_by({"Record"}), drop("States", "Run", "Catch"), "Run does not catch"),
+    (
+        asl.faults_are_recorded_by({"Record"}),
+        put("States", "Run", "Catch", 0, "Next", value="Enter"),
+        "Run does not have ['States.ALL'] recorded",
+    ),
+    (
+        asl.faults_are_recorded_by({"Record"}),
+        put("States", "Record", "Catch", value=[{"ErrorEquals": ["States.ALL"], "Next": "Enter"}]),
+        "Record catches",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("sound", "check", "change", "found"),
+    [
+        pytest.param(sound, *breakage, id=f"{number}-{breakage[2]}")
+        for sound, breakages in ((PARENT, BREAKAGES_OF_MAPS), (CHILD, BREAKAGES_OF_CHILDREN))
+        for number, breakage in enumerate(breakages)
+    ],
+)
+def test_a_broken_map_or_child_is_found_out(
+    sound: asl.Machine, check: asl.Check, change: Callable[[asl.Machine], None], found: str
+) -> None:
+    assert any(found in wrong for wrong in check(broken(change, sound)))
+
+
 @pytest.mark.parametrize("seconds", [30, "${PauseSeconds}", "{% 1 + $floor($random() * 10) %}"])
 def test_a_wait_may_be_counted_filled_in_or_computed(seconds: object) -> None:
     assert asl.waits_end(broken(put("States", "Pause", "Seconds", value=seconds))) == []
@@ -201,5 +309,5 @@ def test_a_placeholder_outside_quotes_is_no_json() -> None:
 
 
 def test_every_check_is_shown_to_bite() -> None:
-    bitten = {check.__qualname__ for check, _, _ in BREAKAGES}
-    assert bitten == {check.__qualname__ for check in ALL_CHECKS}
+    bitten = {check.__qualname__ for check, _, _ in (*BREAKAGES, *BREAKAGES_OF_MAPS, *BREAKAGES_OF_CHILDREN)}
+    assert bitten == {check.__qualname__ for check in (*ALL_CHECKS, asl.faults_are_recorded_by(set()))}

@@ -9,18 +9,22 @@ import pytest
 
 from lambdas.runtime import tell
 from orchestrator.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
+from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.tenant_queue import NotProvided, Provided, Waiting
 from tests.fakes import QUEUE, VERSION, stack_arn
 from tests.machines import asl
-from tests.machines.files import MACHINES, OPERATIONS, machine
+from tests.machines.files import OPERATIONS, PARTS, ROLLOUT, TURN, machine
 from tests.machines.test_machines import USE_CASES, function_of, outcomes_of
 
-THROTTLED = {"outcome": "again", "reason": "Rate exceeded"}
+THROTTLED = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
 DONE = Done(stack_arn(), QUEUE, VERSION)
 BROKE = GaveUp("It broke.", stack_arn())
 
 MOST_TRANSITIONS = 9
 """Of an operation that runs into nothing. They are what Step Functions is paid for."""
+MOST_TRANSITIONS_A_TURN = 7
+MOST_TRANSITIONS_WITHOUT_CHANGES = 3
 
 
 def begun(then: str) -> list[tuple[dict[str, Any], str]]:
@@ -44,7 +48,7 @@ SERVED = [
 LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("create_tenant", "HasBegun"): begun("StartStack"),
     ("create_tenant", "HasSettled"): SERVED,
-    ("update_tenant", "HasBegun"): begun("ReviewChanges"),
+    ("update_tenant", "HasBegun"): [*begun("ReviewChanges"), (tell(DONE), "Finish")],
     ("update_tenant", "HasSettled"): SERVED,
     ("delete_tenant", "HasBegun"): begun("CheckMessages"),
     ("delete_tenant", "IsEmpty"): [
@@ -66,10 +70,38 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         (tell(NotProvided("The tenant could not be created.")), "NotProvided"),
         (tell(Waiting()), "AwaitTenant"),
     ],
+    (ROLLOUT, "WhatNext"): [
+        (tell(RunStage(1, "rollouts/1/stage-1.json", 8)), "RunStage"),
+        (tell(Bake(60)), "Bake"),
+        (tell(AwaitOperator()), "AwaitOperator"),
+        (tell(Succeeded()), "Succeeded"),
+        (tell(NotSucceeded("HALTED", "Too many failed.")), "NotSucceeded"),
+    ],
+    (TURN, "IsAdmitted"): [
+        (tell(Admitted("update-0.2.0-1", {})), "Upgrade"),
+        (tell(ToReview()), "Review"),
+        (tell(NoRoom(3)), "AwaitTurn"),
+        (THROTTLED, "AwaitTurn"),
+        (tell(NoMore()), "Done"),
+        (tell(Settled("SKIPPED")), "Done"),
+    ],
+    (TURN, "IsRecorded"): [
+        (tell(Settled("SUCCEEDED")), "Done"),
+        (tell(TryAgain()), "AwaitTurn"),
+        (THROTTLED, "AwaitTurn"),
+    ],
+    (TURN, "IsReviewed"): [
+        (tell(Settled("UNCHANGED")), "Done"),
+        (tell(TryAgain()), "AwaitReview"),
+        (THROTTLED, "AwaitReview"),
+    ],
 }
 """For each Choice of each machine: what it may be told, and the state that comes next."""
 
 NEVER_SAID = {
+    ("create_tenant", "HasBegun"): {"done"},
+    ("delete_tenant", "HasBegun"): {"done"},
+    (ROLLOUT, "WhatNext"): {"again"},
     ("create_tenant", "HasSettled"): {"gone"},
     ("update_tenant", "HasSettled"): {"gone"},
     ("delete_tenant", "HasSettled"): {"done", "notReady"},
@@ -92,11 +124,11 @@ def test_an_outcome_leads_to(stem: str, choice: str, told: dict[str, Any], leads
 
 def test_every_choice_is_told_of_above_with_every_outcome_that_reaches_it() -> None:
     reached = {}
-    for stem in MACHINES:
-        for _, state in asl.tasks(machine(stem)):
+    for part in PARTS:
+        for _, state in asl.functions(machine(part)):
             choice = state.get("Next", "")
-            if asl.states(machine(stem)).get(choice, {}).get("Type") == "Choice":
-                reached[stem, choice] = outcomes_of(USE_CASES[function_of(stem, state)])
+            if asl.states(machine(part)).get(choice, {}).get("Type") == "Choice":
+                reached[part, choice] = outcomes_of(USE_CASES[function_of(part, state)])
     told = {where: {each["outcome"] for each, _ in rules} for where, rules in LEADS.items()}
     assert {where: outcomes - NEVER_SAID.get(where, set()) for where, outcomes in reached.items()} == told
 
@@ -118,6 +150,12 @@ def test_every_choice_is_told_of_above_with_every_outcome_that_reaches_it() -> N
         ("delete_tenant", "PauseBeforeStart", "StartStack"),
         ("tenant_queue", "AwaitTenant", "Settle"),
         ("tenant_queue", "TellFailure", "NotProvided"),
+        *((ROLLOUT, state, "Advance") for state in ("RunStage", "Bake", "AwaitOperator")),
+        (ROLLOUT, "GiveUp", "NotSucceeded"),
+        (TURN, "AwaitTurn", "Admit"),
+        (TURN, "Upgrade", "RecordOutcome"),
+        (TURN, "AwaitReview", "Review"),
+        (TURN, "TellFailure", "Done"),
     ],
 )
 def test_a_state_leads_to(stem: str, state: str, leads_to: str) -> None:
@@ -130,12 +168,20 @@ def test_a_lost_event_costs_the_timeout_and_no_more(stem: str) -> None:
     assert awaiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "InspectStack"}
 
 
-def straight_path(stem: str) -> list[str]:
-    """The states that an operation passes through when nothing is in its way."""
+def test_an_operators_word_that_is_lost_costs_the_timeout_and_no_more() -> None:
+    awaiting = asl.states(machine(ROLLOUT))["AwaitOperator"]
+    assert awaiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "Advance"}
+
+
+def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
+    """The states that are passed through when nothing is in the way, or when functions say otherwise."""
     said = {
         "begin": tell(Begun()),
         "check_messages": tell(Empty()),
         "inspect_stack": tell(Gone() if stem == "delete_tenant" else DONE),
+        "admit_tenant": tell(Admitted("update-0.2.0-1", {})),
+        "record_outcome": tell(Settled("SUCCEEDED")),
+        **otherwise,
     }
     path: list[str] = []
     name, told = machine(stem)["StartAt"], None
@@ -147,7 +193,7 @@ def straight_path(stem: str) -> list[str]:
         if state["Type"] == "Choice":
             name = asl.chosen(state, told)
             continue
-        if state["Type"] == "Task":
+        if state["Type"] == "Task" and state["Resource"] != asl.RUNS_A_MACHINE:
             told = said.get(function_of(stem, state))
         name = state["Next"]
         assert name not in path, f"{stem} comes back to {name}"
@@ -165,3 +211,15 @@ def test_the_straight_path_takes_few_transitions(stem: str) -> None:
 def test_the_straight_path_is_the_story_of_the_operation(stem: str, between: list[str]) -> None:
     told = [name for name in straight_path(stem) if asl.states(machine(stem))[name]["Type"] == "Task"]
     assert told == ["Begin", *between, "StartStack", "AwaitStack", "InspectStack", "Finish"]
+
+
+def test_an_update_that_changes_nothing_takes_fewer_still() -> None:
+    path = straight_path("update_tenant", begin=tell(DONE))
+    assert path == ["Begin", "HasBegun", "Finish"]
+    assert len(path) <= MOST_TRANSITIONS_WITHOUT_CHANGES
+
+
+def test_a_turn_takes_few_transitions_besides_the_update() -> None:
+    path = straight_path(TURN)
+    assert path == ["Enter", "Admit", "IsAdmitted", "Upgrade", "RecordOutcome", "IsRecorded", "Done"]
+    assert len(path) <= MOST_TRANSITIONS_A_TURN

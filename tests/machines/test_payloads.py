@@ -12,10 +12,14 @@ from orchestrator import schemas
 from orchestrator.execution_input import machine_input
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import Operation, Request, RootCause, timestamp
+from orchestrator.rollouts.advancing import NotSucceeded, RunStage
+from orchestrator.rollouts.gate import Admitted
+from orchestrator.rollouts.records import Item, Turn
+from orchestrator.rollouts.requests import parse_await_operator_step, parse_rollout_step, parse_turn
 from orchestrator.tenant_queue import NotProvided
 from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
 from tests.machines import asl
-from tests.machines.files import OPERATIONS, machine
+from tests.machines.files import OPERATIONS, ROLLOUT, TURN, machine
 
 REQUESTS = {
     "create_tenant": Request(by=EXPLICIT.by, explicit=True, labels={"tier": "gold"}, pin=NEXT_VERSION),
@@ -36,6 +40,10 @@ EVENT = {
     "ResourceProperties": {"ServiceToken": "arn:aws:lambda:eu-west-1:0:function:tenant-queue", "TenantId": "acme"},
 }
 DONE = Done(stack_arn(), QUEUE, NEXT_VERSION)
+ROLLOUT_ID = "20261116-120000-0af3"
+CHILD = "arn:aws:states:eu-west-1:000000000000:execution:rollout/Turn:1"
+A_TURN = Turn(ROLLOUT_ID, 2, Item(ACME, NEXT_VERSION), CHILD)
+INPUTS = {"tenant_queue": {"event": EVENT}, ROLLOUT: {"rolloutId": ROLLOUT_ID, "attempt": 3}}
 
 STARTS: Mapping[str, list[Start]] = {
     "create_tenant": [Started(stack_arn()), Clearing(stack_arn()), Again("Rate exceeded")],
@@ -63,9 +71,9 @@ def context(stem: str) -> dict[str, Any]:
     run = RUNS.get(stem)
     return {
         "Execution": {
-            "Id": run.execution if run else "arn:aws:states:eu-west-1:000000000000:execution:tenant-queue:1",
-            "Input": machine_input(run.attempt, run.request) if run else {"event": EVENT},
-            "Name": run.attempt.name if run else "tenant-queue-1",
+            "Id": run.execution if run else f"arn:aws:states:eu-west-1:000000000000:execution:{stem}:1",
+            "Input": machine_input(run.attempt, run.request) if run else INPUTS[stem],
+            "Name": run.attempt.name if run else f"{stem}-1",
             "RoleArn": "arn:aws:iam::000000000000:role/machine",
             "StartTime": timestamp(NOON),
             "RedriveCount": 0,
@@ -178,5 +186,114 @@ def test_a_resource_that_is_not_provided_fails_its_run_with_what_is_known(given:
 @pytest.mark.parametrize(("state", "least", "most"), [("AwaitTurn", 2, 5), ("PauseBeforeStart", 1, 10)])
 def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: int) -> None:
     waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], {}) for _ in range(200)]
+    assert all(int(each) == each and least <= each <= most for each in waits)
+    assert len(set(waits)) > 1
+
+
+# Rollouts
+
+
+def turned(state: str, given: object = None) -> Any:
+    """What a state of a tenant's turn sends to its function."""
+    arguments = asl.states(machine(TURN))[state]["Arguments"]
+    return asl.evaluate(arguments["Payload"], {"states": {"input": given}, **entered()})
+
+
+def entered() -> dict[str, Any]:
+    """What a turn remembers of the item that the map has given it."""
+    item = {"rolloutId": ROLLOUT_ID, "stage": 2, "tenantId": ACME.value, "version": NEXT_VERSION}
+    selector = asl.states(machine(ROLLOUT))["RunStage"]["ItemSelector"]
+    assert {name.removesuffix(".$") for name in selector} == set(item)
+    remembered: dict[str, Any] = asl.evaluate(
+        asl.states(machine(TURN))["Enter"]["Assign"],
+        {"states": {"input": item, "context": {"Execution": {"Id": CHILD}}}},
+    )
+    return remembered
+
+
+def test_what_was_done_already_is_what_finish_hears() -> None:
+    variables = assigned("update_tenant", "Begin", tell(DONE))
+    assert schemas.parse_finish_step(payload("update_tenant", "Finish", **variables)).stack == DONE
+
+
+def test_a_rollouts_state_sends_which_rollout_it_is() -> None:
+    asked = parse_rollout_step(payload(ROLLOUT, "Advance"))
+    assert (asked.rollout, asked.attempt, asked.failure) == (ROLLOUT_ID, 3, None)
+    assert asked.execution == context(ROLLOUT)["Execution"]["Id"]
+
+
+def test_the_token_reaches_the_step_that_leaves_it_for_an_operator() -> None:
+    asked = parse_await_operator_step(payload(ROLLOUT, "AwaitOperator"))
+    assert (asked.rollout, asked.attempt, asked.task_token) == (ROLLOUT_ID, 3, "a task token")
+
+
+def test_a_fault_reaches_the_step_that_gives_up() -> None:
+    asked = parse_rollout_step(payload(ROLLOUT, "GiveUp", FAULT))
+    assert (asked.rollout, asked.attempt) == (ROLLOUT_ID, 3)
+    assert asked.failure == "Lambda.Unknown: Task timed out after 15.00 seconds"
+
+
+def test_what_the_map_reads_is_what_advance_says() -> None:
+    said = {"result": {"Payload": tell(RunStage(2, "rollouts/1/stage-2.json", 8))}, "context": context(ROLLOUT)}
+    given = asl.evaluate(asl.states(machine(ROLLOUT))["Advance"]["Output"], {"states": said})
+    stage = asl.states(machine(ROLLOUT))["RunStage"]
+    paths = {**stage["ItemSelector"], **stage["ItemReader"]["Parameters"]}
+    read = {path.removeprefix("$.") for path in paths.values() if path.startswith("$.")}
+    assert {name: given[name] for name in read} == {
+        "rolloutId": ROLLOUT_ID,
+        "stage": 2,
+        "manifest": "rollouts/1/stage-2.json",
+    }
+
+
+@pytest.mark.parametrize("state", ["Admit", "Review"])
+def test_a_turns_state_sends_whose_turn_it_is(state: str) -> None:
+    asked = parse_turn(turned(state))
+    assert (asked.turn, asked.failure) == (A_TURN, None)
+
+
+@pytest.mark.parametrize("state", ["RecordOutcome", "TellFailure"])
+def test_a_fault_in_a_turn_reaches_the_step_that_records_it(state: str) -> None:
+    asked = parse_turn(turned(state, FAULT))
+    assert (asked.turn, asked.failure) == (A_TURN, "Lambda.Unknown: Task timed out after 15.00 seconds")
+
+
+def test_an_update_that_went_well_is_recorded_without_a_fault() -> None:
+    said = {"states": {"result": {"Status": "SUCCEEDED", "Output": {"Error": "in what it says, not what it is"}}}}
+    given = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Output"], said)
+    assert parse_turn(turned("RecordOutcome", given)).failure is None
+
+
+def test_the_update_that_is_run_is_the_one_that_the_gate_has_named() -> None:
+    run = RUNS["update_tenant"]
+    told = tell(Admitted(run.attempt.name, machine_input(run.attempt, run.request)))
+    asked = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Arguments"], {"states": {"input": told}, **entered()})
+    assert asked["Name"] == run.attempt.name
+    assert asked["Input"]["AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"] == CHILD
+    execution = {**context("update_tenant")["Execution"], "Input": asked["Input"]}
+    assert schemas.parse_run({"execution": execution}) == run
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (tell(NotSucceeded("HALTED", "Too many failed.")), "HALTED: Too many failed."),
+        (FAULT, "Task timed out after 15.00 seconds"),
+    ],
+    ids=["told", "fault"],
+)
+def test_a_rollout_that_does_not_succeed_fails_with_what_is_known(given: dict[str, str], told: str) -> None:
+    cause = asl.evaluate(asl.states(machine(ROLLOUT))["NotSucceeded"]["Cause"], {"states": {"input": given}})
+    assert told in cause
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"), [({"seconds": 1}, 1, 2), ({"seconds": 20}, 10, 30), ({"outcome": "again"}, 3, 8)]
+)
+def test_who_waits_for_a_turn_comes_back_in_about_the_time_that_the_gate_says(
+    given: dict[str, object], least: int, most: int
+) -> None:
+    seconds = asl.states(machine(TURN))["AwaitTurn"]["Seconds"]
+    waits = [asl.evaluate(seconds, {"states": {"input": given}}) for _ in range(200)]
     assert all(int(each) == each and least <= each <= most for each in waits)
     assert len(set(waits)) > 1

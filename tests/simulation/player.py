@@ -23,6 +23,7 @@ from orchestrator.errors import BerthError, Throttled
 from orchestrator.operations import begin, finish, record_failure
 from orchestrator.records import Operation, Run, timestamp
 from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
+from tests.fakes import parameters_of
 from tests.machines import asl
 from tests.machines.files import machine
 from tests.simulation.world import Around, Ports, World, undisturbed
@@ -93,7 +94,7 @@ def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
         except Throttled as throttled:
             if overdue(run, ports.clock):
                 raise
-            return {"outcome": "again", "reason": str(throttled)}
+            return {"outcome": "again", "reason": str(throttled), "throttled": True}
 
     return patiently
 
@@ -101,7 +102,15 @@ def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
 @_step
 def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
     table = ports.table
-    return begin(run, reader=table, ledger=table, releases=table, executions=ports.executions, clock=ports.clock)
+    return begin(
+        run,
+        reader=table,
+        ledger=table,
+        releases=table,
+        executions=ports.executions,
+        parameters=parameters_of,
+        clock=ports.clock,
+    )
 
 
 @_step
@@ -140,7 +149,16 @@ def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
 
 def _finish(event: Event, ports: Ports) -> Event:
     asked = parsed(schemas.parse_finish_step, event)
-    return tell(finish(asked.run, stack=asked.stack, ledger=ports.table, clock=ports.clock))
+    return tell(
+        finish(
+            asked.run,
+            stack=asked.stack,
+            ledger=ports.table,
+            releases=ports.table,
+            parameters=parameters_of,
+            clock=ports.clock,
+        )
+    )
 
 
 def _record_failure(event: Event, ports: Ports) -> Event:

@@ -58,6 +58,12 @@ def with_credentials(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture(scope="session")
+def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane, moving every tenant to the release that it publishes."""
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), rolloutOnPublish="true"))
+
+
+@pytest.fixture(scope="session")
 def control_plane_template(control_plane: Json) -> Template:
     return Template.from_json(control_plane)
 
@@ -110,6 +116,7 @@ def machine_ids(control_plane: Json, function_ids: dict[str, str]) -> dict[str, 
         "update_tenant": outputs["UpdateTenantMachineArn"]["Value"]["Ref"],
         "delete_tenant": outputs["DeleteTenantMachineArn"]["Value"]["Ref"],
         "tenant_queue": told["BERTH_TENANT_QUEUE_MACHINE"]["Ref"],
+        "rollout": outputs["RolloutMachineArn"]["Value"]["Ref"],
     }
     machines = {name for name, resource in resources.items() if resource["Type"] == "AWS::StepFunctions::StateMachine"}
     assert set(found.values()) == machines
@@ -139,6 +146,8 @@ def names(
     """ARNs as the template spells them, in the product's words."""
     here = "<AWS::Region>:<AWS::AccountId>"
     table = f"<{the_only('AWS::DynamoDB::Table')}.Arn>"
+    bucket = f"<{the_only('AWS::S3::Bucket')}.Arn>"
+    rule = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
     uploaded = [control_plane["Resources"][release]["Properties"] for release in releases.values()]
     return {
         table: "the table",
@@ -146,7 +155,10 @@ def names(
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{STACK_NAME_PREFIX}*/*": "tenant stacks",
         f"arn:<AWS::Partition>:sqs:{here}:{STACK_NAME_PREFIX}*": "tenant queues",
         f"<{stack_role}.Arn>": "the stack role",
-        f"<{the_only('AWS::S3::Bucket')}.Arn>/*": "published templates",
+        f"{bucket}/tenant-stack/*": "published templates",
+        f"{bucket}/rollouts/*": "rollouts' lists",
+        f"{bucket}/rollouts/results/*": "rollouts' results",
+        f"arn:<AWS::Partition>:events:{here}:rule/{rule}": "the rule about ends of executions",
         **{
             f"arn:<AWS::Partition>:s3:::{spelled(template['SourceBucket'])}/{template['SourceKey']}": (
                 f"the uploaded template {template['Version']}"
@@ -158,5 +170,6 @@ def names(
             f"arn:<AWS::Partition>:states:{here}:execution:<{machine}.Name>:*": f"executions of {name}"
             for name, machine in machine_ids.items()
         },
+        f"arn:<AWS::Partition>:states:{here}:execution:<{machine_ids['rollout']}.Name>/Turn:*": "turns in rollouts",
         **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in function_ids.items()},
     }

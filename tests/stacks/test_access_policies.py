@@ -14,7 +14,13 @@ from tests.stacks.policies import listed, spelled
 Json = dict[str, Any]
 
 POLICIES = ("PlatformPolicyArn", "OperatorPolicyArn")
-NOT_ROUTES = ("DELETE /tenants/{tenantId}/queue", "POST /tenants", "GET /tenants-of-others", "DELETE /releases")
+NOT_ROUTES = (
+    "DELETE /tenants/{tenantId}/queue",
+    "POST /tenants",
+    "GET /tenants-of-others",
+    "DELETE /releases",
+    "DELETE /rollouts/{rolloutId}",
+)
 
 
 @pytest.fixture
@@ -23,7 +29,7 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
     api = f"<{the_only('AWS::ApiGatewayV2::Api')}>"
 
     def answer(output: str, route: str) -> bool:
-        method, path = route.replace("{tenantId}", "acme").split(" ")
+        method, path = route.format(tenantId="acme", rolloutId="20261116-083000-1a2b").split(" ")
         asked = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
         return any(fnmatchcase(asked, resource) for resource in _resources(control_plane, output))
 

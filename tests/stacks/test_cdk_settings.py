@@ -27,6 +27,8 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
         log_retention_days=90,
         get_queue_concurrency=None,
         credentials_seconds=None,
+        rollout_concurrency=50,
+        rollout_on_publish=False,
     )
 
 
@@ -38,6 +40,8 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:getQueueConcurrency": "16",
         "berth:awaitReviewSeconds": "5",
         "berth:credentialsSeconds": "900",
+        "berth:rolloutConcurrency": "8",
+        "berth:rolloutOnPublish": "true",
     }
     expected = Settings(
         await_stack_seconds=2,
@@ -48,6 +52,8 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         log_retention_days=7,
         get_queue_concurrency=16,
         credentials_seconds=900,
+        rollout_concurrency=8,
+        rollout_on_publish=True,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -70,6 +76,11 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:credentialsSeconds", "899", "must be 900 to 3600 seconds"),
         ("berth:credentialsSeconds", "3601", "must be 900 to 3600 seconds"),
         ("berth:credentialsSeconds", "-900", "must be 900 to 3600 seconds"),
+        ("berth:rolloutConcurrency", "0", "must be 1 to 1000 tenants"),
+        ("berth:rolloutConcurrency", "1001", "must be 1 to 1000 tenants"),
+        ("berth:rolloutConcurrency", "many", "must be a whole number"),
+        ("berth:rolloutOnPublish", "yes", "must be true or false"),
+        ("berth:rolloutOnPublish", "1", "must be true or false"),
     ],
 )
 def test_a_wrong_setting_is_named_together_with_what_would_do(
@@ -97,3 +108,18 @@ def test_credentials_of_no_length_are_none(tmp_path: Path, seconds: object) -> N
 @pytest.mark.parametrize("seconds", [900, 3600])
 def test_credentials_are_good_for_as_long_as_sts_lets_them(tmp_path: Path, seconds: int) -> None:
     assert settings({"berth:credentialsSeconds": seconds}, tmp_path).credentials_seconds == seconds
+
+
+@pytest.mark.parametrize("at_once", [1, "1000"])
+def test_a_rollout_moves_at_least_one_tenant_at_once_and_at_most_as_many_as_can_be_asked_for(
+    tmp_path: Path, at_once: object
+) -> None:
+    assert settings({"berth:rolloutConcurrency": at_once}, tmp_path).rollout_concurrency == int(str(at_once))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(True, True), (False, False), ("true", True), ("false", False), (None, False)]
+)
+def test_rollouts_on_publish_are_switched_on_by_saying_so(tmp_path: Path, value: object, expected: bool) -> None:
+    context = {} if value is None else {"berth:rolloutOnPublish": value}
+    assert settings(context, tmp_path).rollout_on_publish is expected

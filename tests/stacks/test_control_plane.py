@@ -18,7 +18,8 @@ from stacks import functions as functions_module
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
-from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest
+from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
+from stacks.rollouts import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, DeploymentMode, Settings
 from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
 from tests.stacks.policies import spelled
@@ -33,11 +34,16 @@ NUMBERS_OF = {
     "update_tenant": {"AwaitStackSeconds", "AwaitReviewSeconds"},
     "delete_tenant": {"AwaitStackSeconds"},
     "tenant_queue": set(),
+    "rollout": {"AwaitReviewSeconds", "RolloutConcurrency"},
 }
 """For each workflow's file: its placeholders that stand for numbers."""
 
+OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
+"""For a workflow's file: its placeholders that stand for neither functions nor numbers."""
+
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
 STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
+ROLLOUTS = {"BERTH_ROLLOUT_MACHINE", "BERTH_RELEASE_BUCKET", "BERTH_ROLLOUT_CONCURRENCY"}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +60,8 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         log_retention_days=14,
         get_queue_concurrency=16,
         credentials_seconds=1800,
+        rollout_concurrency=8,
+        rollout_on_publish=True,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)
@@ -146,6 +154,9 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         ("settle_tenant_queue", 45),
         ("publish_release", 60),
         ("begin", 15),
+        ("advance_rollout", 120),
+        ("admit_tenant", 15),
+        ("review_tenant", 30),
     ],
 )
 def test_a_function_has_the_time_it_needs(
@@ -164,15 +175,20 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
     ("name", "variables"),
     [
         ("get_queue", {"BERTH_CREATE_MACHINE"}),
-        ("operators", MACHINES),
+        ("operators", MACHINES | ROLLOUTS),
         ("review_changes", STACKS),
         ("start_stack", STACKS),
         ("publish_release", {"BERTH_RELEASE_BUCKET"}),
         ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
         ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"}),
-        ("begin", set()),
+        ("begin", {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("check_messages", set()),
-        ("finish", set()),
+        ("finish", {"BERTH_METADATA_SERVICE_TOKEN"}),
+        ("advance_rollout", {"BERTH_RELEASE_BUCKET"}),
+        ("await_operator", {"BERTH_RELEASE_BUCKET"}),
+        ("admit_tenant", set()),
+        ("record_outcome", set()),
+        ("review_tenant", STACKS),
     ],
 )
 def test_a_function_is_told_only_what_it_needs(
@@ -231,20 +247,21 @@ def test_logs_are_kept_for_a_while(control_plane: Json, other_settings: Template
     assert {group["RetentionInDays"] for group in _properties(other_settings.to_json(), "AWS::Logs::LogGroup")} == {14}
 
 
-def test_dependencies_come_as_one_layer(other_settings: Template, function_ids: dict[str, str]) -> None:
+def test_dependencies_come_as_one_layer(other_settings: Template) -> None:
     other_settings.resource_count_is("AWS::Lambda::LayerVersion", 1)
     (layer,) = other_settings.find_resources("AWS::Lambda::LayerVersion")
-    other_settings.resource_properties_count_is(
-        "AWS::Lambda::Function", {"Layers": [{"Ref": layer}]}, len(function_ids)
-    )
+    functions = _properties(other_settings.to_json(), "AWS::Lambda::Function")
+    assert all(function["Layers"] == [{"Ref": layer}] for function in functions)
 
 
-def test_every_function_has_a_handler_and_every_handler_a_function(
-    control_plane: Json, function_ids: dict[str, str]
+def test_every_function_has_a_handler_and_every_handler_a_function_if_it_is_switched_on(
+    control_plane: Json, with_automatic_rollout: Json, function_ids: dict[str, str]
 ) -> None:
     handlers = {file.stem for file in (ROOT / "lambdas").glob("*.py")} - {"__init__", "runtime"}
-    assert set(function_ids) == handlers
-    assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers)
+    assert set(function_ids) == handlers - {"start_rollout"}
+    assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers) - 1
+    switched_on = _properties(with_automatic_rollout, "AWS::Lambda::Function")
+    assert sorted(function["Handler"] for function in switched_on) == sorted(f"lambdas.{h}.handler" for h in handlers)
 
 
 # The releases
@@ -308,6 +325,7 @@ def test_what_is_published_is_the_committed_template(
     assert properties["ServiceToken"] == {"Fn::GetAtt": [function_ids["publish_release"], "Arn"]}
     assert properties["ServiceTimeout"] == "120"
     assert properties["Digest"] == digest(committed)
+    assert properties["Notes"] == notes(committed.stem, current=read_version())
     assert (assembly / f"asset.{properties['SourceKey']}").read_bytes() == committed.read_bytes()
 
 
@@ -353,10 +371,11 @@ def test_every_placeholder_of_a_workflow_is_filled_and_none_is_left_over(
     control_plane: Json, machine_ids: dict[str, str], stem: str
 ) -> None:
     in_file = set(PLACEHOLDER.findall((STATEMACHINES / f"{stem}.asl.json").read_text(encoding="utf-8")))
-    assert in_file == {*FUNCTIONS_OF[stem], *NUMBERS_OF[stem]}
+    others = OTHERS_OF.get(stem, set())
+    assert in_file == {*FUNCTIONS_OF[stem], *NUMBERS_OF[stem], *others}
     machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
     left_to_cloudformation = set(PLACEHOLDER.findall(machine["DefinitionString"]))
-    assert left_to_cloudformation == set(machine["DefinitionSubstitutions"]) == set(FUNCTIONS_OF[stem])
+    assert left_to_cloudformation == set(machine["DefinitionSubstitutions"]) == {*FUNCTIONS_OF[stem], *others}
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
@@ -365,8 +384,8 @@ def test_every_placeholder_stands_for_the_function_of_its_name(
 ) -> None:
     for placeholder, name in FUNCTIONS_OF[stem].items():
         assert placeholder == f"{name.title().replace('_', '')}FunctionArn"
-    machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
-    assert machine["DefinitionSubstitutions"] == {
+    filled = control_plane["Resources"][machine_ids[stem]]["Properties"]["DefinitionSubstitutions"]
+    assert {placeholder: filled[placeholder] for placeholder in FUNCTIONS_OF[stem]} == {
         placeholder: {"Fn::GetAtt": [function_ids[name], "Arn"]} for placeholder, name in FUNCTIONS_OF[stem].items()
     }
 
@@ -386,6 +405,37 @@ def test_how_long_to_wait_for_the_event_is_a_number(stem: str) -> None:
 def test_how_long_to_wait_for_the_review_is_a_number() -> None:
     states = json.loads(definition("update_tenant", Settings(await_review_seconds=5)))["States"]
     assert states["AwaitReview"]["Seconds"] == 5
+
+
+def test_how_many_tenants_a_rollout_moves_at_once_is_a_number() -> None:
+    states = json.loads(definition("rollout", Settings(rollout_concurrency=7)))["States"]
+    assert states["RunStage"]["MaxConcurrency"] == 7
+
+
+def test_a_rollout_updates_tenants_by_the_machine_that_operators_use(
+    control_plane: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
+) -> None:
+    filled = control_plane["Resources"][machine_ids["rollout"]]["Properties"]["DefinitionSubstitutions"]
+    assert filled["UpdateTenantMachineArn"] == {"Ref": machine_ids["update_tenant"]}
+    assert filled["ReleaseBucketName"] == {"Ref": the_only("AWS::S3::Bucket")}
+
+
+def test_the_rollout_machine_is_allowed_what_its_map_is_called_and_where_it_writes() -> None:
+    run_stage = json.loads(definition("rollout", Settings()))["States"]["RunStage"]
+    assert run_stage["Label"] == MAP_LABEL
+    assert f"{run_stage['ResultWriter']['Parameters']['Prefix']}/*" == RESULTS
+
+
+def test_operators_are_told_how_many_tenants_the_rollout_machine_moves_at_once(
+    control_plane: Json, other_settings: Template, function_ids: dict[str, str], machine_ids: dict[str, str]
+) -> None:
+    def told(template: Json) -> Json:
+        variables: Json = template["Resources"][function_ids["operators"]]["Properties"]["Environment"]["Variables"]
+        return variables
+
+    assert told(control_plane)["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
+    assert told(control_plane)["BERTH_ROLLOUT_CONCURRENCY"] == "50"
+    assert told(other_settings.to_json())["BERTH_ROLLOUT_CONCURRENCY"] == "8"
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
@@ -414,6 +464,45 @@ def test_the_deployment_mode_reaches_the_functions_that_have_stacks_changed(
 
     assert mode(control_plane) == "EXPRESS"
     assert mode(other_settings.to_json()) == "STANDARD"
+
+
+# The automatic rollout
+
+
+def test_no_rollout_is_started_by_a_deployment_unless_that_is_switched_on(control_plane: Json) -> None:
+    assert not _properties(control_plane, "Custom::Rollout")
+
+
+def test_an_automatic_rollout_is_of_the_deployed_version(
+    with_automatic_rollout: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
+) -> None:
+    (rollout,) = _properties(with_automatic_rollout, "Custom::Rollout")
+    (function_id, function) = _start_rollout(with_automatic_rollout)
+    assert rollout["ServiceToken"] == {"Fn::GetAtt": [function_id, "Arn"]}
+    assert rollout["Version"] == read_version()
+    assert rollout["ServiceTimeout"] == "120"
+    assert function["Timeout"] < 120
+    told = function["Environment"]["Variables"]
+    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | {"BERTH_TABLE", "BERTH_VERSION"}
+    assert told["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
+    assert told["BERTH_RELEASE_BUCKET"] == {"Ref": the_only("AWS::S3::Bucket")}
+
+
+def test_an_automatic_rollout_begins_when_everything_else_is_deployed(
+    control_plane: Json, with_automatic_rollout: Json
+) -> None:
+    (rollout,) = (r for r in with_automatic_rollout["Resources"].values() if r["Type"] == "Custom::Rollout")
+    assert set(control_plane["Resources"]) <= set(rollout["DependsOn"])
+
+
+def test_what_starts_automatic_rollouts_has_its_alarms(with_automatic_rollout: Json) -> None:
+    function_id, _ = _start_rollout(with_automatic_rollout)
+    watched = {
+        alarm["MetricName"]
+        for alarm in _properties(with_automatic_rollout, "AWS::CloudWatch::Alarm")
+        if alarm["Dimensions"][0]["Value"] == {"Ref": function_id}
+    }
+    assert watched == {"Errors", "Throttles"}
 
 
 # CloudFormation's events
@@ -518,7 +607,7 @@ def test_the_machines_and_the_undelivered_events_have_their_alarms(
     assert watched == {
         *(
             (f"<{machine_ids[stem]}>", end)
-            for stem in ("create_tenant", "update_tenant", "delete_tenant")
+            for stem in ("create_tenant", "update_tenant", "delete_tenant", "rollout")
             for end in ends
         ),
         # It fails whenever another team asks for what cannot be; that team is told.
@@ -556,6 +645,7 @@ def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
         "CreateTenantMachineArn",
         "UpdateTenantMachineArn",
         "DeleteTenantMachineArn",
+        "RolloutMachineArn",
         "TenantQueueServiceToken",
         "ReleaseBucketName",
         "Version",
@@ -588,6 +678,16 @@ def test_the_stack_is_far_from_the_number_of_resources_that_one_may_have(control
 
 def _functions(template: Json, function_ids: dict[str, str]) -> list[tuple[str, Json]]:
     return [(name, template["Resources"][logical_id]["Properties"]) for name, logical_id in function_ids.items()]
+
+
+def _start_rollout(template: Json) -> tuple[str, Json]:
+    ((logical_id, resource),) = (
+        (logical_id, resource)
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Lambda::Function"
+        and resource["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+    )
+    return logical_id, resource["Properties"]
 
 
 def _integration(template: Json, route: Json) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ Json = dict[str, Any]
 
 LINT_ACKNOWLEDGED = ["W3005"]
 """The CDK has a function depend on its role and the role's policy, although it refers to the role anyway."""
+
+LINT_MISTAKEN = re.compile(
+    r"E3601 ('\{%.* is not of type 'number' at '.*/Seconds'|.*\('QueryLanguage' was unexpected\) at '.*)"
+)
+"""cfn-lint knows one query language for a whole machine. States may have another, if they say so."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def acknowledged() -> dict[Finding, str]:
 def findings(acknowledged: dict[Finding, str], tmp_path_factory: pytest.TempPathFactory) -> set[Finding]:
     """What cdk-nag finds when nothing is acknowledged."""
     directory = tmp_path_factory.mktemp("assembly")
-    everything = {"berth:dependencies": "host", "berth:credentialsSeconds": "900"}
+    everything = {"berth:dependencies": "host", "berth:credentialsSeconds": "900", "berth:rolloutOnPublish": "true"}
     app = App(outdir=str(directory), analytics_reporting=False, context=everything)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stacks.permissions.Validations", Deaf(acknowledged))
@@ -101,8 +107,9 @@ def test_every_acknowledgement_has_a_written_reason(acknowledged: dict[Finding, 
         assert reason.endswith("."), finding
 
 
-@pytest.mark.parametrize("fixture", ["control_plane", "with_credentials", "tenant"])
+@pytest.mark.parametrize("fixture", ["control_plane", "with_credentials", "with_automatic_rollout", "tenant"])
 def test_cfn_lint_finds_nothing(request: pytest.FixtureRequest, fixture: str) -> None:
     template: Json = request.getfixturevalue(fixture)
     arguments = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=LINT_ACKNOWLEDGED)
-    assert [f"{match.rule.id} {match.message}" for match in lint(json.dumps(template), config=arguments)] == []
+    found = [f"{match.rule.id} {match.message}" for match in lint(json.dumps(template), config=arguments)]
+    assert [finding for finding in found if not LINT_MISTAKEN.fullmatch(finding)] == []

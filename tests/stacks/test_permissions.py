@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orchestrator.adapters.keys import UNFINISHED_OPERATIONS, history_pk, listed_tenants, release_key, tenant_pk
+from orchestrator.adapters.keys import (
+    LISTED_ROLLOUTS,
+    UNFINISHED_OPERATIONS,
+    history_pk,
+    listed_failures,
+    listed_tenants,
+    pace_key,
+    registry_key,
+    release_key,
+    rollout_pk,
+    tenant_pk,
+)
+from orchestrator.adapters.s3 import S3Manifests, S3Templates
 from orchestrator.records import TenantState
 from orchestrator.tenants import TenantId
 from stacks.releases import RELEASES
-from stacks.table import HISTORY_ROWS, LISTED_TENANTS, RELEASE_ROWS, TENANT_ROWS
+from stacks.table import (
+    HISTORY_ROWS,
+    LISTED_IN_ROLLOUTS,
+    LISTED_TENANTS,
+    PACE_ROWS,
+    REGISTRY_ROWS,
+    RELEASE_ROWS,
+    ROLLOUT_ROWS,
+    TENANT_ROWS,
+)
 from stacks.tenant_machines import FUNCTIONS_OF
 from tests.stacks.policies import Grants, grants, labels, listed, spelled, statements, trust
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 Json = dict[str, Any]
 
@@ -21,6 +46,9 @@ TENANT_TABLE_ROWS = f"the table, rows {TENANT_ROWS}"
 HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
 TENANT_AND_HISTORY_ROWS = f"the table, rows {TENANT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
+ROLLOUT_TABLE_ROWS = f"the table, rows {ROLLOUT_ROWS}"
+REGISTRY_TABLE_ROWS = f"the table, rows {REGISTRY_ROWS}"
+PACE_TABLE_ROWS = f"the table, rows {PACE_ROWS}"
 
 TENANT_MACHINES = ("create_tenant", "update_tenant", "delete_tenant")
 
@@ -44,7 +72,30 @@ TAKES_ORDERS: Grants = {
     **SEES_EXECUTIONS,
 }
 
+NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
+
+LISTS = "rollouts' lists"
+READS_AND_WRITES_LISTS: Grants = {LISTS: {"s3:GetObject", "s3:PutObject"}}
+
+SEES_ALARMS: Grants = {"*": EVERY_FUNCTION["*"] | {"cloudwatch:DescribeAlarms"}}
+
+LOOKS_AT_TENANTS: Grants = {
+    TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+    PACE_TABLE_ROWS: {"dynamodb:GetItem"},
+}
+
+STARTS_ROLLOUTS: Grants = {
+    ROLLOUT_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
+    REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+    RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+    f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
+    **READS_AND_WRITES_LISTS,
+    "the machine rollout": {"states:StartExecution"},
+    "executions of rollout": {"states:DescribeExecution"},
+}
+
 ACTS_WITH_THE_STACK_ROLE: Grants = {
+    **NOTES_THROTTLES,
     TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     "the stack role, to CloudFormation": {"iam:PassRole"},
@@ -59,10 +110,14 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "operators": {
         **TAKES_ORDERS,
+        **STARTS_ROLLOUTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
-        f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
+        **SEES_ALARMS,
         **on_machines("states:StartExecution", *TENANT_MACHINES),
+        "the machine rollout": {"states:StartExecution", "states:SendTaskSuccess"},
     },
     "begin": {
         TENANT_TABLE_ROWS: {
@@ -82,6 +137,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "check_messages": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
+        **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks"},
         **READS_MESSAGES,
     },
@@ -104,16 +160,19 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "await_stack": {
         TENANT_TABLE_ROWS: {"dynamodb:UpdateItem"},
+        **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks"},
         **on_machines("states:SendTaskSuccess", *TENANT_MACHINES),
     },
     "inspect_stack": {
+        **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"},
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "finish": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     },
     "record_failure": {
         TENANT_TABLE_ROWS: {
@@ -124,7 +183,38 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:ConditionCheckItem",
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"},
+    },
+    "advance_rollout": {
+        **LOOKS_AT_TENANTS,
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        REGISTRY_TABLE_ROWS: {"dynamodb:UpdateItem"},
+        **READS_AND_WRITES_LISTS,
+        **SEES_ALARMS,
+    },
+    "await_operator": {
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        **on_machines("states:SendTaskSuccess", "rollout"),
+    },
+    "admit_tenant": {
+        **LOOKS_AT_TENANTS,
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"},
+    },
+    "record_outcome": {
+        **LOOKS_AT_TENANTS,
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+    },
+    "review_tenant": {
+        **ACTS_WITH_THE_STACK_ROLE,
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
+        "tenant stacks": {
+            "cloudformation:DescribeStacks",
+            "cloudformation:DescribeChangeSet",
+            "cloudformation:DeleteChangeSet",
+        },
+        "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "stack_event": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
@@ -132,6 +222,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "tenant_metadata": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks"},
     },
     "tenant_queue": {
@@ -150,6 +241,20 @@ FUNCTIONS: dict[str, Grants] = {
     },
 }
 
+# What machines may do besides calling the functions that their workflows name.
+BESIDES_FUNCTIONS: dict[str, Grants] = {
+    "rollout": {
+        **on_machines("states:StartExecution", "update_tenant", "rollout"),
+        **{
+            executions: {"states:DescribeExecution", "states:StopExecution"}
+            for executions in ("executions of update_tenant", "executions of rollout", "turns in rollouts")
+        },
+        "the rule about ends of executions": {"events:PutTargets", "events:PutRule", "events:DescribeRule"},
+        LISTS: {"s3:GetObject"},
+        "rollouts' results": {"s3:PutObject", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"},
+    }
+}
+
 # Log delivery and X-Ray: neither has resources that a policy could name.
 WITHOUT_RESOURCES = {
     "xray:PutTraceSegments",
@@ -165,6 +270,9 @@ WITHOUT_RESOURCES = {
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 }
+
+# CloudWatch tells about composite alarms only to those who may see all alarms.
+ON_ALL_ALARMS = {"cloudwatch:DescribeAlarms"}
 
 
 def test_every_function_is_in_the_table(function_ids: dict[str, str]) -> None:
@@ -213,13 +321,16 @@ def test_the_stack_role_serves_tenant_stacks_of_this_account_only(
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
-def test_a_machine_may_only_call_the_functions_that_its_workflow_names(
+def test_a_machine_may_only_call_the_functions_and_start_the_machines_that_its_workflow_names(
     control_plane: Json, machine_ids: dict[str, str], names: dict[str, str], stem: str
 ) -> None:
     role = _role_of(control_plane, machine_ids[stem])
     allowed = grants(control_plane, role, names)
     assert allowed.pop("*") <= WITHOUT_RESOURCES
-    assert allowed == {f"the function {name}": {"lambda:InvokeFunction"} for name in FUNCTIONS_OF[stem].values()}
+    assert allowed == {
+        **{f"the function {name}": {"lambda:InvokeFunction"} for name in FUNCTIONS_OF[stem].values()},
+        **BESIDES_FUNCTIONS.get(stem, {}),
+    }
 
 
 def test_machines_do_not_share_roles(control_plane: Json, machine_ids: dict[str, str]) -> None:
@@ -247,7 +358,7 @@ def test_no_action_is_a_wildcard(control_plane: Json) -> None:
 def test_only_what_has_no_resources_is_allowed_on_all_of_them(control_plane: Json) -> None:
     for role, statement in statements(control_plane):
         if "*" in listed(statement["Resource"]):
-            assert set(listed(statement["Action"])) <= WITHOUT_RESOURCES, role
+            assert set(listed(statement["Action"])) <= WITHOUT_RESOURCES | ON_ALL_ALARMS, role
 
 
 def test_roles_have_no_permissions_from_elsewhere(control_plane: Json) -> None:
@@ -262,6 +373,9 @@ def test_the_policies_rows_are_the_keys_that_the_table_uses() -> None:
         TENANT_ROWS: tenant_pk(tenant),
         HISTORY_ROWS: history_pk(tenant),
         RELEASE_ROWS: release_key("1.2.3")["pk"]["S"],
+        ROLLOUT_ROWS: rollout_pk("20261116-083000-1a2b"),
+        REGISTRY_ROWS: registry_key()["pk"]["S"],
+        PACE_ROWS: pace_key()["pk"]["S"],
     }
     for rows, its_own in partitions.items():
         assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [its_own]
@@ -270,6 +384,59 @@ def test_the_policies_rows_are_the_keys_that_the_table_uses() -> None:
 def test_the_policies_rows_of_the_index_are_the_tenants_in_every_state_and_nothing_else() -> None:
     assert all(fnmatchcase(listed_tenants(state), LISTED_TENANTS) for state in TenantState)
     assert not fnmatchcase(UNFINISHED_OPERATIONS, LISTED_TENANTS)
+
+
+def test_the_policies_rows_of_the_index_are_the_rollouts_and_their_failures_and_nothing_else() -> None:
+    def reached(partition: str) -> bool:
+        return any(fnmatchcase(partition, rows) for rows in LISTED_IN_ROLLOUTS)
+
+    assert reached(LISTED_ROLLOUTS)
+    assert reached(listed_failures("20261116-083000-1a2b"))
+    assert not any(map(reached, [UNFINISHED_OPERATIONS, *map(listed_tenants, TenantState)]))
+
+
+def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
+    with_automatic_rollout: Json, names: dict[str, str]
+) -> None:
+    (function,) = (
+        resource["Properties"]
+        for resource in with_automatic_rollout["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function"
+        and resource["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+    )
+    own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
+    role = function["Role"]["Fn::GetAtt"][0]
+    assert grants(with_automatic_rollout, role, names | own_log_group) == EVERY_FUNCTION | STARTS_ROLLOUTS
+
+
+@pytest.mark.parametrize("function", ["review_tenant", "advance_rollout", "admit_tenant", "record_outcome"])
+def test_what_rollouts_do_by_themselves_changes_neither_stacks_nor_tenants_rows(function: str) -> None:
+    """Tenants are only ever changed by their own operations."""
+    allowed = FUNCTIONS[function]
+    assert allowed[TENANT_TABLE_ROWS] <= {"dynamodb:GetItem", "dynamodb:Query"}
+    assert "cloudformation:ExecuteChangeSet" not in set().union(*allowed.values())
+
+
+def test_templates_and_lists_of_tenants_are_stored_where_the_policies_say(names: dict[str, str]) -> None:
+    stored = _Stored()
+    S3Templates(cast("S3Client", stored), "releases").publish("1.2.3", "d1", b"{}")
+    S3Manifests(cast("S3Client", stored), "releases").write("20261116-083000-1a2b/stage-1", [])
+    template, manifest = stored.keys
+    objects = {name: arn.partition("/")[2] for arn, name in names.items() if name in ("published templates", LISTS)}
+    assert [name for name, pattern in objects.items() if fnmatchcase(template, pattern)] == ["published templates"]
+    assert [name for name, pattern in objects.items() if fnmatchcase(manifest, pattern)] == [LISTS]
+
+
+class _Stored:
+    """Stands for S3, and remembers where something was put."""
+
+    meta = SimpleNamespace(endpoint_url="https://s3.example")
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def put_object(self, *, Key: str, **_rest: object) -> None:  # noqa: N803 - as boto3 has it
+        self.keys.append(Key)
 
 
 def _role_of(template: Json, machine: str) -> str:

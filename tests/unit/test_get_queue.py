@@ -28,6 +28,7 @@ from tests.fakes import (
     an_attempt,
     an_audit,
     execution_arn,
+    parameters_of,
     some_metadata,
     take,
 )
@@ -57,6 +58,7 @@ class World:
             ledger=self.table,
             releases=self.table,
             executions=self.executions,
+            parameters=parameters_of,
             clock=self.clock,
         )
         assert isinstance(began, Begun | GaveUp)
@@ -98,7 +100,7 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     class FinishesInBetween(InMemoryTable):
         def audits(self, tenant: TenantId) -> Sequence[Audit]:
             seen = list(super().audits(tenant))
-            self.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
+            self.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed=None, at=NOON)
             return seen
 
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
@@ -177,7 +179,7 @@ class EndsWhileStarting(FakeExecutions):
             raise AssertionError("started twice")
         take(self._table, run)
         if self._published:
-            self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, at=NOON)
+            self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed=None, at=NOON)
         else:
             self._table.fail(run, QUEUE_TABOO, NOON)
         super().start(attempt, request)

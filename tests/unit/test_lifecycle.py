@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -47,6 +48,7 @@ from tests.fakes import (
     an_attempt,
     an_audit,
     execution_arn,
+    parameters_of,
     some_metadata,
     stack_arn,
 )
@@ -90,6 +92,7 @@ class World:
             ledger=self.table,
             releases=self.table,
             executions=self.executions,
+            parameters=parameters_of,
             clock=self.clock,
         )
         assert outcome == Begun()
@@ -99,7 +102,14 @@ class World:
         self.clock.advance(A_SECOND)
         is_delete = run.attempt.operation is Operation.DELETE
         stack = None if is_delete else Done(stack_arn(run.tenant), QUEUE, run.attempt.version)
-        finish(run, stack=stack, ledger=self.table, clock=self.clock)
+        finish(
+            run,
+            stack=stack,
+            ledger=self.table,
+            releases=self.table,
+            parameters=parameters_of,
+            clock=self.clock,
+        )
         self.executions.end(run.execution)
 
     def failed(self, run: Run) -> None:
@@ -252,6 +262,118 @@ def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> 
     world.provision()
     refused(world.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS)), Refusal.BUSY)
     assert world.metadata.labels == {}
+
+
+# Pin and unpin
+
+
+def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: World) -> None:
+    world.provision(labels=LABELS)
+    world.clock.advance(A_SECOND)
+    before = world.metadata
+    assert already_so(world.lifecycle.pin(ACME, NEXT_VERSION)) == (
+        f"Tenant acme is pinned to version {NEXT_VERSION}. It is at version {VERSION}."
+    )
+    assert world.metadata == replace(before, pinned_version=NEXT_VERSION, updated_at=NOON + A_SECOND)
+    assert not world.executions.started
+
+
+def test_unpinning_lifts_the_pin_and_nothing_else(world: World) -> None:
+    world.provision(labels=LABELS, pinned_version=VERSION)
+    before = world.metadata
+    assert "not pinned" in already_so(world.lifecycle.unpin(ACME))
+    assert world.metadata == replace(before, pinned_version=None)
+    assert not world.executions.started
+
+
+def test_pinning_and_unpinning_twice_is_doing_it_once(ready: World) -> None:
+    assert ready.lifecycle.pin(ACME, VERSION) == ready.lifecycle.pin(ACME, VERSION)
+    assert ready.metadata.pinned_version == VERSION
+    assert ready.lifecycle.unpin(ACME) == ready.lifecycle.unpin(ACME)
+    assert ready.metadata.pinned_version is None
+
+
+def test_another_pin_takes_the_place_of_the_one_before(world: World) -> None:
+    world.provision(pinned_version=VERSION)
+    already_so(world.lifecycle.pin(ACME, NEXT_VERSION))
+    assert world.metadata.pinned_version == NEXT_VERSION
+
+
+def test_nothing_is_pinned_to_a_release_that_there_is_not(world: World) -> None:
+    refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION), Refusal.UNKNOWN_RELEASE)
+    world.provision(pinned_version=VERSION)
+    assert (
+        UNPUBLISHED_VERSION in refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION), Refusal.UNKNOWN_RELEASE).reason
+    )
+    assert world.metadata.pinned_version == VERSION
+
+
+Said = Callable[[Lifecycle], Ordered]
+PINNING: dict[str, Said] = {
+    "pin": lambda lifecycle: lifecycle.pin(ACME, VERSION),
+    "unpin": lambda lifecycle: lifecycle.unpin(ACME),
+}
+for_pin_and_unpin = pytest.mark.parametrize("say", PINNING.values(), ids=PINNING)
+
+
+@for_pin_and_unpin
+def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: World, say: Said) -> None:
+    refused(say(world.lifecycle), Refusal.UNKNOWN_TENANT)
+    assert world.table.metadata(ACME) is None
+
+
+@for_pin_and_unpin
+def test_a_tenant_that_was_deleted_has_no_pin(ready: World, say: Said) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    refused(say(ready.lifecycle), Refusal.TENANT_DELETED)
+    assert ready.table.metadata(ACME) is None
+
+
+@for_pin_and_unpin
+def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, say: Said) -> None:
+    world.provision(pinned_version=NEXT_VERSION)
+    run = world.begun(world.lifecycle.delete(ACME, BY_ADA))
+    busy = refused(say(world.lifecycle), Refusal.BUSY)
+    assert busy.details["execution"] == run.execution
+    assert world.metadata.pinned_version == NEXT_VERSION
+
+
+@for_pin_and_unpin
+def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world: World, say: Said) -> None:
+    world.provision(pinned_version=NEXT_VERSION)
+    world.half_deleted(BY_ADA)
+    refused(say(world.lifecycle), Refusal.BUSY)
+    assert world.metadata.pinned_version == NEXT_VERSION
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: World, operation: Operation) -> None:
+    if operation is Operation.UPDATE:
+        world.provision()
+    order = world.lifecycle.create if operation is Operation.CREATE else partial(world.lifecycle.upgrade, version=None)
+    run = world.begun(order(ACME, request=BY_ADA))
+    already_so(world.lifecycle.pin(ACME, VERSION))
+    assert world.metadata.pinned_version == VERSION
+    world.succeeded(run)
+    assert (world.metadata.version, world.metadata.pinned_version) == (NEXT_VERSION, VERSION)
+    already_so(world.lifecycle.unpin(ACME))
+    assert world.metadata.pinned_version is None
+
+
+def test_a_tenant_whose_creation_failed_may_be_pinned_before_it_is_created_again(world: World) -> None:
+    world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    assert already_so(world.lifecycle.pin(ACME, VERSION)) == f"Tenant acme is pinned to version {VERSION}."
+    assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
+
+
+def test_a_tenant_that_was_pinned_is_not_upgraded_past_its_pin_and_is_once_it_was_unpinned(ready: World) -> None:
+    ready.lifecycle.pin(ACME, VERSION)
+    refused(ready.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA), Refusal.PINNED)
+    ready.lifecycle.unpin(ACME)
+    accepted(ready.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
+
+
+# Created again
 
 
 def test_a_tenant_that_was_deleted_is_created_again(ready: World) -> None:

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,8 +36,33 @@ from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.get_queue import GetQueue
 from orchestrator.lifecycle import Lifecycle
-from orchestrator.operator_requests import MOST_A_PAGE, parse_create, parse_delete, parse_list, parse_upgrade
+from orchestrator.operator_requests import (
+    MOST_A_PAGE,
+    parse_create,
+    parse_delete,
+    parse_list,
+    parse_pin,
+    parse_upgrade,
+)
 from orchestrator.records import Attempt, Messages, Operation, Queue, Request, Status, TenantState
+from orchestrator.rollouts.control import Rollouts
+from orchestrator.rollouts.documents import wish_document, wish_from
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Skip,
+    Skipped,
+    Stage,
+    StageStatus,
+    StageWish,
+    TenantOutcome,
+    Wish,
+)
+from orchestrator.rollouts.requests import MOST_AT_ONCE, ROLLOUT_ID_PATTERN, parse_rollouts, parse_start
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     EXPLICIT,
@@ -47,18 +72,23 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
+    FakeAlarms,
     FakeClock,
     FakeExecutions,
     FakeQueues,
+    FakeRolloutExecutions,
+    InMemoryManifests,
+    InMemoryRollouts,
     InMemoryTable,
     a_release,
     a_run,
     an_audit,
+    execution_arn,
     some_metadata,
     stack_arn,
     take,
 )
-from tests.openapi import CHECKS, DOCUMENT, cover, drive, load, operations
+from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operations
 
 ROOT = Path(__file__).parents[2]
 BASE_URL = "https://berth.test"
@@ -113,6 +143,47 @@ STATES = {
 }
 
 
+# And a rollout in every state
+
+
+@dataclass(frozen=True)
+class RolloutState:
+    """What is recorded of a rollout of one tenant, in one stage."""
+
+    status: RolloutStatus
+    tenant: str = "somebody-else"
+    stage: StageStatus = StageStatus.RUNNING
+    result: Result | None = None
+    """What became of its tenant."""
+    executed: bool = True
+    approved_by: str | None = None
+    alarm: str | None = None
+    dry_run: bool = False
+
+
+ROLLOUT_STATES = {
+    "pending": RolloutState(RolloutStatus.PENDING, stage=StageStatus.WAITING, executed=False),
+    "running": RolloutState(RolloutStatus.RUNNING, tenant="update-failed"),
+    "paused": RolloutState(RolloutStatus.PAUSED),
+    "aborting": RolloutState(RolloutStatus.ABORTING),
+    "awaiting-approval": RolloutState(RolloutStatus.RUNNING, stage=StageStatus.AWAITING_APPROVAL),
+    "approved": RolloutState(RolloutStatus.RUNNING, stage=StageStatus.AWAITING_APPROVAL, approved_by=EXPLICIT.by),
+    "succeeded": RolloutState(RolloutStatus.SUCCEEDED, tenant="ready", stage=StageStatus.DONE, result=Result.SUCCEEDED),
+    "failed": RolloutState(RolloutStatus.FAILED, tenant="outdated", stage=StageStatus.DONE, result=Result.FAILED),
+    "failed-with-an-alarm-that-is-gone": RolloutState(
+        RolloutStatus.FAILED, tenant="outdated", result=Result.FAILED, alarm="gone"
+    ),
+    "halted": RolloutState(RolloutStatus.HALTED, tenant="outdated", result=Result.FAILED),
+    "halted-at-what-another-is-at": RolloutState(RolloutStatus.HALTED, tenant="update-failed", result=Result.FAILED),
+    "aborted": RolloutState(RolloutStatus.ABORTED),
+    "dry": RolloutState(
+        RolloutStatus.SUCCEEDED, tenant="outdated", stage=StageStatus.DONE, result=Result.SUCCEEDED, dry_run=True
+    ),
+}
+ROLLOUTS = {name: f"20261116-120000-{number:04x}" for number, name in enumerate(ROLLOUT_STATES, 1)}
+NO_ROLLOUT = "20261116-120000-0000"
+
+
 class Issuer:
     def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:  # noqa: ARG002 - the port's
         return Credentials(access, "an id", "a secret", "a token", LATER)
@@ -127,7 +198,12 @@ class World:
     queues: FakeQueues = field(default_factory=FakeQueues)
     clock: FakeClock = field(default_factory=FakeClock)
     credentials: Issuer | None = field(default_factory=Issuer)
-    settings: object = field(default_factory=lambda: SimpleNamespace(version=NEXT_VERSION))
+    settings: object = field(
+        default_factory=lambda: SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MOST_AT_ONCE)
+    )
+    rollout_table: Any = field(default_factory=InMemoryRollouts)
+    manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
+    rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)
 
     @property
     def get_queue(self) -> GetQueue:
@@ -137,6 +213,62 @@ class World:
     def lifecycle(self) -> Lifecycle:
         table = self.table
         return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION)
+
+    @property
+    def rollouts(self) -> Rollouts:
+        table, ledger, alarms = self.table, self.rollout_table, FakeAlarms(quiet=None)
+        return Rollouts(
+            ledger, table, table, table, self.manifests, alarms, self.rollout_executions, self.clock, NEXT_VERSION
+        )
+
+    def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
+        ledger, item = self.rollout_table, Item(TenantId.parse(state.tenant), NEXT_VERSION)
+        wished = StageWish(None, 1, Share(0), alarm=state.alarm)
+        over = not state.status.active
+        rollout = Rollout(
+            rollout_id,
+            Wish(NEXT_VERSION, (wished,), dry_run=state.dry_run),
+            EXPLICIT.by,
+            NOON,
+            planned=(1,),
+            total=1,
+            skipped={Skip.CURRENT: Skipped(1, ("ready",))},
+            status=state.status,
+            reason="Because." if over else "",
+            ended_at=LATER if over else None,
+        )
+        if state.executed:
+            execution = execution_arn(rollout.name)
+            rollout = replace(rollout, execution=execution)
+            self.rollout_executions.started.append(execution)
+            self.rollout_executions.running |= set() if over else {execution}
+        stage = Stage(
+            rollout_id,
+            1,
+            wished,
+            total=1,
+            tolerated=0,
+            manifest=self.manifests.write(rollout_id, [item]),
+            pace=Pace.beginning(1),
+            status=state.stage,
+            failed=int(state.result is Result.FAILED),
+            approved_by=state.approved_by,
+        )
+        ledger.register(replace(rollout, status=RolloutStatus.PENDING), [stage], revision=ledger.registry().revision)
+        ledger.change(rollout)
+        if state.result:
+            failed = state.result is Result.FAILED
+            outcome = TenantOutcome(
+                rollout_id,
+                1,
+                item,
+                state.result,
+                LATER,
+                from_version=VERSION,
+                root_cause=QUEUE_TABOO if failed else None,
+                changes=("changes InboundQueue (AWS::SQS::Queue)",) if state.dry_run else (),
+            )
+            ledger.record(stage, outcome)
 
     def plant(self, tenant: TenantId, state: State) -> None:
         if state.at:
@@ -172,6 +304,8 @@ def world(**parts: Any) -> World:
         made.table.record_release(a_release(version))
     for name, state in STATES.items():
         made.plant(TenantId.parse(name), state)
+    for name, rollout in ROLLOUT_STATES.items():
+        made.plant_rollout(ROLLOUTS[name], rollout)
     return made
 
 
@@ -364,13 +498,15 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("TenantId") == validation.TENANT_ID
     assert rules("Version") == validation.VERSION
     assert rules("Labels") == validation.LABELS
+    assert rules("RolloutId") == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
     assert parameter("deleteTenant", "drainSeconds") == {**validation.DRAIN_SECONDS, "default": 0}
-    assert parameter("listTenants", "limit") == {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MOST_A_PAGE,
-        "default": PAGE_SIZE,
-    }
+    for operation_id in ("listTenants", "listRollouts"):
+        assert parameter(operation_id, "limit") == {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_A_PAGE,
+            "default": PAGE_SIZE,
+        }
 
 
 def test_states_operations_and_accesses_are_all_there() -> None:
@@ -378,6 +514,10 @@ def test_states_operations_and_accesses_are_all_there() -> None:
     assert schema("Operation")["enum"] == list(Operation)
     assert schema("OperationStatus")["enum"] == list(Status)
     assert schema("Access")["enum"] == list(Access)
+    assert schema("RolloutStatus")["enum"] == list(RolloutStatus)
+    assert schema("StageStatus")["enum"] == list(StageStatus)
+    assert schema("SkipReason")["enum"] == list(Skip)
+    assert schema("TenantResult")["enum"] == list(Result)
 
 
 def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bool:
@@ -417,13 +557,104 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
     ],
     ids=lambda body: json.dumps(body)[:40],
 )
-@pytest.mark.parametrize(("name", "parse"), [("CreateTenant", parse_create), ("UpgradeTenant", parse_upgrade)])
+@pytest.mark.parametrize(
+    ("name", "parse"), [("CreateTenant", parse_create), ("UpgradeTenant", parse_upgrade), ("PinTenant", parse_pin)]
+)
 def test_a_body_is_allowed_if_and_only_if_it_is_understood(
     name: str, parse: Callable[[Mapping[str, Any]], object], body: object
 ) -> None:
     # None at all is as good as {}, so what is sent for null is null.
     allowed = validator({"$ref": f"#/components/schemas/{name}"}).is_valid(body) and not ends_with_newline(body)
     assert allowed == understood(parse, body=json.dumps(body))
+
+
+RUN_ID = ROLLOUTS["running"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        None,
+        {"version": "0.1.0"},
+        {"version": None},
+        {"version": "latest"},
+        {"tenants": ["acme"]},
+        {"tenants": []},
+        {"tenants": ["-"]},
+        {"tenants": [f"t{n}" for n in range(500)]},
+        {"tenants": [f"t{n}" for n in range(501)]},
+        {"labels": {"plan": "gold"}},
+        {"labels": {"": "gold"}},
+        *(
+            {"share": share}
+            for share in ("1", "999999", "1%", "100%", "0", "0%", "101%", "1000000", "01", "", "5.5%", 5)
+        ),
+        *({"dryRun": True, "sample": share} for share in ("1", "100%", "0", "all")),
+        {"sample": "1"},
+        {"sample": "1", "dryRun": False},
+        {"dryRun": True},
+        {"dryRun": "true"},
+        {"undo": RUN_ID},
+        {"undo": RUN_ID, "version": "0.1.0"},
+        {"undo": RUN_ID, "tenants": ["acme"]},
+        {"undo": "the last one"},
+        {"retry": RUN_ID},
+        {"allowDowngrade": True, "allowReplacement": False},
+        {"allowDowngrade": 1},
+        {"by": "me"},
+        {"stages": []},
+        {"stages": [{}]},
+        {"stages": [{"size": "rest"}]},
+        {"stages": [{"size": "rest", "more": 1}]},
+        {"stages": [{"size": "0"}, {"size": "rest"}]},
+        {"stages": [*[{"size": "1"}] * 9, {"size": "rest"}]},
+        {"stages": [*[{"size": "1"}] * 10, {"size": "rest"}]},
+        *({"stages": [{"size": "rest", "maxConcurrency": most}]} for most in (0, 1, 1000, 1001, 1.5, "1")),
+        *(
+            {"stages": [{"size": "rest", "tolerated": some}]}
+            for some in ("0", "0%", "00", "100%", "999999", "101%", "", 0)
+        ),
+        *({"stages": [{"size": "rest", "bakeSeconds": seconds}]} for seconds in (0, 604800, 604801, -1)),
+        *({"stages": [{"size": "rest", "alarm": alarm}]} for alarm in (None, "a", "", "a" * 255, "a" * 256, "a,b", 1)),
+        *({"stages": [{"size": "rest", "approval": flag}]} for flag in (True, None)),
+    ],
+    ids=lambda body: json.dumps(body)[:60],
+)
+def test_a_wish_is_allowed_if_and_only_if_it_is_understood(body: object) -> None:
+    def parse(event: Mapping[str, Any]) -> object:
+        return parse_start(event, max_concurrency=MOST_AT_ONCE)
+
+    allowed = validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
+    assert allowed == understood(parse, body=json.dumps(body))
+
+
+@pytest.mark.parametrize("sizes", [["1"], ["rest", "rest"], ["rest", "1"]])
+def test_that_the_last_stage_takes_the_rest_is_said_in_words_only(sizes: list[str]) -> None:
+    body = {"stages": [{"size": size} for size in sizes]}
+    assert validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
+    with pytest.raises(InvalidRequest, match="rest"):
+        parse_start({"body": json.dumps(body)}, max_concurrency=MOST_AT_ONCE)
+    told = schema("StageWish")["properties"]["size"]["description"]
+    assert "the last stage takes, and only that" in told
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"version": VERSION, "tenants": ["acme"], "labels": {"plan": "gold"}, "share": "10%"},
+        {"allowDowngrade": True, "allowReplacement": True, "dryRun": True, "sample": "1%"},
+        {"undo": RUN_ID, "retry": NO_ROLLOUT, "stages": [{"size": "rest", "alarm": "quiet", "approval": True}]},
+    ],
+    ids=json.dumps,
+)
+def test_a_wish_is_told_as_it_was_asked_for(body: dict[str, Any]) -> None:
+    told = wish_document(wish_from(body, max_concurrency=5))
+    validator({"$ref": "#/components/schemas/RolloutWish"}).validate(told)
+    for name in body.keys() - {"stages"}:
+        assert told[name] == body[name]
 
 
 def ends_with_newline(body: object) -> bool:
@@ -437,6 +668,7 @@ def ends_with_newline(body: object) -> bool:
         ("deleteTenant", parse_delete, "force", ["true", "false", "", "1", "True", "null"]),
         ("deleteTenant", parse_delete, "drainSeconds", ["0", "1200", "1201", "-1", "", "1.5", "many"]),
         ("listTenants", parse_list, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
+        ("listRollouts", parse_rollouts, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
     ],
 )
 def test_a_query_is_allowed_if_and_only_if_it_is_understood(
@@ -459,7 +691,8 @@ def test_a_query_is_allowed_if_and_only_if_it_is_understood(
 @dataclass(frozen=True)
 class Asked:
     operation_id: str
-    tenant: str | None = None
+    named: str | None = None
+    """The tenant, or the rollout."""
     query: Mapping[str, object] = field(default_factory=dict)
     body: Mapping[str, object] | None = None
 
@@ -467,8 +700,11 @@ class Asked:
 def ask(session: requests.Session, asked: Asked) -> Response:
     """The answer, if it is one that the document allows."""
     more: dict[str, Any] = {} if asked.body is None else {"body": asked.body, "media_type": "application/json"}
-    case = OPERATIONS[asked.operation_id].Case(
-        path_parameters={"tenantId": asked.tenant} if asked.tenant else {}, query=dict(asked.query), **more
+    operation = OPERATIONS[asked.operation_id]
+    case = operation.Case(
+        path_parameters=dict.fromkeys(re.findall(r"{(\w+)}", operation.path), asked.named),
+        query=dict(asked.query),
+        **more,
     )
     # No check of whether it is a server's error: those are documented, too, and some are provoked here.
     return case.call_and_validate(base_url=BASE_URL, session=session, checks=list(CHECKS[1:]))
@@ -489,14 +725,54 @@ def of_every_tenant() -> Iterator[Asked]:
         yield Asked("retryTenant", name)
         yield Asked("deleteTenant", name)
         yield Asked("deleteTenant", name, {"force": "true"})
-    for operation_id in ("getQueue", "getTenant", "createTenant", "upgradeTenant", "retryTenant", "deleteTenant"):
-        yield Asked(operation_id, "-")
+        yield Asked("pinTenant", name, body={"version": VERSION})
+        yield Asked("pinTenant", name, body={"version": "9.9.9"})
+        yield Asked("unpinTenant", name)
+    for operation_id, operation in OPERATIONS.items():
+        if "{tenantId}" in operation.path:
+            yield Asked(operation_id, "-")
     yield Asked("listTenants")
     yield Asked("listTenants", query={"limit": 3})
     yield Asked("listTenants", query={"status": "DELETED"})
     yield Asked("listTenants", query={"cursor": "made up"})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
+
+
+def of_every_rollout() -> Iterator[Asked]:
+    for operation_id, operation in OPERATIONS.items():
+        if "{rolloutId}" in operation.path:
+            for rollout in (*ROLLOUTS.values(), NO_ROLLOUT, "no-id"):
+                yield Asked(operation_id, rollout)
+    yield Asked("listRollouts")
+    yield Asked("listRollouts", query={"limit": 3})
+    yield Asked("listRollouts", query={"limit": 3, "cursor": ROLLOUTS["dry"]})
+    yield Asked("listRollouts", query={"limit": 0})
+    for wish in WISHES:
+        yield Asked("startRollout", body=wish)
+    for rollout in ROLLOUTS.values():
+        yield Asked("startRollout", body={"undo": rollout})
+
+
+WISHES: Sequence[Mapping[str, object]] = [
+    {},
+    {"dryRun": True},
+    {"dryRun": True, "sample": "1", "labels": {"plan": "gold"}},
+    {"tenants": ["outdated"], "stages": [{"size": "rest", "alarm": "quiet", "approval": True}]},
+    {"tenants": list(STATES), "share": "1"},
+    {"tenants": ["ready", "nobody"]},
+    {"tenants": ["ready"], "version": VERSION},
+    {"tenants": ["ready"], "version": VERSION, "allowDowngrade": True, "allowReplacement": True},
+    {"undo": NO_ROLLOUT},
+    {"version": "9.9.9"},
+    {"stages": [{"size": "rest", "alarm": "no such alarm"}]},
+    {"sample": "1"},
+]
+
+
+def everything() -> Iterator[Asked]:
+    yield from of_every_tenant()
+    yield from of_every_rollout()
 
 
 Kind = tuple[str, int, str | None]
@@ -542,7 +818,7 @@ class Overtaken(FakeExecutions):
     def start(self, attempt: Attempt, request: Request) -> str | None:  # noqa: ARG002 - the port's
         run = replace(a_run(started_at=LATEST), attempt=attempt)
         take(self.table, run)
-        self.table.publish(run, stack_id=stack_arn(), queue=QUEUE, version=attempt.version, at=LATEST)
+        self.table.publish(run, stack_id=stack_arn(), queue=QUEUE, version=attempt.version, deployed=None, at=LATEST)
         return None
 
 
@@ -559,15 +835,16 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     def note(asked: Asked) -> None:
         given.add((asked.operation_id, *status_and_type(ask(session, asked))))
 
-    for asked in of_every_tenant():
+    for asked in everything():
         note(asked)
     gateway.world = lambda: world(credentials=None)
     note(Asked("getQueue", "ready", {"credentials": "send"}))
     gateway.world = overtaken
     note(Asked("retryTenant", "update-failed"))
-    gateway.world = lambda: World(table=Throttling())
+    gateway.world = lambda: World(table=Throttling(), rollout_table=Throttling())
     for name, operation in OPERATIONS.items():
-        note(Asked(name, "acme" if "{tenantId}" in operation.path else None))
+        named = NO_ROLLOUT if "{rolloutId}" in operation.path else "acme"
+        note(Asked(name, named, body={"version": VERSION} if name == "pinTenant" else None))
 
     assert given == set(DOCUMENTED)
 
@@ -586,7 +863,7 @@ def test_a_problem_says_the_status_that_it_comes_with() -> None:
 @pytest.mark.parametrize("operation_id", OPERATIONS)
 def test_what_api_gateway_itself_may_say_is_documented(operation_id: str) -> None:
     asked = OPERATIONS[operation_id]
-    statuses = {"403", "429", "500", "503"} | ({"404"} if "{tenantId}" in asked.path else set())
+    statuses = {"403", "429", "500", "503"} | ({"404"} if "{" in asked.path else set())
     message = {"$ref": "#/components/schemas/GatewayMessage"}
     responses = asked.definition.raw["responses"]
     assert {
@@ -597,7 +874,7 @@ def test_what_api_gateway_itself_may_say_is_documented(operation_id: str) -> Non
 
 
 def test_every_header_of_an_answer_is_documented(session: requests.Session) -> None:
-    for asked in of_every_tenant():
+    for asked in everything():
         response = ask(session, asked)
         responses = OPERATIONS[asked.operation_id].definition.raw["responses"]
         told = resolved(responses[str(response.status_code)])
@@ -611,7 +888,16 @@ def test_credentials_are_given_where_they_are_asked_for(session: requests.Sessio
     assert response.headers["cache-control"] == ["no-store"]
 
 
+def test_a_dry_run_is_told_with_what_it_found_and_no_other_rollout_is(session: requests.Session) -> None:
+    told = {name: ask(session, Asked("getRollout", rollout)).json() for name, rollout in ROLLOUTS.items()}
+    assert [name for name, document in told.items() if "changes" in document] == ["dry"]
+    assert told["failed"]["failures"][0]["tenants"] == ["outdated"]
+
+
 # Whatever is asked
+
+
+AT_HAND = AtHand(tenants=list(STATES), rollouts=[*ROLLOUTS.values(), NO_ROLLOUT])
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
@@ -619,15 +905,43 @@ def test_credentials_are_given_where_they_are_asked_for(session: requests.Sessio
 def test_requests_made_from_the_document_are_answered_as_it_says(
     session: requests.Session, operation_id: str, mode: GenerationMode
 ) -> None:
-    seen = drive(OPERATIONS[operation_id], mode, session, BASE_URL, tenants=list(STATES), max_examples=25)
+    seen = drive(OPERATIONS[operation_id], mode, session, BASE_URL, at_hand=AT_HAND, max_examples=25)
     assert seen.total() >= 10
+
+
+def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, session: requests.Session) -> None:
+    """As the end-to-end tests ask: on the deployed API other tests have tenants, too."""
+    worlds: list[World] = []
+
+    def remembered() -> World:
+        worlds.append(world())
+        return worlds[-1]
+
+    gateway.world = remembered
+    at_hand = AtHand(["outdated", "ready"], [NO_ROLLOUT], most_at_once=8, only_dry_runs=True)
+    start = OPERATIONS["startRollout"]
+    for mode in GenerationMode:
+        drive(start, mode, session, BASE_URL, at_hand=at_hand, max_examples=25)
+    cover(start, session, BASE_URL, at_hand=at_hand)
+
+    before = set(ROLLOUTS.values())
+    started = [
+        (rollout, made.manifests.read(stage.manifest))
+        for made in worlds
+        for rollout in made.rollout_table.rollouts(limit=MOST_A_PAGE)
+        for stage in made.rollout_table.stages(rollout.id)
+        if rollout.id not in before
+    ]
+    assert started
+    assert all(rollout.wish.dry_run for rollout, _ in started)
+    assert {item.tenant.value for _, items in started for item in items} == {"outdated"}
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
 def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
     session: requests.Session, operation_id: str
 ) -> None:
-    seen = cover(OPERATIONS[operation_id], session, BASE_URL, tenants=list(STATES))
+    seen = cover(OPERATIONS[operation_id], session, BASE_URL, at_hand=AT_HAND)
     assert seen.total() > 1
 
 
@@ -668,6 +982,11 @@ def _a_field_is_left_out(document: dict[str, Any]) -> None:
     del document["components"]["schemas"]["Provisioning"]["properties"]["execution"]
 
 
+def _a_field_deep_inside_is_left_out(document: dict[str, Any]) -> None:
+    document["components"]["schemas"]["RolloutInBrief"]["required"].remove("endedAt")
+    del document["components"]["schemas"]["RolloutInBrief"]["properties"]["endedAt"]
+
+
 def _a_problem_is_left_out(document: dict[str, Any]) -> None:
     document["components"]["schemas"]["TenantDeleted"]["properties"]["type"]["const"] += "-for-ever"
 
@@ -688,6 +1007,8 @@ def _less_is_taken(document: dict[str, Any]) -> None:
         (_a_header_is_promised, "getQueue", "provisioning", "response_headers_conformance"),
         (_a_field_is_promised, "getQueue", "ready", "response_schema_conformance"),
         (_a_field_is_left_out, "getQueue", "provisioning", "response_schema_conformance"),
+        (_a_field_deep_inside_is_left_out, "getRollout", "ready", "response_schema_conformance"),
+        (_a_field_deep_inside_is_left_out, "listRollouts", "ready", "response_schema_conformance"),
         (_a_problem_is_left_out, "getQueue", "deleted", "response_schema_conformance"),
         (_more_is_taken, "deleteTenant", "ready", "positive_data_acceptance"),
         (_less_is_taken, "deleteTenant", "ready", "negative_data_rejection"),
@@ -701,7 +1022,7 @@ def test_a_document_that_lies_is_found_out(
     asked = operations(document)[operation_id]
     (check,) = (check for check in CHECKS if check.__name__ == found_by)
     with pytest.raises(FailureGroup):
-        cover(asked, session, BASE_URL, tenants=[tenant], checks=[check])
+        cover(asked, session, BASE_URL, at_hand=replace(AT_HAND, tenants=[tenant]), checks=[check])
 
 
 def test_property_tests_still_tell_what_they_fail_with() -> None:

@@ -21,8 +21,8 @@ from orchestrator.operations import (
     record_failure,
 )
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.ports import ResourceEvent, Stack
-from orchestrator.records import Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.ports import Parameters, ResourceEvent, Stack
+from orchestrator.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import (
     ACME,
     EXPLICIT,
@@ -37,6 +37,7 @@ from tests.fakes import (
     InMemoryTable,
     a_release,
     a_run,
+    parameters_of,
     some_metadata,
     take,
 )
@@ -51,6 +52,7 @@ class World:
     def __init__(self) -> None:
         self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
         self.stacks = FakeStacks()
+        self.parameters: Parameters = parameters_of
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
 
@@ -58,18 +60,26 @@ class World:
         assert self.executions.start(run.attempt, run.request) == run.execution
         return run
 
-    def begin(self, run: Run) -> Begun | Busy | GaveUp:
+    def begin(self, run: Run) -> Begun | Busy | Done | GaveUp:
         return begin(
             run,
             reader=self.table,
             ledger=self.table,
             releases=self.table,
             executions=self.executions,
+            parameters=self.parameters,
             clock=self.clock,
         )
 
     def finish(self, run: Run, stack: Done | None = DONE) -> Published | Removed:
-        return finish(run, stack=stack, ledger=self.table, clock=self.clock)
+        return finish(
+            run,
+            stack=stack,
+            ledger=self.table,
+            releases=self.table,
+            parameters=self.parameters,
+            clock=self.clock,
+        )
 
     def record_failure(self, run: Run, failure: RootCause = QUEUE_TABOO, failed_stack: str | None = None) -> RootCause:
         return record_failure(
@@ -656,6 +666,20 @@ def test_a_long_reason_is_cut_and_an_empty_one_is_said_to_be_empty() -> None:
     assert cut.reason.endswith("…")
     assert bounded(RootCause("a", "b", "x" * 1_000)).reason == "x" * 1_000
     assert bounded(RootCause("a", "b", "")) == RootCause("a", "b", "No reason was given.")
+
+
+@pytest.mark.parametrize("reason", ["Rate exceeded", "x" * 5_000])
+def test_who_was_throttled_is_recorded_as_such(world: World, reason: str) -> None:
+    run = a_run()
+    world.begin(run)
+    world.record_failure(run, RootCause(ACME.stack_name, THROTTLING, reason))
+    (audit,) = world.table.audits(ACME)
+    assert audit.root_cause is not None
+    assert audit.root_cause.is_throttling
+
+
+def test_a_stack_that_failed_is_no_matter_of_throttling() -> None:
+    assert not QUEUE_TABOO.is_throttling
 
 
 def test_a_long_reason_is_recorded_cut(world: World) -> None:

@@ -13,7 +13,7 @@ from orchestrator.admission import Refusal, Refused
 from orchestrator.answers import RETRY_AFTER_SECONDS, Response
 from orchestrator.fleet import Page, TenantDetail, list_tenants, tenant_detail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
-from orchestrator.operator_answers import refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.operator_answers import refuse, refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
 from orchestrator.records import Lock, Operation, Request, Status, TenantState, timestamp
 from orchestrator.tenants import TenantId
 from tests.fakes import (
@@ -98,6 +98,11 @@ STATUSES = {
     Refusal.BUSY: (409, "tenant-busy"),
     Refusal.NOT_EMPTY: (409, "queue-not-empty"),
     Refusal.NOTHING_TO_RETRY: (409, "nothing-to-retry"),
+    Refusal.UNKNOWN_ROLLOUT: (404, "unknown-rollout"),
+    Refusal.UNKNOWN_ALARM: (422, "unknown-alarm"),
+    Refusal.ROLLOUT_IN_THE_WAY: (409, "rollout-in-the-way"),
+    Refusal.ROLLOUT_OVER: (409, "rollout-over"),
+    Refusal.NOTHING_TO_APPROVE: (409, "nothing-to-approve"),
 }
 
 
@@ -140,7 +145,18 @@ def test_the_details_of_a_refusal_are_in_its_document() -> None:
 
 def test_a_refusal_is_the_same_however_it_is_told() -> None:
     refused = Refused(Refusal.PINNED, "Pinned.")
-    assert tell_order(ACME, refused) == refuse_order(ACME, refused)
+    assert tell_order(ACME, refused) == refuse_order(ACME, refused) == refuse(refused, tenantId="acme")
+
+
+def test_a_refusal_that_is_about_no_tenant_names_none() -> None:
+    document = as_sent(refuse(Refused(Refusal.UNKNOWN_ROLLOUT, "No such rollout.", {"rolloutId": "a rollout"})))
+    assert document.pop("title")
+    assert document == {
+        "type": "urn:berth:problem:unknown-rollout",
+        "status": 404,
+        "detail": "No such rollout.",
+        "rolloutId": "a rollout",
+    }
 
 
 def test_a_response_is_not_changed_by_the_next_one() -> None:
@@ -323,7 +339,7 @@ def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
 
 def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
     releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
-    response = tell_releases(releases, "0.9.0")
+    response = tell_releases(releases, "0.9.0", {})
     assert response.status == 200
     document = as_sent(response)
     assert document["current"] == "0.9.0"
@@ -333,7 +349,43 @@ def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.1.0").template_url,
         "publishedAt": timestamp(NOON),
+        "notes": None,
+        "tenants": {"total": 0, "byState": {}},
     }
+    assert document["elsewhere"] == {}
+
+
+def test_a_release_is_told_with_what_is_new_in_it() -> None:
+    document = as_sent(tell_releases([a_release(notes="- Everything is better.")], VERSION, {}))
+    assert document["releases"][0]["notes"] == "- Everything is better."
+
+
+def test_a_release_is_told_with_how_many_tenants_are_at_it_and_in_which_states() -> None:
+    in_use = {VERSION: {TenantState.UPDATE_FAILED: 1, TenantState.READY: 41}, NEXT_VERSION: {TenantState.READY: 7}}
+    document = as_sent(tell_releases([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
+    assert [each["tenants"] for each in document["releases"]] == [
+        {"total": 7, "byState": {"READY": 7}},
+        {"total": 42, "byState": {"READY": 41, "UPDATE_FAILED": 1}},
+    ]
+    assert document["elsewhere"] == {}
+
+
+def test_tenants_at_no_release_are_counted_elsewhere_and_so_none_is_left_out() -> None:
+    """At a version from before releases were recorded; or, under the empty one, at none yet or any more."""
+    in_use = {VERSION: {TenantState.READY: 2}, "0.0.9": {TenantState.READY: 3}, "": {TenantState.FAILED: 1}}
+    document = as_sent(tell_releases([a_release(VERSION)], VERSION, in_use))
+    assert document["elsewhere"] == {
+        "": {"total": 1, "byState": {"FAILED": 1}},
+        "0.0.9": {"total": 3, "byState": {"READY": 3}},
+    }
+
+
+def test_the_counts_are_of_the_fleet_as_it_is_listed() -> None:
+    table = a_fleet()
+    table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
+    document = as_sent(tell_releases([a_release()], VERSION, table.versions_in_use()))
+    assert document["releases"][0]["tenants"] == {"total": 1, "byState": {"READY": 1}}
+    assert document["elsewhere"] == {"": {"total": 1, "byState": {"FAILED": 1}}}
 
 
 # Secrets

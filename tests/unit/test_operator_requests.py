@@ -22,13 +22,17 @@ from orchestrator.operator_requests import (
     Listing,
     Order,
     UpgradeOrder,
+    limit_of,
     parse_create,
     parse_delete,
     parse_list,
+    parse_pin,
     parse_releases,
     parse_retry,
     parse_tenant,
+    parse_unpin,
     parse_upgrade,
+    path_parameter,
 )
 from orchestrator.records import Request, TenantState
 from tests.fakes import ACME
@@ -38,9 +42,17 @@ CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 
 Parse = Callable[[dict[str, Any]], Any]
 
-WITH_TENANT: list[Parse] = [parse_create, parse_upgrade, parse_retry, parse_delete, parse_tenant]
-WITH_BODY: list[Parse] = [parse_create, parse_upgrade]
-WITHOUT_BODY: list[Parse] = [parse_retry, parse_delete]
+WITH_TENANT: list[Parse] = [
+    parse_create,
+    parse_upgrade,
+    parse_retry,
+    parse_delete,
+    parse_tenant,
+    parse_pin,
+    parse_unpin,
+]
+WITH_BODY: list[Parse] = [parse_create, parse_upgrade, parse_pin]
+WITHOUT_BODY: list[Parse] = [parse_retry, parse_delete, parse_unpin]
 EVERY: list[Parse] = [*WITH_TENANT, parse_list, parse_releases]
 
 
@@ -113,8 +125,9 @@ def test_what_is_no_version_is_refused(version: object) -> None:
 
 
 def test_only_a_create_may_have_a_version_of_null() -> None:
-    with pytest.raises(InvalidRequest, match="version"):
-        parse_upgrade(an_event({"version": None}))
+    for parse in (parse_upgrade, parse_pin):
+        with pytest.raises(InvalidRequest, match="version"):
+            parse(an_event({"version": None}))
 
 
 @pytest.mark.parametrize(
@@ -188,6 +201,35 @@ def test_only_true_and_false_are_flags(field: str, value: object) -> None:
 def test_an_upgrade_refuses_what_it_does_not_know(field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         parse_upgrade(an_event({field: True}))
+
+
+# Pin and unpin
+
+
+def test_a_pin_names_the_version_to_stay_at() -> None:
+    assert parse_pin(an_event({"version": "0.1.0"})) == (ACME, "0.1.0")
+
+
+@pytest.mark.parametrize("body", [None, "", {}])
+def test_a_pin_to_nothing_is_refused(body: object) -> None:
+    with pytest.raises(InvalidRequest, match="version"):
+        parse_pin(an_event(body))
+
+
+@pytest.mark.parametrize("field", ["labels", "allowDowngrade", "tenantId", "pin"])
+def test_a_pin_refuses_what_it_does_not_know(field: str) -> None:
+    with pytest.raises(InvalidRequest, match=field):
+        parse_pin(an_event({"version": "0.1.0", field: True}))
+
+
+def test_an_unpin_says_nothing_but_whom() -> None:
+    assert parse_unpin(an_event()) == ACME
+
+
+def test_neither_takes_a_query() -> None:
+    for parse, body in ((parse_pin, {"version": "0.1.0"}), (parse_unpin, None)):
+        with pytest.raises(InvalidRequest, match="force"):
+            parse(an_event(body, query={"force": "true"}))
 
 
 # Retry and delete
@@ -309,6 +351,26 @@ def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
 def test_a_list_that_is_not_understood_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
         parse_list(an_event(query=query))
+
+
+# What routes share
+
+
+@pytest.mark.parametrize("event", [{}, {"pathParameters": None}, {"pathParameters": []}, {"pathParameters": {}}])
+def test_a_path_without_the_parameter_has_none(event: dict[str, Any]) -> None:
+    assert path_parameter(event, "tenantId") is None
+
+
+def test_a_path_parameter_is_told_by_its_name() -> None:
+    assert path_parameter({"pathParameters": {"tenantId": "acme", "rolloutId": "1"}}, "rolloutId") == "1"
+
+
+def test_a_page_has_a_size_unless_one_is_asked_for_and_never_another_than_it_may() -> None:
+    assert limit_of({}) == PAGE_SIZE
+    assert limit_of({"limit": str(MOST_A_PAGE)}) == MOST_A_PAGE
+    for limit in ("0", str(MOST_A_PAGE + 1)):
+        with pytest.raises(InvalidRequest, match="limit"):
+            limit_of({"limit": limit})
 
 
 # Who and whom

@@ -78,6 +78,15 @@ def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(wo
     assert ready(world.table.metadata(ACME)) is not None
 
 
+def test_a_stack_whose_queue_changes_is_no_longer_what_it_was_made_from(world: World) -> None:
+    """Its own update says so before it has ended, and one that Berth did not make says nothing else."""
+    world.publish(deployed="something")
+    world.record()
+    recorded = world.table.metadata(ACME)
+    assert recorded is not None
+    assert recorded.deployed is None
+
+
 def test_another_stack_cannot_take_a_published_queues_place(world: World) -> None:
     published = world.publish()
     with pytest.raises(QueueOwnedElsewhere):
@@ -133,8 +142,14 @@ def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> N
     assert world.table.metadata(ACME) == replace(published, queue=None, stack_id=None, version=None)
 
 
+def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(world: World) -> None:
+    published = world.publish(deployed="something")
+    world.forget()
+    assert world.table.metadata(ACME) == replace(published, queue=None, stack_id=None, version=None, deployed=None)
+
+
 def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: World) -> None:
-    published = world.publish()
+    published = world.publish(deployed="something")
     assert not world.forget(ANOTHER_STACK)
     assert world.table.metadata(ACME) == published
     assert not world.stacks.calls

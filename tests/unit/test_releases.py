@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.records import Release
-from orchestrator.releases import VERSION_PATTERN, is_older, order, publish_release
-from tests.fakes import NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable
+from orchestrator.releases import (
+    SERVICE_TOKEN_PARAMETER,
+    TENANT_PARAMETER,
+    VERSION_PATTERN,
+    content_digest,
+    is_older,
+    order,
+    publish_release,
+    stack_parameters,
+)
+from tests.fakes import ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable
 
 TEMPLATE, CHANGED = b'{"Resources": {}}', b'{"Resources": {"More": {}}}'
 UPLOADED = {("assets", "template"): TEMPLATE, ("assets", "changed"): CHANGED}
@@ -26,10 +37,13 @@ class World:
     def __init__(self) -> None:
         self.table, self.templates, self.clock = InMemoryTable(), FakeTemplates(dict(UPLOADED)), FakeClock()
 
-    def publish(self, key: str = "template", *, version: str = VERSION, digest: str | None = None) -> Release:
+    def publish(
+        self, key: str = "template", *, version: str = VERSION, digest: str | None = None, notes: str = ""
+    ) -> Release:
         return publish_release(
             version,
             digest=digest or digest_of(UPLOADED["assets", key]),
+            notes=notes,
             source_bucket="assets",
             source_key=key,
             releases=self.table,
@@ -113,6 +127,93 @@ def test_versions_are_published_side_by_side(world: World) -> None:
     }
 
 
+def test_a_release_is_recorded_with_its_notes_and_the_digest_of_its_content(world: World) -> None:
+    release = world.publish(notes="- Everything is better.")
+    assert release.notes == "- Everything is better."
+    assert release.content == content_digest(TEMPLATE, VERSION)
+
+
+def test_notes_that_are_written_later_do_not_change_what_was_published(world: World) -> None:
+    first = world.publish(notes="- As it was.")
+    assert world.publish(notes="- As it never was.") == first
+
+
+# What is in it, but for its version
+
+
+REAL = sorted((Path(__file__).parents[2] / "stacks" / "releases").glob("*.json"))
+
+versions = st.from_regex(VERSION_PATTERN, fullmatch=True).filter(lambda text: not text.endswith("\n"))
+around = st.text(st.characters(categories=["L", "N", "P", "S", "Z"]), max_size=20)
+
+
+def template_at(version: str) -> bytes:
+    parts = {"Description": f"Tenant stack {version}.", "Outputs": {"Version": {"Value": version}}}
+    return json.dumps(parts).encode()
+
+
+@given(versions, versions)
+def test_releases_that_differ_only_in_their_version_have_the_same_content(one: str, other: str) -> None:
+    assert content_digest(template_at(one), one) == content_digest(template_at(other), other)
+
+
+@given(versions, around, around)
+def test_a_version_is_found_wherever_it_stands_alone(version: str, before: str, after: str) -> None:
+    before, after = f"{before} ", f" {after}"
+    text, other = f"{before}{version}{after}", f"{before}VERSION{after}"
+    assume(version not in before + after)
+    assert content_digest(text.encode(), version) == hashlib.sha256(other.encode()).hexdigest()
+
+
+LONGER = st.sampled_from(["1{}", "{}1", "9.{}", "{}.9", "0{}0", "10.{}.1"])
+
+
+@given(versions, LONGER)
+def test_a_version_inside_a_longer_number_is_no_version(version: str, longer: str) -> None:
+    """An address or another version is content: two templates that differ in it are not alike."""
+    number = longer.format(version).encode()
+    assert content_digest(number, version) == hashlib.sha256(number).hexdigest()
+
+
+@given(versions, versions)
+def test_releases_that_differ_in_another_number_differ_in_content(version: str, inside: str) -> None:
+    one, other = (template_at(version) + f'"{number}"'.encode() for number in (f"1{inside}", f"2{inside}"))
+    assert content_digest(one, version) != content_digest(other, version)
+
+
+def test_the_end_of_a_sentence_does_not_hide_a_version() -> None:
+    assert content_digest(b"This is 0.1.0.", "0.1.0") == content_digest(b"This is 0.2.0.", "0.2.0")
+    assert content_digest(b"v0.1.0-rc", "0.1.0") == content_digest(b"v0.2.0-rc", "0.2.0")
+
+
+def test_the_dots_of_a_version_are_dots() -> None:
+    assert content_digest(b"0a1b0", "0.1.0") == hashlib.sha256(b"0a1b0").hexdigest()
+
+
+def test_another_version_in_the_template_is_content() -> None:
+    assert content_digest(b"0.1.0 after 0.0.9", "0.1.0") != content_digest(b"0.2.0 after 0.1.0", "0.2.0")
+
+
+def test_real_releases_that_differ_in_more_than_their_version_differ_in_content() -> None:
+    digests = {path.stem: content_digest(path.read_bytes(), path.stem) for path in REAL}
+    assert digests["0.1.0"] != digests["0.2.0"]
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_a_real_release_that_is_only_published_under_another_version_has_the_same_content(path: Path) -> None:
+    template, version = path.read_bytes(), path.stem
+    assert version.encode() in template
+    again = template.replace(version.encode(), b"9.8.7")
+    assert content_digest(again, "9.8.7") == content_digest(template, version)
+
+
+def test_a_stack_is_given_its_tenant_and_who_keeps_its_metadata() -> None:
+    assert stack_parameters(ACME, service_token="a function") == {
+        TENANT_PARAMETER: "acme",
+        SERVICE_TOKEN_PARAMETER: "a function",
+    }
+
+
 # Which comes before which
 
 
@@ -130,9 +231,6 @@ def test_a_version_is_older_than_those_after_it_and_than_no_other(number: int) -
     assert is_older(before, than=version)
     assert not is_older(version, than=before)
     assert not is_older(version, than=version)
-
-
-versions = st.from_regex(VERSION_PATTERN, fullmatch=True).filter(lambda text: not text.endswith("\n"))
 
 
 @given(versions, versions)

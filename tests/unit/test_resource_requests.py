@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from orchestrator.errors import InvalidRequest
 from orchestrator.records import Queue, Request
 from orchestrator.resource_requests import (
+    MOST_NOTES,
     Kind,
     MetadataRequest,
     OnDelete,
     ReleaseRequest,
+    RolloutRequest,
     TenantQueueRequest,
     parse_metadata_request,
     parse_release_request,
+    parse_rollout_request,
     parse_tenant_queue_request,
 )
 from orchestrator.tenants import TenantId
@@ -31,6 +34,7 @@ TENANT_QUEUE = {"TenantId": "acme"}
 PARSERS = [
     pytest.param(parse_metadata_request, METADATA, id="metadata"),
     pytest.param(parse_release_request, RELEASE, id="release"),
+    pytest.param(parse_rollout_request, {"Version": "0.2.0"}, id="rollout"),
     pytest.param(parse_tenant_queue_request, TENANT_QUEUE, id="tenant queue"),
 ]
 
@@ -113,6 +117,19 @@ def test_a_release_is_asked_to_be_published() -> None:
     assert parse_release_request(an_event(RELEASE)) == ReleaseRequest("0.2.0", "0f" * 32, "assets", "template.json")
 
 
+@pytest.mark.parametrize("notes", ["", "- Everything is better.", "x" * MOST_NOTES], ids=["none", "some", "most"])
+def test_a_release_may_come_with_what_is_new_in_it(notes: str) -> None:
+    assert parse_release_request(an_event({**RELEASE, "Notes": notes})).notes == notes
+
+
+def test_a_rollout_is_asked_for_by_a_deployment_of_another_version() -> None:
+    asked = {"Version": "0.2.0"}
+    assert parse_rollout_request(an_event(asked)) == RolloutRequest("0.2.0", another_version=True)
+    before = {"Version": "0.1.0"}
+    assert parse_rollout_request(an_event(asked, "Update", OldResourceProperties=before)).another_version
+    assert not parse_rollout_request(an_event(asked, "Update", OldResourceProperties=asked)).another_version
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -125,6 +142,7 @@ def test_a_release_is_asked_to_be_published() -> None:
         ("Digest", "0f" * 32 + "\n"),
         ("SourceBucket", ""),
         ("SourceKey", ""),
+        ("Notes", "x" * (MOST_NOTES + 1)),
     ],
 )
 def test_a_release_that_says_nonsense_is_refused(name: str, value: str) -> None:

@@ -16,7 +16,7 @@ from orchestrator import outcomes, resource_requests, schemas
 from orchestrator.errors import InvalidRequest
 from orchestrator.execution_input import machine_input
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
-from orchestrator.records import Operation, Queue, Request, RootCause
+from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCause
 from orchestrator.resource_requests import Kind, OnDelete
 from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn
 
@@ -71,6 +71,7 @@ RELEASE_REQUEST: Event = {
         "SourceKey": "template.json",
     },
 }
+ROLLOUT_REQUEST: Event = {**CUSTOM_RESOURCE, "ResourceProperties": {"ServiceToken": "arn", "Version": VERSION}}
 TENANT_QUEUE_REQUEST: Event = {
     **CUSTOM_RESOURCE,
     "ResourceProperties": {"ServiceToken": "arn", "TenantId": "acme"},
@@ -93,6 +94,7 @@ GOOD: dict[Parse, Event] = {
     },
     resource_requests.parse_metadata_request: METADATA_REQUEST,
     resource_requests.parse_release_request: RELEASE_REQUEST,
+    resource_requests.parse_rollout_request: ROLLOUT_REQUEST,
     resource_requests.parse_tenant_queue_request: TENANT_QUEUE_REQUEST,
 }
 
@@ -236,6 +238,8 @@ WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
         ("ResourceProperties", "Digest"),
         ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64],
     ),
+    (resource_requests.parse_release_request, ("ResourceProperties", "Notes"), [None, 7, [], "x" * 4_001]),
+    (resource_requests.parse_rollout_request, ("ResourceProperties", "Version"), ["latest", "", f"{VERSION}\n"]),
     (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
     (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "Version"), ["latest", ""]),
     (resource_requests.parse_tenant_queue_request, ("ResourceProperties", "Labels"), [[], "a=b", {"a": {}}]),
@@ -313,6 +317,13 @@ def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -
     assert schemas.parse_run({"execution": {**EXECUTION, "Input": told}}) == run
 
 
+def test_an_execution_that_another_one_started_is_a_run_as_any_other() -> None:
+    """Step Functions adds to the input who that was."""
+    started_by = {"AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "arn:aws:states:eu-west-1:0:execution:rollout:1"}
+    event = changed(GOOD[schemas.parse_run], INPUT, {**EXECUTION["Input"], **started_by})
+    assert schemas.parse_run(event) == RUN
+
+
 def test_an_execution_from_before_there_were_requests_asks_for_nothing_more() -> None:
     run = schemas.parse_run(without(GOOD[schemas.parse_run], (*INPUT, "request")))
     assert run == replace(RUN, request=Request())
@@ -336,10 +347,12 @@ STARTS: list[Start] = [
     Clearing(STACK_ID),
     Unchanged(STACK_ID),
     Gone(),
-    Again("Rate exceeded"),
+    Again("Rate exceeded", throttled=True),
+    Again("the stack is gone"),
     Again(""),
     GaveUp("It would lose messages."),
     GaveUp("It broke.", STACK_ID),
+    GaveUp("Rate exceeded", throttled=True),
 ]
 OTHER_OUTCOMES = [
     outcomes.Begun(),
@@ -389,6 +402,8 @@ def test_a_step_that_was_throttled_says_so_as_starting_does() -> None:
         {"outcome": "unchanged", "stackId": None},
         {"outcome": "again"},
         {"outcome": "again", "reason": None},
+        {"outcome": "again", "reason": "x", "throttled": "true"},
+        {"outcome": "failed", "reason": "x", "throttled": 1},
         {"outcome": "failed"},
         {"outcome": "failed", "reason": "x", "failedStack": 7},
         {"outcome": "GONE"},
@@ -475,6 +490,44 @@ def test_any_other_cause_is_told_as_it_is(cause: str) -> None:
     step = failure({"Error": "States.Timeout", "Cause": cause})
     assert step.failure.reason == f"States.Timeout: {cause}"
     assert step.failed_stack is None
+
+
+def test_who_gave_up_because_it_was_throttled_is_told_from_who_failed() -> None:
+    step = failure(told(GaveUp("Rate exceeded", throttled=True)))
+    assert step == schemas.FailureStep(RUN, RootCause(ACME.stack_name, THROTTLING, "Rate exceeded"), None)
+    assert step.failure.is_throttling
+    assert not failure(told(GaveUp("It broke."))).failure.is_throttling
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"Error": "Throttled", "Cause": "DescribeStacks: Rate exceeded"},
+        {"Error": "Throttled", "Cause": '{"errorMessage": "Rate exceeded", "errorType": "Throttled"}'},
+        {"Error": "Runtime.HandlerError", "Cause": '{"errorMessage": "Rate exceeded", "errorType": "Throttled"}'},
+        {"Error": "Throttled"},
+    ],
+)
+def test_a_function_that_was_throttled_to_the_end_is_told_from_one_that_failed(given: Event) -> None:
+    step = failure(given)
+    assert step.failure.is_throttling
+    assert step.failure.resource == RUN.attempt.name
+    assert step.failure.reason.startswith("Throttled: ")
+    assert step.failed_stack is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"Error": "States.Timeout", "Cause": "Throttled: it says"},
+        {"Error": "ThrottledElsewhere", "Cause": "x"},
+        {"Error": "Throttled", "Cause": '{"errorMessage": "No.", "errorType": "StackNotOurs"}'},
+        {"outcome": "failed", "reason": "Throttled: it says"},
+        {"outcome": "failed", "reason": "x", "throttled": False},
+    ],
+)
+def test_words_alone_make_no_throttling(given: Event) -> None:
+    assert not failure(given).failure.is_throttling
 
 
 def test_an_error_without_a_cause_is_still_told() -> None:

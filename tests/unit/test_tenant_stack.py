@@ -101,8 +101,9 @@ def world() -> World:
     return World()
 
 
-def told_why(outcome: object) -> str:
+def told_why(outcome: object, *, throttled: bool = False) -> str:
     assert isinstance(outcome, Again)
+    assert outcome.throttled == throttled
     return outcome.reason
 
 
@@ -144,7 +145,7 @@ def test_being_throttled_while_reviewing_costs_another_round() -> None:
     world.stacks.plant_done(ACME)
     world.stacks.throttled_calls = 1
     assert world.review() == Reviewing()
-    assert told_why(world.start()) == "the changes are not drawn up yet"
+    assert told_why(world.start(), throttled=True) == "CloudFormation had no time to draw up the changes yet"
     world.review()
     assert isinstance(world.start(), Started)
 
@@ -179,7 +180,7 @@ def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_changed_n
 def test_being_throttled_while_looking_is_no_failure(run: Run) -> None:
     world = World(run)
     world.stacks.throttled_calls = 1
-    assert told_why(world.start()) == "find: Rate exceeded"
+    assert told_why(world.start(), throttled=True) == "find: Rate exceeded"
     assert not isinstance(world.start(), Again)
 
 
@@ -289,13 +290,13 @@ class ThrottlesWrites(FakeStacks):
 
 def test_being_throttled_while_creating_is_no_failure(world: World) -> None:
     world.stacks = ThrottlesWrites()
-    assert told_why(world.start()) == "CreateStack: Rate exceeded"
+    assert told_why(world.start(), throttled=True) == "CreateStack: Rate exceeded"
 
 
 def test_being_throttled_while_clearing_is_no_failure(world: World) -> None:
     world.stacks = ThrottlesWrites()
     world.plant("ROLLBACK_COMPLETE")
-    assert told_why(world.start()) == "DeleteStack: Rate exceeded"
+    assert told_why(world.start(), throttled=True) == "DeleteStack: Rate exceeded"
 
 
 # Await
@@ -425,6 +426,19 @@ def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_
     outcome = world.inspect(Again("CreateStack: Rate exceeded"))
     assert isinstance(outcome, GaveUp)
     assert "could not be started after 30 minutes (CreateStack: Rate exceeded)" in outcome.reason
+    assert not outcome.throttled
+
+
+@for_each_operation
+def test_who_was_throttled_until_the_deadline_says_so(run: Run) -> None:
+    """Nothing is wrong with the tenant: whoever asked for it may ask again."""
+    world = World(run)
+    world.clock.advance(DEADLINE * 2)
+    world.stacks.throttled_calls = 1
+    outcome = world.inspect(world.start())
+    assert isinstance(outcome, GaveUp)
+    assert outcome.throttled
+    assert outcome.failed_stack is None
 
 
 @for_each_operation
@@ -442,6 +456,7 @@ def test_a_stack_that_is_at_it_after_the_deadline_is_given_up(run: Run) -> None:
     outcome = world.inspect(Started(stack_id))
     assert isinstance(outcome, GaveUp)
     assert "is UPDATE_IN_PROGRESS after 30 minutes (still working)" in outcome.reason
+    assert not outcome.throttled
 
 
 @for_each_operation
@@ -461,6 +476,7 @@ def test_throttling_does_not_outlast_the_deadline(run: Run) -> None:
     outcome = world.inspect(Started(stack_id))
     assert isinstance(outcome, GaveUp)
     assert "Rate exceeded" in outcome.reason
+    assert outcome.throttled
 
 
 def test_each_operation_looks_at_the_stack_with_its_own_eyes() -> None:
@@ -504,6 +520,7 @@ def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) ->
     assert isinstance(outcome, GaveUp)
     assert "queue never answered" in outcome.reason
     assert outcome.failed_stack is None
+    assert not outcome.throttled
 
 
 def test_being_throttled_by_the_queue_is_no_failure(world: World) -> None:

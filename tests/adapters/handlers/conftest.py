@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Functions]:
     """A function reads its settings and makes its clients when it is loaded, so each test loads it anew."""
     machines = {operation: make_machine(f"{operation.lower()}-tenant") for operation in Operation}
-    tenant_queue_machine = make_machine("tenant-queue")
+    tenant_queue_machine, rollout_machine = make_machine("tenant-queue"), make_machine("rollout")
     environment = {
         "BERTH_TABLE": TABLE,
         "BERTH_VERSION": VERSION,
         **{f"BERTH_{operation}_MACHINE": machine for operation, machine in machines.items()},
         "BERTH_TENANT_QUEUE_MACHINE": tenant_queue_machine,
+        "BERTH_ROLLOUT_MACHINE": rollout_machine,
+        "BERTH_ROLLOUT_CONCURRENCY": "8",
         "BERTH_STACK_ROLE": STACK_ROLE,
         "BERTH_METADATA_SERVICE_TOKEN": SERVICE_TOKEN,
         "BERTH_DEPLOYMENT_MODE": "EXPRESS",
@@ -57,7 +59,9 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     clock = FakeClock()
     monkeypatch.setattr(aws, "_session", session)
     monkeypatch.setattr(wiring, "SystemClock", lambda: clock)
-    functions = Functions(DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine)
+    functions = Functions(
+        DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine
+    )
     functions.hook("provide-client-params", functions.note)
     forget_functions()
     yield functions

@@ -65,6 +65,7 @@ class Functions:
     clock: FakeClock
     machines: dict[Operation, str]
     tenant_queue_machine: str
+    rollout_machine: str
     requests: list[str] = field(default_factory=list)
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The same, each with what was sent."""
@@ -89,12 +90,21 @@ class Functions:
 
     # Arranging
 
-    def serve(self, run: Run | None = None, *, queue: Queue = QUEUE, stack_id: str = "stack-1") -> None:
+    def serve(
+        self,
+        run: Run | None = None,
+        *,
+        queue: Queue = QUEUE,
+        stack_id: str = "stack-1",
+        deployed: str | None = None,
+    ) -> None:
         """Let a run succeed: its tenant has a queue then."""
         run = run or a_run()
         self.table.record_release(a_release(run.attempt.version))
         assert take(self.table, run) is None
-        self.table.publish(run, stack_id=stack_id, queue=queue, version=run.attempt.version, at=run.started_at)
+        self.table.publish(
+            run, stack_id=stack_id, queue=queue, version=run.attempt.version, deployed=deployed, at=run.started_at
+        )
 
     def remove(self, run: Run) -> None:
         """Let a delete succeed."""
@@ -141,8 +151,12 @@ class Functions:
 
     @property
     def all_executions(self) -> list[str]:
-        machines = [*self.machines.values(), self.tenant_queue_machine]
+        machines = [*self.machines.values(), self.tenant_queue_machine, self.rollout_machine]
         return [execution for machine in machines for execution in self._executions(machine)]
+
+    @property
+    def rollout_executions(self) -> list[str]:
+        return self._executions(self.rollout_machine)
 
     def _executions(self, machine: str) -> list[str]:
         listed = client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
@@ -174,13 +188,14 @@ def operator_event(
     route: str,
     *,
     tenant: str | None = "acme",
+    rollout: str | None = None,
     query: dict[str, str] | None = None,
     body: object = None,
     by: str = ADA,
 ) -> dict[str, Any]:
     """What API Gateway sends for a call of the operators' API."""
     method, path = route.split(" ")
-    path = path.replace("{tenantId}", tenant or "")
+    path = path.replace("{tenantId}", tenant or "").replace("{rolloutId}", rollout or "")
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": route,
@@ -192,6 +207,8 @@ def operator_event(
     # What there is none of is left out.
     if "{tenantId}" in route and tenant is not None:
         event["pathParameters"] = {"tenantId": tenant}
+    if "{rolloutId}" in route and rollout is not None:
+        event["pathParameters"] = {"rolloutId": rollout}
     if query:
         event["queryStringParameters"] = query
     if body is not None:

@@ -120,4 +120,4 @@ def test_being_throttled_by_the_queue_is_an_outcome(functions: Functions) -> Non
     step(functions, "begin", DELETE)
     functions.throttle("GetQueueAttributes")
     told = step(functions, "check_messages", DELETE)
-    assert told == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded"}
+    assert told == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded", "throttled": True}

@@ -126,7 +126,7 @@ def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions)
     take(functions.table, again)
     functions.table.revive(again)
     assert functions.get_queue(ASKING)[0] == 202
-    functions.table.publish(again, stack_id="stack-2", queue=QUEUE, version=VERSION, at=again.started_at)
+    functions.table.publish(again, stack_id="stack-2", queue=QUEUE, version=VERSION, deployed=None, at=again.started_at)
     assert functions.get_queue(ASKING)[0] == 200
 
 

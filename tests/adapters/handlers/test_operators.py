@@ -16,6 +16,7 @@ from orchestrator.records import Operation, Queue, Request, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import ADA, Functions, Lines, input_of, operator_event
+from tests.adapters.handlers.test_rollouts import ROLLOUT_ROUTES
 from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, an_attempt, take
 
 CREATE = "PUT /tenants/{tenantId}"
@@ -25,7 +26,9 @@ UPGRADE = "POST /tenants/{tenantId}/upgrade"
 RETRY = "POST /tenants/{tenantId}/retry"
 LIST = "GET /tenants"
 RELEASES = "GET /releases"
-ROUTES = [CREATE, SHOW, DELETE, UPGRADE, RETRY, LIST, RELEASES]
+PIN = "PUT /tenants/{tenantId}/pin"
+UNPIN = "DELETE /tenants/{tenantId}/pin"
+ROUTES = [CREATE, SHOW, DELETE, UPGRADE, RETRY, PIN, UNPIN, LIST, RELEASES]
 
 UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + timedelta(minutes=1))
 
@@ -44,7 +47,31 @@ def queue() -> Queue:
 
 
 def test_these_are_all_routes(functions: Functions) -> None:
-    assert set(functions.load("operators").ROUTES) == set(ROUTES)
+    assert set(functions.load("operators").ROUTES) == {*ROUTES, *ROLLOUT_ROUTES}
+
+
+class TestPin:
+    def test_a_tenant_is_pinned_and_let_go_again(self, functions: Functions) -> None:
+        functions.serve()
+        status, _, body = functions.operate(PIN, body={"version": VERSION})
+        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert functions.operate(SHOW)[2]["pinnedVersion"] == VERSION
+        assert functions.operate(UNPIN)[0] == 200
+        assert functions.operate(SHOW)[2]["pinnedVersion"] is None
+        assert functions.all_executions == []
+
+    @pytest.mark.parametrize("body", [{}, {"version": "latest"}, {"version": VERSION, "labels": {}}])
+    def test_a_pin_names_one_version_and_nothing_else(self, functions: Functions, body: object) -> None:
+        functions.serve()
+        assert functions.operate(PIN, body=body)[0] == 400
+
+    def test_a_version_that_was_never_published_is_refused(self, functions: Functions) -> None:
+        functions.serve()
+        assert functions.operate(PIN, body={"version": "9.9.9"})[0] == 422
+
+    @pytest.mark.parametrize(("route", "body"), [(PIN, {"version": VERSION}), (UNPIN, None)])
+    def test_a_tenant_that_nobody_knows_is_not_pinned(self, functions: Functions, route: str, body: object) -> None:
+        assert functions.operate(route, body=body)[0] == 404
 
 
 class TestCreate:
@@ -298,7 +325,7 @@ ANYTHING = st.recursive(
 PARAMETERS = st.sampled_from(["tenantId", "force", "drainSeconds", "status", "version", "limit", "cursor", "labels"])
 SHAPED = st.fixed_dictionaries(
     {
-        "routeKey": st.sampled_from(ROUTES),
+        "routeKey": st.sampled_from([*ROUTES, *ROLLOUT_ROUTES]),
         "pathParameters": st.just({"tenantId": "acme"}) | ANYTHING,
     },
     optional={
@@ -432,7 +459,7 @@ ARRANGED: dict[str, Callable[[Functions], None]] = {
     DELETE: lambda functions: functions.serve(),
     RETRY: lambda functions: fail(functions),
 }
-BODIES: dict[str, object] = {UPGRADE: {"version": NEXT_VERSION}}
+BODIES: dict[str, object] = {UPGRADE: {"version": NEXT_VERSION}, PIN: {"version": VERSION}}
 
 
 def fail(functions: Functions) -> None:

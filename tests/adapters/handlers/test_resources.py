@@ -123,7 +123,9 @@ class TestTenantMetadata:
 
 
 class TestPublishRelease:
-    def test_a_release_is_published_and_its_address_told(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_release_is_published_with_its_notes_and_its_address_told(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
         template = json.dumps({"Resources": {}}).encode()
         for bucket in (RELEASES, "assets"):
             client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -133,10 +135,12 @@ class TestPublishRelease:
             "Digest": hashlib.sha256(template).hexdigest(),
             "SourceBucket": "assets",
             "SourceKey": "template.json",
+            "Notes": "Faster.",
         }
         functions.call("publish_release", endpoint.event(ResourceProperties=properties))
         release = functions.table.release(VERSION)
         assert release is not None
+        assert (release.notes, len(release.content)) == ("Faster.", 64)
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})
 
@@ -148,7 +152,7 @@ class TestPublishRelease:
         assert statuses(endpoint) == ["SUCCESS"]
 
 
-NAMES = ["tenant_metadata", "publish_release", "tenant_queue"]
+NAMES = ["tenant_metadata", "publish_release", "start_rollout", "tenant_queue"]
 
 
 @pytest.mark.parametrize("name", NAMES)

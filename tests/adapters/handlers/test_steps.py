@@ -259,6 +259,7 @@ class TestAllSteps:
         assert step(functions, "begin", CREATE) == {
             "outcome": "again",
             "reason": "TransactWriteItems: Rate exceeded",
+            "throttled": True,
         }
 
     def test_after_the_deadline_it_is_a_fault(self, functions: Functions) -> None:
@@ -307,7 +308,7 @@ class TestWhatIsTold:
         functions.table.record_release(a_release())
         step(functions, "begin", CREATE)
         (line,) = lines()
-        assert (line["level"], line["message"], line["outcome"]) == ("INFO", "Step done", "begun")
+        assert (line["level"], line["message"], line["told"]["outcome"]) == ("INFO", "Step done", "begun")
         assert (line["tenant_id"], line["execution"]) == ("acme", CREATE.execution)
         assert line["attempt"] == CREATE.attempt.name
         assert line["milliseconds"] >= 0

@@ -146,7 +146,9 @@ def test_being_throttled_is_waited_for(functions: Functions, stacks: FakeStacks)
     take(functions.table, UPDATE)
     stacks.throttled_calls = 2
     assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
-    assert step(functions, "start_stack", UPDATE) == {"outcome": "again", "reason": "find: Rate exceeded"}
+    throttled = {"outcome": "again", "reason": "find: Rate exceeded", "throttled": True}
+    assert step(functions, "start_stack", UPDATE) == throttled
     not_drawn_up = step(functions, "start_stack", UPDATE)
-    assert not_drawn_up == {"outcome": "again", "reason": "the changes are not drawn up yet"}
+    assert (not_drawn_up["outcome"], not_drawn_up["throttled"]) == ("again", True)
+    assert "to draw up the changes" in not_drawn_up["reason"]
     assert step(functions, "inspect_stack", UPDATE, stack=not_drawn_up) == not_drawn_up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,7 +16,7 @@ from orchestrator.cli.invocation import World
 from orchestrator.cli.main import app
 from orchestrator.get_queue import Answer
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME
+from tests.fakes import ACME, NOON
 from tests.unit.cli.fake_api import InMemoryApi, heard
 
 # What this machine is set up for must not decide a test.
@@ -46,13 +47,21 @@ class Scene:
     """What happens while the command sleeps: one thing each time."""
     typed: str | None = None
     """What someone types at the terminal. ``None``: nobody is there."""
+    is_a_terminal: bool = True
+    """Otherwise what is typed comes from a file."""
     environment: dict[str, str | None] = field(default_factory=lambda: dict(ENVIRONMENT))
 
     def queue_answers(self, *given: Answer | Response | ApiAnswer) -> None:
         self.api.queue_answers = list(map(self._as_heard, given))
 
     def berth(self, *arguments: str) -> Result:
-        world = World(self._connect, lambda: self.now, self._sleep, lambda: self.typed is not None)
+        world = World(
+            self._connect,
+            lambda: self.now,
+            self._sleep,
+            lambda: self.typed is not None and self.is_a_terminal,
+            lambda: NOON + timedelta(seconds=self.now),
+        )
         return self.berth_in(world, arguments)
 
     def berth_in(self, world: World, arguments: Iterable[str]) -> Result:
@@ -65,6 +74,7 @@ class Scene:
         self.api.succeed()
         self.api.create(tenant, unpin=True)
         self.api.asked.clear()
+        self.api.sent.clear()
 
     def _connect(self, options: Options) -> InMemoryApi:
         self.connected_to.append(options)

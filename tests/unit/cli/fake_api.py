@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 from botocore.credentials import Credentials
@@ -19,32 +21,54 @@ from orchestrator.operator_requests import (
     parse_create,
     parse_delete,
     parse_list,
+    parse_pin,
     parse_releases,
     parse_retry,
     parse_tenant,
+    parse_unpin,
     parse_upgrade,
 )
 from orchestrator.records import Operation, Queue, RootCause, Run
+from orchestrator.rollouts.control import Rollouts
+from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
+from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
+from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
+from orchestrator.tenants import TenantId
 from tests.fakes import (
     NEXT_VERSION,
     QUEUE,
     QUEUE_TABOO,
     VERSION,
+    FakeAlarms,
     FakeClock,
     FakeExecutions,
     FakeQueues,
+    FakeRolloutExecutions,
+    InMemoryManifests,
+    InMemoryRollouts,
     InMemoryTable,
     a_release,
     stack_arn,
 )
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+MAX_CONCURRENCY = 50
 
 
 def heard(response: Response) -> ApiAnswer:
     """A response of a function, as it is heard through the API."""
     retry_after = response.headers.get("Retry-After")
     return ApiAnswer(response.status, response.body, float(retry_after) if retry_after else None)
+
+
+def counted(stage: Stage, result: Result) -> Stage:
+    match result:
+        case Result.FAILED:
+            return replace(stage, failed=stage.failed + 1)
+        case Result.SKIPPED:
+            return replace(stage, skipped=stage.skipped + 1)
+        case _:
+            return replace(stage, succeeded=stage.succeeded + 1)
 
 
 class InMemoryApi(BerthApi):
@@ -56,9 +80,15 @@ class InMemoryApi(BerthApi):
         self.executions = FakeExecutions()
         self.queues = FakeQueues()
         self.clock = FakeClock()
+        self.ledger = InMemoryRollouts()
+        self.manifests = InMemoryManifests()
+        self.alarms = FakeAlarms(errors=None)
+        self.rollout_executions = FakeRolloutExecutions()
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
         self.asked: list[str] = []
+        self.sent: list[Mapping[str, object] | None] = []
+        """The body of each request."""
         self.interjections: list[ApiAnswer] = []
         """What is answered first, whatever is asked."""
         self.queue_answers: list[ApiAnswer] = []
@@ -77,20 +107,22 @@ class InMemoryApi(BerthApi):
         body: Mapping[str, object] | None = None,
     ) -> ApiAnswer:
         self.asked.append(f"{method} {path}" + (f"?{urlencode(query)}" if query else ""))
+        self.sent.append(body)
         if self.interjections:
             return self.interjections.pop(0)
         if path.endswith("/queue"):
             return self.queue_answers.pop(0) if len(self.queue_answers) > 1 else self.queue_answers[0]
         _, *parts = path.split("/")
         event = {
-            "pathParameters": {"tenantId": parts[1]} if len(parts) > 1 else None,
+            "pathParameters": {f"{parts[0].removesuffix('s')}Id": parts[1]} if len(parts) > 1 else None,
             # As in any URL, all values are text.
             "queryStringParameters": {name: str(value) for name, value in (query or {}).items()},
             "requestContext": {"authorizer": {"iam": {"userArn": ADA}}},
             "body": None if body is None else json.dumps(body),
         }
         try:
-            return heard(self._route(" ".join([method, *parts[:1], *parts[2:]]), event))
+            route = " ".join([method, *parts[:1], *parts[2:]])
+            return heard(self._route_rollouts(route, event) if parts[0] == "rollouts" else self._route(route, event))
         except InvalidRequest as error:
             return heard(refuse(error))
 
@@ -121,8 +153,93 @@ class InMemoryApi(BerthApi):
                 return tell_tenants(page)
             case "GET releases":
                 parse_releases(event)
-                return tell_releases(self.table.releases(), NEXT_VERSION)
+                return tell_releases(self.table.releases(), NEXT_VERSION, self.table.versions_in_use())
+            case "PUT tenants pin":
+                tenant, version = parse_pin(event)
+                return tell_order(tenant, self.lifecycle.pin(tenant, version))
+            case "DELETE tenants pin":
+                tenant = parse_unpin(event)
+                return tell_order(tenant, self.lifecycle.unpin(tenant))
         raise AssertionError(f"There is no route for {route}.")
+
+    @property
+    def control(self) -> Rollouts:
+        table = self.table
+        return Rollouts(
+            self.ledger,
+            table,
+            table,
+            table,
+            self.manifests,
+            self.alarms,
+            self.rollout_executions,
+            self.clock,
+            NEXT_VERSION,
+        )
+
+    def _route_rollouts(self, route: str, event: Mapping[str, Any]) -> Response:
+        match route.split():
+            case ["POST", _]:
+                start = parse_start(event, max_concurrency=MAX_CONCURRENCY)
+                return tell_started(self.control.start(start.wish, start.by))
+            case ["GET", _] if event["pathParameters"]:
+                rollout = self.ledger.rollout(parse_rollout(event))
+                if rollout is None:
+                    return tell_changed(self.control.pause(parse_rollout(event)))
+                failures, outcomes = self.ledger.failures(rollout.id), self.ledger.outcomes(rollout.id)
+                return tell_rollout(rollout, self.ledger.stages(rollout.id), failures, outcomes)
+            case ["GET", _]:
+                asked = parse_rollouts(event)
+                return tell_rollouts(self.ledger.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
+            case ["POST", _, "retry"]:
+                return tell_started(self.control.retry(parse_rollout(event), ADA))
+            case ["POST", _, "approve"]:
+                return tell_changed(self.control.approve(parse_rollout(event), ADA))
+            case ["POST", _, ("pause" | "resume" | "abort") as verb]:
+                return tell_changed(getattr(self.control, verb)(parse_rollout(event)))
+        raise AssertionError(f"There is no route for {route}.")
+
+    # What the rollout's machine does with the newest one
+
+    @property
+    def newest(self) -> Rollout:
+        return self.ledger.rollouts(limit=1)[0]
+
+    def is_now(self, **changes: Any) -> None:
+        """The newest rollout is as these say."""
+        assert self.ledger.change(replace(self.newest, **changes))
+
+    def stage_is_now(self, number: int, **changes: Any) -> None:
+        stage = self.ledger.stage(self.newest.id, number)
+        assert stage is not None
+        assert self.ledger.change_stage(replace(stage, **changes))
+
+    def came_to(
+        self,
+        tenant: TenantId,
+        result: Result,
+        *,
+        stage: int = 1,
+        cause: RootCause | None = None,
+        changes: Sequence[str] = (),
+        from_version: str | None = None,
+    ) -> None:
+        """What became of one tenant in the newest rollout, counted as the machine does."""
+        rollout = self.newest
+        before = self.ledger.stage(rollout.id, stage)
+        assert before is not None
+        item = Item(tenant, rollout.wish.version or VERSION)
+        outcome = TenantOutcome(
+            rollout.id,
+            stage,
+            item,
+            result,
+            self.clock.now(),
+            from_version=from_version,
+            root_cause=cause,
+            changes=tuple(changes),
+        )
+        assert self.ledger.record(counted(before, result), outcome)
 
     # What the machines do with what was started last
 
@@ -146,6 +263,7 @@ class InMemoryApi(BerthApi):
                 stack_id=stack_arn(run.tenant),
                 queue=queue,
                 version=run.attempt.version,
+                deployed=None,
                 at=self.clock.now(),
             )
         self.executions.end(run.execution)

@@ -67,7 +67,7 @@ def test_nobody_reads_any_more(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["", "a/b", "-", "x" * 41, "acme\n", "a b", "ä"])
-@pytest.mark.parametrize("command", ["get-queue", "create", "upgrade", "retry", "delete", "tenant"])
+@pytest.mark.parametrize("command", ["get-queue", "create", "upgrade", "unpin", "retry", "delete", "tenant"])
 def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, command: str, tenant: str) -> None:
     result = scene.berth(command, "--", tenant)
     assert result.exit_code == ExitCode.BAD_USAGE
@@ -78,7 +78,15 @@ def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["tenant"], ["create"], ["tenants", "acme"], ["releases", "0.1.0"], ["no-such-command"], ["--no-such-option"]],
+    [
+        ["tenant"],
+        ["create"],
+        ["tenants", "acme"],
+        ["releases", "0.1.0", "0.2.0"],
+        ["no-such-command"],
+        ["rollout", "no-such-command"],
+        ["--no-such-option"],
+    ],
     ids=" ".join,
 )
 def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
@@ -96,6 +104,10 @@ def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
         (["--profile", "prod", "tenant", "--region", "eu-west-1", "acme"], Options(region="eu-west-1", profile="prod")),
         (["tenants", "--version", "0.1.0", "--stack", "tenants"], Options(stack="tenants")),
         (["create", "acme", "--version", "0.1.0", "--label", "a=b", "--local"], Options(local=True)),
+        (["--local", "rollout", "list"], Options(local=True)),
+        (["rollout", "--stack", "Other", "status"], Options(stack="Other")),
+        (["rollout", "start", "--to", "0.2.0", "--region", "eu-west-1", "--no-watch"], Options(region="eu-west-1")),
+        (["rollout", "pause", "--profile=prod", "20261116-120000-0a1b"], Options(profile="prod")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -127,7 +139,8 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     assert result.exit_code == ExitCode.OK
     # Typer shows colours also where it finds that a build server runs it.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    for command in ("create", "get-queue", "upgrade", "retry", "delete", "tenant", "tenants", "releases"):
+    commands = ["create", "get-queue", "upgrade", "pin", "retry", "delete", "tenant", "tenants", "releases", "rollout"]
+    for command in commands:
         assert any(line.startswith(f"│ {command} ") for line in lines)
         assert any(line.startswith(f"berth {command} ") for line in lines)
     for code in ExitCode:
@@ -144,11 +157,23 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
         ("get-queue", ["--wait", "--timeout", "--credentials"]),
         ("tenant", []),
         ("tenants", ["--state", "UPDATE_FAILED", "--version", "--limit", "--all", "--cursor"]),
-        ("releases", []),
+        ("releases", ["VERSION"]),
+        ("pin", ["TENANT", "VERSION"]),
+        ("unpin", ["TENANT"]),
+        ("rollout plan", ["--to", "--stages-file", "--sample", "--all", "--no-wait", "A file of stages"]),
+        ("rollout start", ["--undo", "--allow-replacement", "--yes", "--no-watch", "rollout start --approval"]),
+        ("rollout status", ["ROLLOUT"]),
+        ("rollout watch", ["ROLLOUT", "exit code is 0"]),
+        ("rollout pause", ["ROLLOUT", "no dry run"]),
+        ("rollout resume", ["ROLLOUT", "no dry run"]),
+        ("rollout abort", ["ROLLOUT", "no dry run", "--yes"]),
+        ("rollout approve", ["ROLLOUT", "no dry run"]),
+        ("rollout retry", ["ROLLOUT", "--watch"]),
+        ("rollout list", ["--limit"]),
     ],
 )
 def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> None:
-    result = scene.berth(command, "--help")
+    result = scene.berth(*command.split(), "--help")
     assert result.exit_code == ExitCode.OK
     plain = Text.from_ansi(result.stdout).plain
     for each in [*told, "--json"]:
@@ -156,11 +181,20 @@ def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> Non
     assert scene.connected_to == []
 
 
-def test_help_does_not_wait_for_the_sdk() -> None:
+def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> None:
+    result = scene.berth("rollout", "--help")
+    lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
+    commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "retry", "list"]
+    assert [line.split()[1] for line in lines if line.startswith("│ ") and "--help" not in line] == commands
+    assert "From beginning to end" in lines
+
+
+@pytest.mark.parametrize("command", [[], ["rollout"], ["rollout", "start"]], ids=" ".join)
+def test_help_does_not_wait_for_the_sdk(command: list[str]) -> None:
     ask_for_help = (
         "import sys\n"
         "from orchestrator.cli.main import app\n"
-        "app(['--help'], standalone_mode=False)\n"
+        f"app({[*command, '--help']}, standalone_mode=False)\n"
         "sys.exit(len({'boto3', 'botocore', 'jsonschema'} & sys.modules.keys()))\n"
     )
     ran = subprocess.run([sys.executable, "-c", ask_for_help], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`berth create`, `upgrade`, `retry` and `delete`, when nobody waits for what they start."""
+"""`berth create`, `upgrade`, `pin`, `retry` and `delete`, when nobody waits for what they start."""
 
 from __future__ import annotations
 
@@ -138,10 +138,13 @@ class TestUpgrade:
 
     def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:
         scene.has()
-        scene.berth("create", "acme", "--version", "0.1.0")
+        scene.berth("pin", "acme", "0.1.0")
         result = scene.berth("upgrade", "acme", "--to", "0.2.0")
         assert result.exit_code == ExitCode.REFUSED
-        assert "Lift its pin: berth create acme --unpin\n" in result.stderr
+        assert result.stderr.splitlines()[1:] == [
+            "Pin it elsewhere: berth pin acme VERSION",
+            "Lift its pin: berth unpin acme",
+        ]
 
     def test_a_busy_tenant(self, scene: Scene) -> None:
         scene.has()
@@ -170,6 +173,55 @@ class TestUpgrade:
     def test_to_a_version_that_was_never_published(self, scene: Scene) -> None:
         scene.has()
         assert scene.berth("upgrade", "acme", "--to", "9.9.9").exit_code == ExitCode.BAD_USAGE
+
+
+class TestPin:
+    def test_it_stays_where_it_is_told_to(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("pin", "acme", "0.2.0")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == "Tenant acme is pinned to version 0.2.0. It is at version 0.1.0.\n"
+        assert scene.api.asked == ["PUT /tenants/acme/pin"]
+        assert scene.api.table.metadata(ACME).pinned_version == "0.2.0"
+        assert len(scene.api.executions.started) == 1
+
+    def test_the_pin_is_lifted(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("pin", "acme", "0.1.0")
+        result = scene.berth("unpin", "acme", "--json")
+        assert result.exit_code == ExitCode.OK
+        assert json.loads(result.stdout)["status"] == "UNCHANGED"
+        assert scene.api.asked[-1] == "DELETE /tenants/acme/pin"
+        assert scene.api.table.metadata(ACME).pinned_version is None
+
+    @pytest.mark.parametrize(
+        ("version", "code"), [("9.9.9", ExitCode.BAD_USAGE), ("newest", ExitCode.BAD_USAGE)], ids=["9.9.9", "newest"]
+    )
+    def test_only_to_a_release(self, scene: Scene, version: str, code: ExitCode) -> None:
+        scene.has()
+        result = scene.berth("pin", "acme", version)
+        assert result.exit_code == code
+        assert version in result.stderr
+        assert scene.api.table.metadata(ACME).pinned_version is None
+
+    @pytest.mark.parametrize("command", [["pin", "acme", "0.1.0"], ["unpin", "acme"]], ids=" ".join)
+    def test_a_tenant_that_nobody_knows(self, scene: Scene, command: list[str]) -> None:
+        assert scene.berth(*command).exit_code == ExitCode.GONE
+
+    @pytest.mark.parametrize("command", [["pin", "acme", "0.1.0"], ["unpin", "acme"]], ids=" ".join)
+    def test_a_tenant_that_is_being_deleted(self, scene: Scene, command: list[str]) -> None:
+        scene.has()
+        scene.berth("delete", "acme")
+        scene.api.begin()
+        result = scene.berth(*command)
+        assert result.exit_code == ExitCode.REFUSED
+        assert "is busy: DELETE" in result.stderr
+        # There is nothing to wait for: afterwards it is gone.
+        assert "--wait" not in result.stderr
+
+    def test_an_invalid_tenant_id(self, scene: Scene) -> None:
+        assert scene.berth("pin", "a/b", "0.1.0").exit_code == ExitCode.BAD_USAGE
+        assert scene.connected_to == []
 
 
 class TestRetry:

@@ -26,6 +26,18 @@ COMMANDS = pytest.mark.parametrize(
         ["tenant", "acme"],
         ["tenants"],
         ["releases"],
+        ["pin", "acme", "0.1.0"],
+        ["unpin", "acme"],
+        ["rollout", "plan", "--no-wait"],
+        ["rollout", "start"],
+        ["rollout", "status"],
+        ["rollout", "watch"],
+        ["rollout", "pause"],
+        ["rollout", "resume"],
+        ["rollout", "abort"],
+        ["rollout", "approve"],
+        ["rollout", "retry"],
+        ["rollout", "list"],
     ],
     ids=" ".join,
 )
@@ -68,8 +80,10 @@ def test_an_api_that_is_busy_for_a_moment_is_asked_again(scene: Scene, command: 
     assert "Rate exceeded" in result.stderr
     assert scene.pauses == [2, 2, 3]
     assert len(set(scene.api.asked)) == 1
-    # There is nothing to retry; all else is answered.
-    assert result.exit_code == (ExitCode.REFUSED if command[0] == "retry" else ExitCode.OK)
+    # There is nothing to retry, and no rollout; all else is answered.
+    needs_a_rollout = command[0] == "rollout" and command[1] not in ("plan", "start", "list")
+    otherwise = ExitCode.GONE if needs_a_rollout else ExitCode.OK
+    assert result.exit_code == (ExitCode.REFUSED if command == ["retry", "acme"] else otherwise)
 
 
 @COMMANDS

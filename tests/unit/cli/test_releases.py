@@ -1,26 +1,97 @@
-"""`berth releases`: what was published, newest first."""
+"""`berth releases`: what was published, newest first, and who is at which."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
+from orchestrator.tenants import TenantId
 from tests.fakes import a_release
 from tests.unit.cli.conftest import Scene
 
+NOTES = "The whole life of a tenant.\n\n- Updates.\n- Deletes."
 
-def test_newest_first_and_which_is_current(scene: Scene) -> None:
-    scene.api.table.record_release(a_release("0.10.0", digest="0123456789abcdef"))
-    result = scene.berth("releases")
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.fixture
+def fleet(scene: Scene) -> Scene:
+    """One tenant is at 0.1.0, one could not be moved from there, and one was never provisioned."""
+    scene.has()
+    scene.has(TenantId.parse("globex"))
+    scene.api.upgrade(TenantId.parse("globex"))
+    scene.api.begin()
+    scene.api.fail()
+    scene.api.table.record_release(a_release("0.10.0", digest="0123456789abcdef", notes=NOTES))
+    return scene
+
+
+def test_newest_first_and_which_is_current_and_how_many_are_there(fleet: Scene) -> None:
+    result = fleet.berth("releases")
     assert result.exit_code == ExitCode.OK
-    assert [line.rstrip() for line in result.stdout.splitlines()] == [
-        "Version Published (UTC)     Digest",
-        "0.10.0  2026-11-16 12:00:00 0123456789ab",
-        "0.2.0   2026-11-16 12:00:00 dddddddddddd current",
-        "0.1.0   2026-11-16 12:00:00 dddddddddddd",
+    assert lines(result.stdout) == [
+        "Version Published (UTC)  Tenants Not ready         Notes",
+        "0.10.0  2026-11-16 12:00       0         0         The whole life of a tenant.",
+        "0.2.0   2026-11-16 12:00       0         0 current",
+        "0.1.0   2026-11-16 12:00       2         1",
     ]
     assert result.stderr == ""
+
+
+def test_notes_that_begin_with_a_list(scene: Scene) -> None:
+    scene.api.table.record_release(a_release("0.3.0", notes="- [x] Shorter names\n- More"))
+    assert lines(scene.berth("releases").stdout)[1].endswith(" [x] Shorter names")
+
+
+def test_one_in_full(fleet: Scene) -> None:
+    result = fleet.berth("releases", "0.10.0")
+    assert result.exit_code == ExitCode.OK
+    assert result.stdout.splitlines() == [
+        "version:    0.10.0",
+        "published:  2026-11-16 12:00:00 UTC",
+        "digest:     0123456789abcdef",
+        f"template:   {a_release('0.10.0').template_url}",
+        "tenants:    none",
+        "",
+        *NOTES.splitlines(),
+    ]
+    assert result.stderr == ""
+
+
+def test_one_that_is_in_use(fleet: Scene) -> None:
+    result = fleet.berth("releases", "0.1.0")
+    assert result.stdout.splitlines()[-1] == "tenants:    2: 1 READY, 1 UPDATE_FAILED"
+    assert result.stderr == "List them: berth tenants --version 0.1.0\n"
+
+
+def test_the_current_one(scene: Scene) -> None:
+    result = scene.berth("releases", "0.2.0")
+    assert result.stdout.startswith("version:    0.2.0 (current)\n")
+    assert "berth rollout plan" in result.stderr
+
+
+def test_one_as_json(fleet: Scene) -> None:
+    told = json.loads(fleet.berth("releases", "0.1.0", "--json").stdout)
+    assert (told["version"], told["tenants"]["total"]) == ("0.1.0", 2)
+
+
+def test_one_that_was_never_published(scene: Scene) -> None:
+    result = scene.berth("releases", "9.9.9")
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert result.stderr == "Error: Version 9.9.9 was never published. See the published ones: berth releases\n"
+
+
+@pytest.mark.parametrize("version", ["newest", "1.2", "1.2.3\n", ""])
+def test_what_is_no_version_is_not_asked_for(scene: Scene, version: str) -> None:
+    result = scene.berth("releases", version)
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert result.stderr.endswith(" is not a version like 1.2.3.\n")
+    assert scene.connected_to == []
 
 
 def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
@@ -32,11 +103,32 @@ def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.2.0").template_url,
         "publishedAt": "2026-11-16T12:00:00.000Z",
+        "notes": None,
+        "tenants": {"total": 0, "byState": {}},
     }
 
 
-def test_the_current_one_is_not_published_yet(scene: Scene) -> None:
-    scene.api.interjections = [ApiAnswer(200, {"current": "0.3.0", "releases": []})]
-    result = scene.berth("releases")
-    assert (result.exit_code, result.stdout) == (ExitCode.OK, "")
-    assert result.stderr == "The current version, 0.3.0, is not published: wait until it is deployed.\n"
+class TestElsewhere:
+    @pytest.fixture(autouse=True)
+    def _in_use(self, scene: Scene) -> None:
+        elsewhere = {
+            "": {"total": 2, "byState": {"FAILED": 1, "PROVISIONING": 1}},
+            "0.0.9": {"total": 1, "byState": {"READY": 1}},
+        }
+        scene.api.interjections = [ApiAnswer(200, {"current": "0.3.0", "releases": [], "elsewhere": elsewhere})]
+
+    def test_versions_in_use_that_are_no_releases_are_told(self, scene: Scene) -> None:
+        assert scene.berth("releases").stderr.splitlines()[:2] == [
+            "2 tenants are at no version yet: 1 FAILED, 1 PROVISIONING. See: berth tenants",
+            "1 tenant is at 0.0.9, which is no release: berth tenants --version 0.0.9",
+        ]
+
+    def test_and_also_when_one_is_asked_for(self, scene: Scene) -> None:
+        result = scene.berth("releases", "0.0.9")
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert "Version 0.0.9 was never published. 1 tenant is at it." in result.stderr
+
+    def test_the_current_one_is_not_published_yet(self, scene: Scene) -> None:
+        result = scene.berth("releases")
+        assert (result.exit_code, result.stdout) == (ExitCode.OK, "")
+        assert result.stderr.endswith("The current version, 0.3.0, is not published: wait until it is deployed.\n")

@@ -1,0 +1,316 @@
+"""A rollout over a fleet that no machine here could hold, on a virtual clock.
+
+Simulated are AWS and the machines' steps; who is admitted, when, and what is made of it is decided by the product's
+own code: :mod:`orchestrator.rollouts.selecting`, ``pacing``, ``gate`` and ``advancing``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+
+from bench.measure import Result
+from bench.simulated_aws import (
+    EXECUTIONS_A_SECOND,
+    FAULTY,
+    QUIET,
+    TRANSITIONS_A_SECOND,
+    Conditions,
+    SimulatedAws,
+    Steps,
+)
+from bench.simulated_ledger import (
+    NEW,
+    OLD,
+    NoAlarms,
+    NoOperator,
+    SimulatedManifests,
+    SimulatedRollouts,
+    SimulatedTenants,
+)
+from bench.simulated_update import MUTATIONS, READS, STATES, SimulatedUpdate
+from orchestrator.records import TenantState
+from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.documents import wish_from
+from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import Item, Rollout, Stage, Turn
+from orchestrator.rollouts.selecting import Candidate, divide, select
+from orchestrator.tenants import TenantId
+
+TENANTS_AN_ACCOUNT = 2_000
+ACCOUNTS = 50
+MAX_CONCURRENCY = 50
+
+MOST_EVENTS = 25_000
+MOST_STATE_BYTES = 256 * 1024
+
+_ID = "20260101-000000-0000"
+_EXECUTION = "arn:aws:states:us-east-1:000000000000:execution:rollout:rollout-1"
+_DOCUMENT = {
+    "version": NEW,
+    "stages": [
+        {"size": "1", "tolerated": "0", "bakeSeconds": 0},
+        {"size": "10%", "tolerated": "5%", "bakeSeconds": 0},
+        {"size": "rest", "tolerated": "5%", "bakeSeconds": 0},
+    ],
+}
+
+# What a state leaves in the history of its execution.
+_TASK, _CHOICE, _WAIT, _MAP, _FIRST_AND_LAST = 5, 2, 2, 6, 5
+_CHILD_STATES = 7
+"""Entered by one that is admitted at once: Enter, Admit, IsAdmitted, Upgrade, RecordOutcome, IsRecorded, Done."""
+_AGAIN_SECONDS = 5
+"""Until a child comes back whose tenant has to be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one rollout came to."""
+
+    status: str
+    seconds: float
+    floor: float
+    """As fast as the quotas allow at all, for the calls that these tenants need."""
+    last_stacks_seconds: float
+    """Of all that time, when nothing was left of a stage but to wait for its last stacks."""
+    peak_in_flight: int
+    throttled_calls: int
+    given_up_calls: int
+    """Those that were throttled as often as the SDK tries, and which the pace sees."""
+    succeeded: int
+    failed: int
+    failed_by_throttling: int
+    events: int
+    """In the history of the rollout's own execution."""
+    child_events: int
+    """In the history of the child that waited longest."""
+    state_bytes: int
+    limits: tuple[tuple[float, float], ...]
+    """How many at once were let in, and from when."""
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds / self.floor
+
+
+class SimulatedRollout:
+    def __init__(self, tenants: int, conditions: Conditions, seed: int, max_concurrency: int = MAX_CONCURRENCY) -> None:
+        self.aws = SimulatedAws(conditions, seed)
+        self._max_concurrency = max_concurrency
+        wish = wish_from(_DOCUMENT, max_concurrency=max_concurrency)
+        fleet = [TenantId(f"tenant-{seed}-{number}") for number in range(tenants)]
+        candidates = [Candidate(each, TenantState.READY, OLD, None, {}) for each in fleet]
+        items = select(wish, NEW, candidates).items
+        self._place = {item.tenant: place for place, item in enumerate(items)}
+        self._tenants = SimulatedTenants(fleet, self.aws.clock)
+        self._manifests = SimulatedManifests()
+        now = self.aws.clock.now()
+        lists = [(stage, list_) for stage, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
+        stages = [
+            Stage(
+                _ID,
+                number,
+                stage,
+                total=len(list_),
+                tolerated=stage.tolerated.bound_of(len(list_)),
+                manifest=self._manifests.write(f"{_ID}/stage-{number}", list_),
+                pace=Pace.beginning(stage.max_concurrency),
+            )
+            for number, (stage, list_) in enumerate(lists, 1)
+        ]
+        rollout = Rollout(_ID, wish, "bench", now, tuple(len(list_) for _, list_ in lists), tenants, skipped={})
+        self._ledger = SimulatedRollouts(rollout, stages, self.aws.chance, conditions.overtaken)
+        self._gate = Gate(self._ledger, self._tenants, self.aws, self.aws.clock)
+        self._advancing = Advancing(
+            self._ledger, self._tenants, self._manifests, NoAlarms(), self.aws, NoOperator(), self.aws.clock
+        )
+        self._rollout = self._machine()
+        self._slots = 0
+        self._in_flight = self._peak = 0
+        self._events, self._child_events, self._state_bytes = _FIRST_AND_LAST, 0, 0
+        self._limits: list[tuple[float, float]] = []
+        self._ended_at = self._last_stacks_seconds = 0.0
+
+    def run(self) -> Ran:
+        self.aws.go_on(self._rollout)
+        self.aws.run()
+        rollout = self._ledger.rollout(_ID)
+        assert rollout is not None
+        failures = list(self._ledger.failures(_ID))
+        return Ran(
+            status=rollout.status.value,
+            seconds=self._ended_at,
+            floor=floor(len(self._place), self.aws.conditions),
+            last_stacks_seconds=self._last_stacks_seconds,
+            peak_in_flight=self._peak,
+            throttled_calls=self.aws.refused,
+            given_up_calls=self.aws.throttled,
+            succeeded=sum(stage.succeeded for stage in self._ledger.stages(_ID)),
+            failed=len(failures),
+            failed_by_throttling=sum(not self._fails(each.item) for each in failures),
+            events=self._events,
+            child_events=self._child_events,
+            state_bytes=self._state_bytes,
+            limits=tuple(self._limits),
+        )
+
+    def _machine(self) -> Steps:
+        """``statemachines/rollout.asl.json``."""
+        while True:
+            yield from self.aws.enter(2)  # Advance, WhatNext
+            yield self.aws.function()
+            step = self._advancing.advance(_ID, 1, _EXECUTION)
+            self._see({"rolloutId": _ID, "outcome": step.outcome, **asdict(step)})
+            self._events += _TASK + _CHOICE
+            match step:
+                case Succeeded() | NotSucceeded():
+                    self._ended_at = self.aws.clock.seconds
+                    return
+                case RunStage():
+                    self._events += _MAP
+                    yield from self._map(step)
+                    self._last_stacks_seconds += self.aws.clock.seconds - self.aws.mutations.granted_at
+                case Bake(seconds):
+                    self._events += _WAIT
+                    yield float(seconds)
+                case _:
+                    raise RuntimeError(f"Nobody is there to be waited for: {step}")
+
+    def _map(self, step: RunStage) -> Steps:
+        """A Distributed Map: as many children at once as it is allowed, one more whenever one has ended."""
+        waiting = iter(self._manifests.read(step.manifest))
+        yield self.aws.between(1.0, 3.0)  # It reads its list.
+        self._slots = self._max_concurrency
+        for _ in range(self._max_concurrency):
+            self.aws.go_on(self._slot(step.stage, waiting), self.aws.between(0.0, 1.0))
+        yield None  # The last slot lets it go on.
+
+    def _slot(self, stage: int, waiting: Iterator[Item]) -> Steps:
+        for item in waiting:
+            yield from self._child(Turn(_ID, stage, item, execution=f"{_EXECUTION}/{stage}/{item.tenant}"))
+            yield self.aws.between(0.1, 0.3)  # Until the map starts the next.
+        self._slots -= 1
+        if not self._slots:
+            self.aws.go_on(self._rollout)
+
+    def _child(self, turn: Turn) -> Steps:
+        """The map's ItemProcessor: admit, upgrade, record what became of it."""
+        aws, events = self.aws, _FIRST_AND_LAST
+        yield from aws.start_execution()
+        yield from aws.enter()  # Enter
+        while True:
+            yield from aws.enter(2)  # Admit, IsAdmitted
+            yield aws.function()
+            events += _TASK + _CHOICE
+            match self._gate.admit(turn):
+                case NoRoom(seconds):
+                    yield from aws.enter()  # AwaitTurn
+                    events += _WAIT
+                    yield math.ceil(aws.between(0.5, 1.5) * seconds)
+                case Admitted() as admitted:
+                    events += 2 * _TASK + _CHOICE
+                    if not (yield from self._upgrade(turn, admitted)):
+                        break
+                    yield from aws.enter()  # AwaitTurn
+                    events += _WAIT
+                    yield math.ceil(aws.between(0.5, 1.5) * _AGAIN_SECONDS)
+                case _:
+                    break
+        yield from aws.enter()  # Done
+        self._child_events = max(self._child_events, events)
+
+    def _upgrade(self, turn: Turn, admitted: Admitted) -> Generator[float | None, None, bool]:
+        """Whether it has to be tried again."""
+        aws, item = self.aws, turn.item
+        self._in_flight += 1
+        self._peak = max(self._peak, self._in_flight)
+        self._see({**asdict(admitted), "turn": asdict(turn)})
+        yield from aws.enter()  # Upgrade
+        yield from aws.start_execution()
+        number = int(admitted.name.rpartition("-")[2])
+        slow = aws.chance.random() < aws.conditions.slow
+        yield from SimulatedUpdate(aws, self._tenants, item.tenant, number, self._fails(item), slow).run()
+        yield aws.between(0.2, 1.0)  # Until the child hears that the execution has ended.
+        yield from aws.enter(2)  # RecordOutcome, IsRecorded
+        yield aws.function()
+        recorded = self._gate.record(turn)
+        self._in_flight -= 1
+        stage = self._ledger.stage(_ID, turn.stage)
+        assert stage is not None
+        if not self._limits or self._limits[-1][1] != stage.pace.limit:
+            self._limits.append((aws.clock.seconds, stage.pace.limit))
+        return isinstance(recorded, TryAgain)
+
+    def _fails(self, item: Item) -> bool:
+        """Evenly spread, and not the first: how long it takes is measured here, not whether it halts."""
+        every = round(1 / self.aws.conditions.failing) if self.aws.conditions.failing else 0
+        return bool(every) and self._place[item.tenant] % every == every // 2
+
+    def _see(self, document: object) -> None:
+        self._state_bytes = max(self._state_bytes, len(json.dumps(document, default=str)))
+
+
+def floor(tenants: int, conditions: Conditions) -> float:
+    """The seconds that the tightest quota needs for the calls that cannot be done without."""
+    failing = round(tenants * conditions.failing)
+    return max(
+        _seconds(tenants * MUTATIONS, conditions.mutations_a_second, conditions),
+        # Of one that fails, the stack's events are read twice.
+        _seconds(tenants * READS + failing * 2, conditions.reads_a_second, conditions),
+        tenants * 2 / EXECUTIONS_A_SECOND,
+        tenants * (STATES + _CHILD_STATES) / TRANSITIONS_A_SECOND,
+    )
+
+
+def _seconds(calls: int, a_second: float, conditions: Conditions) -> float:
+    if conditions.drops_to_after is None:
+        return calls / a_second
+    part, after = conditions.drops_to_after
+    return calls / a_second if calls <= after * a_second else after + (calls - after * a_second) / (a_second * part)
+
+
+def simulate(tenants: int, conditions: Conditions, seed: int) -> Ran:
+    return SimulatedRollout(tenants, conditions, seed).run()
+
+
+def rollout_simulation() -> list[Result]:
+    quiet = simulate(TENANTS_AN_ACCOUNT, QUIET, 1)
+    faulty = simulate(TENANTS_AN_ACCOUNT, FAULTY, 1)
+    with ProcessPoolExecutor() as pool:
+        fleet = list(pool.map(_account, range(1, ACCOUNTS + 1)))
+    return [
+        *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, quiet", [quiet]),
+        *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, with faults", [faulty]),
+        *_results(f"rollout of {TENANTS_AN_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults", fleet),
+    ]
+
+
+def _account(seed: int) -> Ran:
+    return simulate(TENANTS_AN_ACCOUNT, FAULTY, seed)
+
+
+def _results(name: str, ran: Sequence[Ran]) -> list[Result]:
+    """Of several accounts, which are independent of each other: the slowest, the most, the sum."""
+    slowest = max(ran, key=lambda each: each.seconds)
+    expected = sum(each.succeeded + each.failed for each in ran)
+    return [
+        Result(f"{name}: time / what CloudFormation's quotas allow", round(slowest.ratio, 3), "x", "<= 1.10"),
+        Result(f"{name}: time", round(slowest.seconds / 60, 1), "min", ""),
+        Result(
+            f"{name}: of it, waiting for stages' last stacks", round(slowest.last_stacks_seconds / 60, 1), "min", ""
+        ),
+        Result(f"{name}: what the quotas allow", round(slowest.floor / 60, 1), "min", ""),
+        Result(f"{name}: most in flight", max(each.peak_in_flight for each in ran), "", ""),
+        Result(f"{name}: throttled calls", sum(each.throttled_calls for each in ran), "", ""),
+        Result(f"{name}: calls given up as throttled", sum(each.given_up_calls for each in ran), "", ""),
+        Result(f"{name}: tenants that had their turn", expected, "", ""),
+        Result(f"{name}: failed tenants", sum(each.failed for each in ran), "", ""),
+        Result(f"{name}: failed because of throttling", sum(each.failed_by_throttling for each in ran), "", "0"),
+        Result(f"{name}: history events", max(each.events for each in ran), "", f"<= {MOST_EVENTS}"),
+        Result(f"{name}: history events of a child", max(each.child_events for each in ran), "", f"<= {MOST_EVENTS}"),
+        Result(f"{name}: largest state", max(each.state_bytes for each in ran), "bytes", f"<= {MOST_STATE_BYTES}"),
+    ]

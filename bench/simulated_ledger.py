@@ -1,0 +1,160 @@
+"""What the table keeps about a rollout and its tenants, in memory: lean, because a hundred thousand tenants pass."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
+from orchestrator.rollouts.ports import Registry
+from orchestrator.rollouts.records import Item, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.tenants import TenantId
+
+OLD, NEW = "1.0.0", "2.0.0"
+
+_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+_QUEUE = Queue("arn:aws:sqs:us-east-1:000000000000:q", "https://sqs.us-east-1.amazonaws.com/000000000000/q")
+
+
+class VirtualClock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return _BEGINNING + timedelta(seconds=self.seconds)
+
+
+class SimulatedTenants:
+    """All of them at the old release, and served."""
+
+    def __init__(self, tenants: Iterable[TenantId], clock: VirtualClock) -> None:
+        self._clock = clock
+        self._metadata = {
+            tenant: Metadata(tenant, _QUEUE, tenant.stack_name, OLD, _BEGINNING, _BEGINNING) for tenant in tenants
+        }
+        self._updates: dict[TenantId, Audit] = {}
+
+    def metadata(self, tenant: TenantId) -> Metadata | None:
+        return self._metadata.get(tenant)
+
+    def audits(self, tenant: TenantId) -> Sequence[Audit]:
+        update = self._updates.get(tenant)
+        return [update] if update else []
+
+    def history(self, _tenant: TenantId) -> Sequence[HistoryEntry]:
+        return []
+
+    def lock(self, _tenant: TenantId) -> Lock | None:
+        return None
+
+    def begin(self, tenant: TenantId, attempt: int) -> None:
+        self._write(tenant, attempt, Status.STARTED)
+
+    def finish(self, tenant: TenantId, attempt: int) -> None:
+        self._metadata[tenant] = replace(self._metadata[tenant], version=NEW)
+        self._write(tenant, attempt, Status.SUCCESS)
+
+    def fail(self, tenant: TenantId, attempt: int, cause: RootCause) -> None:
+        self._write(tenant, attempt, Status.FAILURE, cause)
+
+    def _write(self, tenant: TenantId, attempt: int, status: Status, cause: RootCause | None = None) -> None:
+        at = self._clock.now()
+        self._updates[tenant] = Audit(tenant, Operation.UPDATE, NEW, status, "", at, attempt, cause)
+
+
+class SimulatedRollouts:
+    """One rollout. Some writes find that another has come before, as they do when many tenants have their turns."""
+
+    def __init__(self, rollout: Rollout, stages: Sequence[Stage], chance: random.Random, overtaken: float) -> None:
+        self._rollout = rollout
+        self._stages = {stage.number: stage for stage in stages}
+        self._outcomes: dict[TenantId, TenantOutcome] = {}
+        self._chance = chance
+        self._overtaken = overtaken
+
+    def rollout(self, _rollout: str) -> Rollout | None:
+        return self._rollout
+
+    def stages(self, _rollout: str) -> Sequence[Stage]:
+        return list(self._stages.values())
+
+    def stage(self, _rollout: str, number: int) -> Stage | None:
+        return self._stages.get(number)
+
+    def rollouts(self, *, limit: int, after: str | None = None) -> Sequence[Rollout]:
+        return [self._rollout][:limit] if after is None else []
+
+    def registry(self) -> Registry:
+        return Registry(frozenset({self._rollout.id}), 1)
+
+    def register(self, _rollout: Rollout, _stages: Sequence[Stage], *, revision: int) -> bool:
+        raise NotImplementedError(f"The one rollout is registered, at revision {revision}.")
+
+    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:  # noqa: ARG002 - no other claims them
+        if rollout.revision != self._rollout.revision:
+            return False
+        self._rollout = replace(rollout, revision=rollout.revision + 1)
+        return True
+
+    def change_stage(self, stage: Stage) -> bool:
+        if stage.revision != self._stages[stage.number].revision:
+            return False
+        self._stages[stage.number] = replace(stage, revision=stage.revision + 1)
+        return True
+
+    def tenant_outcome(self, _rollout: str, tenant: TenantId) -> TenantOutcome | None:
+        return self._outcomes.get(tenant)
+
+    def outcomes(self, _rollout: str) -> Iterable[TenantOutcome]:
+        return list(self._outcomes.values())
+
+    def failures(self, _rollout: str) -> Iterable[TenantOutcome]:
+        return [each for each in self._outcomes.values() if each.result is Result.FAILED]
+
+    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        return self._rollout.status is RolloutStatus.RUNNING and self.record(stage, outcome)
+
+    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        before = self._outcomes.get(outcome.item.tenant)
+        if (before is not None and before.result.settled) or self._chance.random() < self._overtaken:
+            return False
+        if not self.change_stage(stage):
+            return False
+        self._outcomes[outcome.item.tenant] = outcome
+        return True
+
+
+class SimulatedManifests:
+    def __init__(self) -> None:
+        self._written: dict[str, Sequence[Item]] = {}
+
+    def write(self, name: str, items: Sequence[Item]) -> str:
+        manifest = f"rollouts/{name}.json"
+        self._written[manifest] = list(items)
+        return manifest
+
+    def read(self, manifest: str) -> Sequence[Item]:
+        return self._written[manifest]
+
+
+class NoAlarms:
+    def unknown(self, names: Iterable[str]) -> Sequence[str]:
+        return sorted(names)
+
+    def went_off(self, _name: str) -> str | None:
+        return None
+
+
+class NoOperator:
+    """Nobody pauses it and nothing awaits approval, so its execution is never asked about."""
+
+    def start_rollout(self, rollout: Rollout) -> str | None:
+        return rollout.name
+
+    def is_running(self, _execution: str) -> bool:
+        return True
+
+    def wake(self, _task_token: str) -> bool:
+        return False

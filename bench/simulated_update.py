@@ -1,0 +1,134 @@
+"""One tenant's update, as ``statemachines/update_tenant.asl.json`` and the functions behind it go about it.
+
+What is counted is what they really call: two calls that change something (CreateChangeSet, ExecuteChangeSet) and five
+that read (DescribeStacks in ReviewChanges, StartStack, AwaitStack and InspectStack; DescribeChangeSet in StartStack).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from bench.simulated_aws import SimulatedAws
+from bench.simulated_ledger import SimulatedTenants
+from orchestrator.deadlines import DEADLINE
+from orchestrator.records import THROTTLING, RootCause
+from orchestrator.tenants import TenantId
+
+MUTATIONS, READS = 2, 5
+"""Of one update, at least."""
+STATES = 9
+"""Entered by one update, at least."""
+
+_AWAIT_REVIEW_SECONDS = 3.0
+
+_STARTED, _AGAIN = "started", "again"
+_DONE, _WORKING, _FAILED = "done", "working", "failed"
+
+Outcome = Generator[float | None, None, str]
+
+
+@dataclass(slots=True)
+class SimulatedUpdate:
+    aws: SimulatedAws
+    tenants: SimulatedTenants
+    tenant: TenantId
+    attempt: int
+    fails: bool
+    slow: bool
+    drawn_up_at: float | None = None
+    settled_at: float | None = None
+    """When the stack has settled, once its change has begun."""
+
+    def run(self) -> Generator[float | None, None, None]:
+        aws, started_at = self.aws, self.aws.clock.seconds
+        yield from self._state(states=2)  # Begin, HasBegun
+        self.tenants.begin(self.tenant, self.attempt)
+        while True:
+            yield from self._review()
+            outcome = yield from self._start_and_inspect()
+            if outcome == _DONE:
+                yield from self._state()  # Finish
+                self.tenants.finish(self.tenant, self.attempt)
+                return
+            if outcome == _FAILED:
+                cause = RootCause("InboundQueue", "AWS::SQS::Queue", "It could not be changed.")
+                return (yield from self._record_failure(cause))
+            if aws.clock.seconds - started_at > DEADLINE.total_seconds():
+                return (yield from self._record_failure(RootCause("", THROTTLING, "Never had the time.")))
+            yield from aws.enter()  # PauseBeforeStart
+            yield 1.0 + int(aws.chance.random() * 10)
+
+    def _review(self) -> Generator[float | None, None, None]:
+        yield from self._state()  # ReviewChanges
+        if (yield from self.aws.call(self.aws.reads)) and (yield from self.aws.call(self.aws.mutations)):
+            # Drawn up once; asked for again it is there already, which costs a call all the same.
+            self.drawn_up_at = self.drawn_up_at or self.aws.clock.seconds + self._review_seconds()
+        yield from self.aws.enter()  # AwaitReview
+        yield _AWAIT_REVIEW_SECONDS
+
+    def _start_and_inspect(self) -> Outcome:
+        """Until the stack has settled, or has to be started again."""
+        yield from self._state()  # StartStack
+        started = yield from self._start()
+        while True:
+            yield from self._await(started)
+            yield from self._state(states=2)  # InspectStack, HasSettled
+            if started == _AGAIN:
+                return _AGAIN
+            outcome = yield from self._inspect()
+            if outcome != _WORKING:
+                return outcome
+
+    def _start(self) -> Outcome:
+        aws = self.aws
+        if not (yield from aws.call(aws.reads)):
+            return _AGAIN
+        if self.settled_at is not None:
+            return _STARTED
+        if not (yield from aws.call(aws.reads)) or self.drawn_up_at is None or aws.clock.seconds < self.drawn_up_at:
+            return _AGAIN
+        if not (yield from aws.call(aws.mutations)):
+            return _AGAIN
+        self.settled_at = aws.clock.seconds + self._stack_seconds()
+        return _STARTED
+
+    def _await(self, started: str) -> Generator[float | None, None, None]:
+        """CloudFormation's event wakes it, unless the stack is seen to have settled before that."""
+        aws = self.aws
+        yield from self._state()  # AwaitStack
+        if started == _AGAIN:
+            return
+        seen = yield from aws.call(aws.reads)
+        settled_at = self.settled_at or 0.0
+        if not seen or aws.clock.seconds < settled_at:
+            yield max(0.0, settled_at - aws.clock.seconds) + aws.between(0.5, 2.0)
+
+    def _inspect(self) -> Outcome:
+        aws = self.aws
+        if not (yield from aws.call(aws.reads)):
+            return _WORKING
+        if not self.fails:
+            return _DONE
+        # DescribeStackEvents, to see that the update was begun and then undone.
+        return _FAILED if (yield from aws.call(aws.reads)) else _WORKING
+
+    def _record_failure(self, cause: RootCause) -> Generator[float | None, None, None]:
+        yield from self._state(states=2)  # RecordFailure, Failed
+        if not cause.is_throttling:
+            yield from self.aws.call(self.aws.reads)  # DescribeStackEvents, for the root cause.
+        self.tenants.fail(self.tenant, self.attempt, cause)
+
+    def _state(self, states: int = 1) -> Generator[float | None, None, None]:
+        """A function's state, and the Choice after it if there is one."""
+        yield from self.aws.enter(states)
+        yield self.aws.function()
+
+    def _review_seconds(self) -> float:
+        slow = self.aws.chance.random() < self.aws.conditions.slow_reviews
+        return self.aws.between(4.0, 8.0) if slow else self.aws.between(1.0, 2.5)
+
+    def _stack_seconds(self) -> float:
+        """Undoing a change takes as long as another one."""
+        usual = self.aws.conditions.stack_seconds * self.aws.between(0.8, 1.2)
+        return usual * (10 if self.slow else 1) + (usual if self.fails else 0)

@@ -1,0 +1,268 @@
+"""How rollouts are shown. The documents are those of the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli import render
+from orchestrator.cli.api import Document
+from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
+from orchestrator.records import parse_timestamp
+from orchestrator.rollouts.documents import share_of
+from orchestrator.rollouts.records import Result, RolloutStatus, Skip, StageStatus
+
+NAMED_AT_MOST = 5
+"""How many tenants are named in one line; --json names more."""
+
+_LEFT_OUT: Mapping[str, tuple[str, str]] = {
+    Skip.CURRENT: ("is there already", "are there already"),
+    Skip.NEWER: ("is at a newer release (--allow-downgrade)", "are at a newer release (--allow-downgrade)"),
+    Skip.PINNED: ("is pinned to another release", "are pinned to another release"),
+    Skip.BUSY: ("is busy with another operation", "are busy with another operation"),
+    Skip.NOT_PROVISIONED: ("has no queue in service", "have no queue in service"),
+    Skip.DELETED: ("was deleted", "were deleted"),
+    Skip.UNKNOWN: ("does not exist", "do not exist"),
+    Skip.MOVED_SINCE: ("was moved elsewhere since", "were moved elsewhere since"),
+}
+_LOOKED_AT: Mapping[str, str] = {
+    Result.SUCCEEDED: "would change",
+    Result.UNCHANGED: "would not change, but for the version on record",
+    Result.SKIPPED: "would be left out by now",
+    Result.FAILED: "would fail",
+}
+_LOST_QUEUE = re.compile(r"may replace or remove .* \(AWS::SQS::Queue\)")
+"""How a dry run tells of a queue that might not be there afterwards, nor what is in it."""
+
+
+def target(rollout: Document) -> str:
+    return rollout["version"] or "where each tenant was before"
+
+
+def kind(rollout: Document) -> str:
+    if rollout["dryRun"]:
+        return "dry run"
+    return "undo" if rollout["undo"] else "retry" if rollout["retry"] else ""
+
+
+def settled(stage: Document) -> int:
+    """How many of its tenants have had their turn."""
+    return int(stage["succeeded"] + stage["failed"] + stage["skipped"])
+
+
+def stage_status(stage: Document) -> Text:
+    if stage["status"] == StageStatus.BAKING and stage["bakedUntil"]:
+        until = render.moment(stage["bakedUntil"], "%H:%M:%S UTC")
+        return Text.assemble(render.state(stage["status"]), f" until {until}")
+    if stage["status"] == StageStatus.AWAITING_APPROVAL:
+        return Text("APPROVED" if stage["approvedBy"] else "AWAITING APPROVAL", render.state(stage["status"]).style)
+    return render.state(stage["status"])
+
+
+def show_status(rollout: Document) -> None:
+    """All of it: `berth rollout status`."""
+    if rollout["dryRun"] and is_over(rollout):
+        show_plan(rollout)
+        return
+    show_summary(rollout)
+    render.show_line("\nStages", "bold")
+    render.stdout().print(_stages(rollout["stages"]))
+    _show_left_out(rollout["skipped"])
+    _show_failures(rollout["failures"])
+    _show_next(rollout)
+    if rollout["status"] == RolloutStatus.PENDING:
+        render.note(f"If it does not begin within a minute: berth rollout resume {rollout['rolloutId']}")
+
+
+def show_started(rollout: Document) -> None:
+    """What the rollout that has just begun will do."""
+    show_summary(rollout)
+    _show_planned(rollout)
+    _show_left_out(rollout["skipped"])
+
+
+def show_unchanged(answer: Document) -> None:
+    render.show_line(answer["detail"])
+    _show_left_out(answer.get("skipped", {}))
+
+
+def show_ended(rollout: Document) -> None:
+    """The end of what was watched; or where it waits for someone."""
+    if rollout["dryRun"] and is_over(rollout):
+        show_plan(rollout)
+        return
+    render.show_line(Text.assemble(f"Rollout {rollout['rolloutId']} to {target(rollout)}: ", _status(rollout)))
+    if stage := awaiting_approval(rollout):
+        render.show_line(f"Stage {stage} awaits approval.")
+    if rollout["reason"]:
+        render.show_line(rollout["reason"])
+    render.show_line(f"{_counts(rollout)}.")
+    _show_failures(rollout["failures"])
+    _show_next(rollout)
+
+
+def show_plan(rollout: Document) -> None:
+    """What a dry run has found out."""
+    looked_at, found = rollout["total"], rollout["changes"]
+    seen = f"{looked_at} of {rollout['selected']}" if looked_at < rollout["selected"] else f"all {looked_at}"
+    render.show_line(
+        Text.assemble(
+            f"Dry run {rollout['rolloutId']} to {target(rollout)}: ",
+            _status(rollout),
+            f". It looked at {seen} tenants, and changed nothing.",
+        )
+    )
+    if rollout["reason"] and not rollout["failed"]:
+        render.show_line(rollout["reason"])
+    for result, told in _LOOKED_AT.items():
+        if count := found["tenants"].get(result, 0):
+            render.show_line(f"{count:>6} {told}", "bold red" if result == Result.FAILED else "")
+    _show_left_out(rollout["skipped"])
+    _show_planned(rollout)
+    if found["resources"]:
+        render.show_line("\nWhat would change, and in how many tenants", "bold")
+        for each in found["resources"]:
+            lost = _LOST_QUEUE.fullmatch(each["change"])
+            render.show_line(f"{each['count']:>6} {each['change']}", "bold red" if lost else "")
+    _show_failures(rollout["failures"], "Would fail")
+    _show_next(rollout)
+
+
+def show_list(rollouts: Sequence[Document], done: Mapping[str, int]) -> None:
+    table = render.columns("Rollout", "Status", "Version", "Tenants", "Started (UTC)", "", "By")
+    for rollout in rollouts:
+        table.add_row(
+            rollout["rolloutId"],
+            render.state(rollout["status"]),
+            rollout["version"] or "before",
+            f"{done[rollout['rolloutId']]}/{rollout['total']}",
+            render.moment(rollout["createdAt"], "%Y-%m-%d %H:%M"),
+            kind(rollout),
+            Text(render.who(rollout["requestedBy"])),
+        )
+    render.stdout().print(table)
+
+
+def show_summary(rollout: Document) -> None:
+    selected = rollout["selected"]
+    if rollout["dryRun"]:
+        about = f"{rollout['total']} of {selected} are looked at"
+    else:
+        about = f"{selected}, in {render.counted(len(rollout['planned']), 'stage')}"
+    what = {
+        "": "",
+        "dry run": " (dry run)",
+        "undo": f" (undoes {rollout['undo']})",
+        "retry": f" (what failed in {rollout['retry']})",
+    }
+    render.show_pairs(
+        {
+            "rollout": rollout["rolloutId"] + what[kind(rollout)],
+            "status": _status(rollout),
+            "why": rollout["reason"],
+            "to": target(rollout),
+            "tenants": about,
+            "so far": _counts(rollout) if any(map(settled, rollout["stages"])) else None,
+            "started": f"{render.moment(rollout['createdAt'])}, by {render.who(rollout['requestedBy'])}",
+            "ended": render.moment(rollout["endedAt"]) if rollout["endedAt"] else None,
+            "execution": rollout["execution"],
+        }
+    )
+
+
+def _status(rollout: Document) -> Text:
+    status = render.state(rollout["status"])
+    if not rollout["endedAt"]:
+        return status
+    took = parse_timestamp(rollout["endedAt"]) - parse_timestamp(rollout["createdAt"])
+    return Text.assemble(status, f" after {render.duration(took.total_seconds())}")
+
+
+def _counts(rollout: Document) -> str:
+    left = rollout["total"] - sum(map(settled, rollout["stages"])) - rollout["inFlight"]
+    told = {
+        "succeeded": rollout["succeeded"],
+        "failed": rollout["failed"],
+        "left out since": rollout["skippedSince"],
+        "under way": rollout["inFlight"],
+        "not begun": left,
+    }
+    return ", ".join(f"{count} {what}" for what, count in told.items() if count or what == "succeeded")
+
+
+def _stages(stages: Sequence[Document]) -> Table:
+    table = render.columns("Stage", "Tenants", "OK", "Failed", "May fail", "Left out", "Under way", "Status")
+    for stage in stages:
+        failed = stage["failed"]
+        table.add_row(
+            str(stage["number"]),
+            str(stage["total"]),
+            str(stage["succeeded"]),
+            Text(str(failed), "bold red" if failed else ""),
+            str(stage["tolerated"]),
+            str(stage["skipped"]),
+            f"{stage['inFlight']} of {stage['concurrency']}" if stage["status"] == StageStatus.RUNNING else "",
+            stage_status(stage),
+        )
+    return table
+
+
+def _show_planned(rollout: Document) -> None:
+    # Stages that nobody is left for are wished for, but not planned: the last ones.
+    render.show_line("\nStages", "bold")
+    for number, (size, wish) in enumerate(zip(rollout["planned"], rollout["wish"]["stages"], strict=False), 1):
+        is_last = number == len(rollout["planned"])
+        render.show_line(f"{number:>6}: {', '.join(_planned(size, wish, is_last=is_last))}")
+
+
+def _planned(size: int, wish: Document, *, is_last: bool) -> list[str]:
+    may_fail = share_of(wish["tolerated"]).bound_of(size)
+    told = [
+        render.counted(size, "tenant"),
+        f"at most {wish['maxConcurrency']} at once",
+        f"{may_fail or 'none'} may fail",
+    ]
+    if wish["approval"]:
+        told.insert(0, "once approved")
+    if wish["bakeSeconds"] and not is_last:
+        told.append(f"then {render.duration(wish['bakeSeconds'])} of waiting")
+    if wish["alarm"]:
+        told.append(f"stopped by the alarm {wish['alarm']}")
+    return told
+
+
+def _show_left_out(skipped: Mapping[str, Document]) -> None:
+    if not skipped:
+        return
+    render.show_line("\nLeft out", "bold")
+    for why, those in skipped.items():
+        one, many = _LEFT_OUT.get(why, (why, why))
+        count, tenants = those["count"], those["tenants"]
+        # Nobody looks for those who are where they are to be.
+        names = "" if why == Skip.CURRENT and count > NAMED_AT_MOST else f": {_named(tenants, count)}"
+        render.show_line(f"{count:>6} {one if count == 1 else many}{names}")
+
+
+def _show_failures(failures: Sequence[Document], heading: str = "Failed") -> None:
+    if not failures:
+        return
+    render.show_line(f"\n{heading}", "bold red")
+    for group in failures:
+        render.show_line(f"{group['count']:>6} {render.root_cause(group)}", "red")
+        render.show_line(f"{'':>6} {_named(group['tenants'], group['count'])}")
+
+
+def _named(tenants: Sequence[str], count: int) -> str:
+    named = tenants[:NAMED_AT_MOST]
+    more = count - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def _show_next(rollout: Document) -> None:
+    if steps := next_steps(rollout):
+        render.note("")
+    for step in steps:
+        render.note(step)

@@ -1,0 +1,298 @@
+"""What is asked for in a rollout: the options of `berth rollout start` and `plan`, as the API takes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.orders import labels_of
+from orchestrator.errors import InvalidTenantId
+from orchestrator.releases import VERSION_PATTERN
+from orchestrator.rollouts.documents import DEFAULT_SIZES, REST
+from orchestrator.tenants import TenantId
+
+_WHICH, _HOW = "Which tenants", "How"
+
+To = Annotated[
+    str | None,
+    typer.Option(metavar="VERSION", help="The release to move to, if not the current one.", rich_help_panel=_WHICH),
+]
+Tenants = Annotated[
+    list[str] | None,
+    typer.Option("--tenant", metavar="ID", help="Only this tenant; may be repeated.", rich_help_panel=_WHICH),
+]
+TenantsFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Only the tenants in this file, one id a line; - is stdin.", rich_help_panel=_WHICH
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="Only tenants with this label; may be repeated, then with all of them.",
+        rich_help_panel=_WHICH,
+    ),
+]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Only so many of them: 25% or 100. A larger share later adds to it.",
+        rich_help_panel=_WHICH,
+    ),
+]
+Undo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLLOUT",
+        help="The tenants that this rollout has moved: back to where each was, or to --to.",
+        rich_help_panel=_WHICH,
+    ),
+]
+Stages = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZES",
+        help=f"The stages, as shares of all tenants: {','.join(DEFAULT_SIZES)} unless told otherwise.",
+        rich_help_panel=_HOW,
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        metavar="NUMBER",
+        min=1,
+        help="How many tenants at once at most: as many as the control plane allows unless told otherwise.",
+        rich_help_panel=_HOW,
+    ),
+]
+Tolerate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="How many of a stage may fail before all stops: 2, or 5% (unless told otherwise). In the first of "
+        "several stages none may.",
+        rich_help_panel=_HOW,
+    ),
+]
+Bake = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="How long to wait between stages: 300 unless told otherwise.",
+        rich_help_panel=_HOW,
+    ),
+]
+Alarm = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Stop if this CloudWatch alarm is on after a stage.", rich_help_panel=_HOW),
+]
+Approval = Annotated[
+    bool,
+    typer.Option(
+        "--approval", help="Every stage after the first waits for berth rollout approve.", rich_help_panel=_HOW
+    ),
+]
+StagesFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The stages one by one instead, as a JSON list: see below; - is stdin.",
+        rich_help_panel=_HOW,
+    ),
+]
+AllowDowngrade = Annotated[
+    bool,
+    typer.Option(
+        "--allow-downgrade", help="Also tenants at a newer release than that: they go back.", rich_help_panel=_WHICH
+    ),
+]
+AllowReplacement = Annotated[
+    bool,
+    typer.Option(
+        "--allow-replacement",
+        help="Also if that replaces or removes a queue, with the messages in it.",
+        rich_help_panel=_HOW,
+    ),
+]
+
+_SHARE = re.compile("[1-9][0-9]{0,5}|([1-9][0-9]?|100)%", re.ASCII)
+_BOUND = re.compile("[0-9]{1,6}|([0-9]{1,2}|100)%", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    stages: str | None
+    concurrency: int | None
+    tolerate: str | None
+    bake: int | None
+    alarm: str | None
+    approval: bool
+    file: str | None
+
+    def documents(self) -> list[Any] | None:
+        """The stages as the API takes them; ``None`` leaves them to the API."""
+        given = {
+            "--stages": self.stages is not None,
+            "--concurrency": self.concurrency is not None,
+            "--tolerate": self.tolerate is not None,
+            "--bake": self.bake is not None,
+            "--alarm": self.alarm is not None,
+            "--approval": self.approval,
+        }
+        if self.file is not None:
+            if too_much := [name for name, is_given in given.items() if is_given]:
+                raise _bad("--stages-file", f"it does not go with {', '.join(too_much)}.")
+            return _stages_in(self.file)
+        if not any(given.values()):
+            return None
+        sizes = _sizes(self.stages) if self.stages is not None else list(DEFAULT_SIZES)
+        tolerated = None if self.tolerate is None else _share("--tolerate", self.tolerate, _BOUND)
+        if len(sizes) == 1 and (self.approval or self.bake is not None):
+            raise _bad("--stages", "there is only one, so neither --bake nor --approval has anything to come between.")
+        return [self._stage(number, len(sizes), size, tolerated) for number, size in enumerate(sizes, 1)]
+
+    def _stage(self, number: int, of: int, size: str, tolerated: str | None) -> dict[str, object]:
+        stage: dict[str, object | None] = {
+            "size": size,
+            "maxConcurrency": self.concurrency,
+            # The first of several is the canary.
+            "tolerated": tolerated if number > 1 or of == 1 else None,
+            "bakeSeconds": self.bake if number < of else None,
+            "alarm": self.alarm,
+            "approval": True if self.approval and number > 1 else None,
+        }
+        return {name: value for name, value in stage.items() if value is not None}
+
+
+def body_of(
+    *,
+    to: str | None,
+    tenants: Sequence[str],
+    tenants_from: str | None,
+    labels: Sequence[str],
+    share: str | None,
+    undo: str | None,
+    stages: StageOptions,
+    allow_downgrade: bool,
+    allow_replacement: bool,
+    sample: str | None = None,
+    dry_run: bool = False,
+) -> dict[str, object]:
+    """What the API is sent. Whatever is wrong with it is told here, before anything is asked."""
+    if undo and (tenants or tenants_from):
+        raise _bad("--undo", "it is about the tenants of that rollout, so it goes with neither --tenant nor a list.")
+    if tenants_from == "-" and stages.file == "-":
+        raise _bad("--stages-file", "stdin is the list of tenants already.")
+    if to is not None and not re.fullmatch(VERSION_PATTERN, to):
+        raise _bad("--to", f"{to!a} is not a version like 1.2.3.")
+    said: dict[str, object | None] = {
+        "version": to,
+        "tenants": _tenants(tenants, tenants_from),
+        "labels": dict(labels_of(labels)) or None,
+        "share": None if share is None else _share("--share", share),
+        "stages": stages.documents(),
+        "allowDowngrade": allow_downgrade or None,
+        "allowReplacement": allow_replacement or None,
+        "dryRun": dry_run or None,
+        "sample": None if sample is None else _share("--sample", sample),
+        "undo": None if undo is None else rollout_id(undo, "--undo"),
+    }
+    body = {name: value for name, value in said.items() if value is not None}
+    _check(body)
+    return body
+
+
+def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
+    # Not at the top: JSON schemas take long to load, and --help does not need them.
+    from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+
+    if not re.fullmatch(ROLLOUT_ID_PATTERN, given):
+        raise _bad(hint, f"{given!a} is not the id of a rollout, like 20261231-235959-0a1b: see berth rollout list.")
+    return given
+
+
+def _check(body: dict[str, object]) -> None:
+    """By the API's own rules, except for how many at once: only the control plane knows that."""
+    from orchestrator.errors import InvalidRequest
+    from orchestrator.rollouts.requests import MOST_AT_ONCE, parse_start
+
+    try:
+        parse_start({"body": json.dumps(body)}, max_concurrency=MOST_AT_ONCE)
+    except InvalidRequest as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
+    tenants = [_tenant(each, "--tenant") for each in named]
+    if file is not None:
+        lines = enumerate(_text("--tenants-from", file).splitlines(), 1)
+        listed = [_tenant(line.strip(), "--tenants-from", f"line {number}: ") for number, line in lines if line.strip()]
+        if not listed:
+            # It must not be taken for "no restriction".
+            raise _bad("--tenants-from", "there is no tenant in it.")
+        tenants += listed
+    from orchestrator.rollouts.requests import MOST_TENANTS
+
+    unique = list(dict.fromkeys(tenants))
+    if len(unique) > MOST_TENANTS:
+        raise _bad(
+            "--tenants-from" if file is not None else "--tenant",
+            f"{len(unique)} tenants are more than the {MOST_TENANTS} that can be named: label them, and use --label.",
+        )
+    return unique or None
+
+
+def _tenant(given: str, hint: str, where: str = "") -> str:
+    try:
+        return TenantId.parse(given).value
+    except InvalidTenantId as error:
+        raise _bad(hint, f"{where}{error}") from error
+
+
+def _sizes(given: str) -> list[str]:
+    *sizes, last = (each.strip() for each in given.split(","))
+    if last != REST:
+        raise _bad("--stages", f"the last stage takes all that are left: {given.strip(', ')},{REST}")
+    return [*(_share("--stages", size) for size in sizes), last]
+
+
+def _share(hint: str, given: str, pattern: re.Pattern[str] = _SHARE) -> str:
+    if not pattern.fullmatch(given):
+        raise _bad(hint, f"{given!a} is neither a number of tenants like 10 nor a share of them like 25%.")
+    return given
+
+
+def _stages_in(file: str) -> list[Any]:
+    try:
+        stages = json.loads(_text("--stages-file", file))
+    except (ValueError, RecursionError) as error:
+        raise _bad("--stages-file", f"it is not JSON: {error}") from error
+    if not isinstance(stages, list):
+        raise _bad("--stages-file", f'it is not a list like [{{"size": "1"}}, {{"size": "{REST}"}}].')
+    return stages
+
+
+def _text(hint: str, file: str) -> str:
+    read: Callable[[], bytes] = sys.stdin.buffer.read if file == "-" else Path(file).read_bytes
+    try:
+        return read().decode("utf-8-sig")
+    except OSError as error:
+        raise _bad(hint, f"{file}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise _bad(hint, f"{file}: it is not text.") from error
+
+
+def _bad(hint: str, message: str) -> typer.BadParameter:
+    return typer.BadParameter(message, param_hint=f"'{hint}'")

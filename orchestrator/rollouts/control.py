@@ -1,0 +1,397 @@
+"""What operators do with rollouts: start, pause, resume, abort, approve, retry and undo them.
+
+A rollout is planned and written down when it is asked for, so that the operator sees at once whom it is about, and that
+no other rollout is at the same tenants. Its execution has a deterministic name: one that was written down but never
+started is started by resuming it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.errors import Unsettled
+from orchestrator.fleet import LISTED_STATES, state_of
+from orchestrator.lifecycle import AlreadySo
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Skip,
+    Stage,
+    StageStatus,
+    StageWish,
+    Wish,
+)
+from orchestrator.rollouts.selecting import Candidate, Selected, divide, select, select_again, select_to_return
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Clock, FleetReader, Releases, TenantReader
+    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
+
+_PAGE = 1_000
+_ROUNDS = 25
+_NAMED_AT_MOST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """The rollout as it is after what was asked for."""
+
+    rollout: Rollout
+    stages: Sequence[Stage]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """No tenant has to be moved."""
+
+    reason: str
+    selected: Selected
+
+
+Answered = Underway | AlreadySo | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Rollouts:
+    ledger: RolloutLedger
+    tenants: TenantReader
+    fleet: FleetReader
+    releases: Releases
+    manifests: Manifests
+    alarms: Alarms
+    executions: RolloutExecutions
+    clock: Clock
+    version: str
+    """The release that tenants are moved to, unless another is named."""
+
+    def start(self, wish: Wish, by: str) -> Underway | NothingToDo | Refused:
+        if wish.undo:
+            wish = replace(wish, allow_downgrade=True)
+        elif wish.version is None:
+            wish = replace(wish, version=self.version)
+        selected = self._select(wish)
+        if isinstance(selected, Refused):
+            return selected
+        if not selected.items:
+            return _nothing_to_do(wish, selected)
+        planned, stages = self._plan(wish, selected.items, by)
+        rollout = replace(planned, skipped=selected.skipped)
+        for _ in range(_ROUNDS):
+            registry = self.ledger.registry()
+            if not wish.dry_run and (refused := self._in_the_way(selected.items, registry.active)):
+                return refused
+            if self.ledger.register(rollout, stages, revision=registry.revision):
+                self._start(rollout)
+                return Underway(rollout, stages)
+        raise Unsettled("Other rollouts are being started at the same moment. Ask again.")
+
+    def retry(self, rollout_id: str, by: str) -> Underway | NothingToDo | Refused:
+        """Another rollout, of only those that failed."""
+        rollout = self.ledger.rollout(rollout_id)
+        if rollout is None:
+            return _unknown(rollout_id)
+        if rollout.status.active:
+            return _not_over(rollout)
+        wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
+        return self.start(wish, by)
+
+    def pause(self, rollout_id: str) -> Answered:
+        def paused(rollout: Rollout) -> Rollout | AlreadySo | Refused:
+            match rollout.status:
+                case RolloutStatus.PAUSED:
+                    return AlreadySo(f"Rollout {rollout_id} is paused already.")
+                case RolloutStatus.PENDING | RolloutStatus.RUNNING:
+                    return replace(rollout, status=RolloutStatus.PAUSED, reason="Paused by an operator.")
+                case _:
+                    return _over(rollout)
+
+        return self._change(rollout_id, paused)
+
+    def resume(self, rollout_id: str) -> Answered:
+        """Let it go on: after a pause, after it halted, or after its execution died."""
+        rollout = self.ledger.rollout(rollout_id)
+        if rollout is None:
+            return _unknown(rollout_id)
+        if rollout.status is RolloutStatus.HALTED:
+            return self._reopen(rollout_id)
+
+        def resumed(rollout: Rollout) -> Rollout | AlreadySo | Refused:
+            if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
+                return _over(rollout)
+            dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
+            if rollout.status is RolloutStatus.RUNNING and not dead:
+                return _running_already(rollout)
+            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason="")
+            if rollout.execution is None:
+                return replace(going_on, status=RolloutStatus.PENDING)
+            return _next_attempt(going_on) if dead else going_on
+
+        answered = self._change(rollout_id, resumed)
+        if isinstance(answered, Underway) and answered.rollout.execution is None:
+            return self._start_or_replace(answered)
+        return answered
+
+    def abort(self, rollout_id: str) -> Answered:
+        def aborted(rollout: Rollout) -> Rollout | AlreadySo | Refused:
+            reason = "Aborted by an operator."
+            if not rollout.status.active:
+                return _over(rollout)
+            if rollout.execution is None or not self.executions.is_running(rollout.execution):
+                # Nobody is there to end it.
+                return replace(
+                    rollout, status=RolloutStatus.ABORTED, reason=reason, ended_at=self.clock.now(), task_token=None
+                )
+            if rollout.status is RolloutStatus.ABORTING:
+                return AlreadySo(f"Rollout {rollout_id} is being aborted already.")
+            return replace(rollout, status=RolloutStatus.ABORTING, reason=reason)
+
+        return self._change(rollout_id, aborted)
+
+    def approve(self, rollout_id: str, by: str) -> Answered:
+        """Let the stage begin that waits for it."""
+        for _ in range(_ROUNDS):
+            rollout = self.ledger.rollout(rollout_id)
+            if rollout is None:
+                return _unknown(rollout_id)
+            stages = self.ledger.stages(rollout_id)
+            stage = stages[rollout.current_stage - 1]
+            going_on = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
+            if not going_on or stage.status is not StageStatus.AWAITING_APPROVAL:
+                return Refused(
+                    Refusal.NOTHING_TO_APPROVE,
+                    f"Rollout {rollout_id}: no stage awaits approval. It is {rollout.status}, in stage {stage.number} "
+                    f"({stage.status}).",
+                    {"rolloutId": rollout_id},
+                )
+            if stage.approved_by is not None:
+                self._wake(rollout)
+                return AlreadySo(f"Rollout {rollout_id}: stage {stage.number} is approved already.")
+            if self.ledger.change_stage(replace(stage, approved_by=by)):
+                # Who began to wait since the rollout was read has not seen the approval.
+                self._wake(self.ledger.rollout(rollout_id) or rollout)
+                return Underway(rollout, self.ledger.stages(rollout_id))
+        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+
+    # Planning
+
+    def _select(self, wish: Wish) -> Selected | Refused:
+        unknown = self._unknown_release(wish.version) or self._unknown_alarm(wish.stages)
+        if unknown:
+            return unknown
+        if wish.retry:
+            failed = (each for each in self.ledger.outcomes(wish.retry) if each.result is Result.FAILED)
+            return select_again(wish, failed, self._by_tenant())
+        if wish.undo:
+            return self._select_to_return(wish, wish.undo)
+        assert wish.version is not None  # noqa: S101 - start() has seen to it
+        fleet = self._listed() if wish.tenants is None else self._looked_up(wish.tenants)
+        selected = select(wish, wish.version, fleet)
+        newer = selected.skipped.get(Skip.NEWER)
+        if newer and not selected.items:
+            return Refused(
+                Refusal.DOWNGRADE,
+                f"{newer.count} tenants are at a newer version than {wish.version}. Going back has to be asked for "
+                "explicitly: allow the downgrade.",
+            )
+        return selected
+
+    def _select_to_return(self, wish: Wish, undone: str) -> Selected | Refused:
+        rollout = self.ledger.rollout(undone)
+        if rollout is None or rollout.wish.dry_run:
+            return _unknown(undone)
+        if rollout.status.active:
+            return _not_over(rollout)
+        # Also those whose turn was cut short: they may have arrived after all.
+        moved = (each for each in self.ledger.outcomes(undone) if each.result in (Result.SUCCEEDED, Result.RUNNING))
+        return select_to_return(wish, moved, self._by_tenant())
+
+    def _unknown_release(self, version: str | None) -> Refused | None:
+        if version is None or self.releases.release(version) is not None:
+            return None
+        return Refused(
+            Refusal.UNKNOWN_RELEASE,
+            f"Version {version} was never published. See the published ones: berth releases",
+        )
+
+    def _unknown_alarm(self, stages: Iterable[StageWish]) -> Refused | None:
+        unknown = self.alarms.unknown({stage.alarm for stage in stages if stage.alarm})
+        if not unknown:
+            return None
+        return Refused(Refusal.UNKNOWN_ALARM, f"There is no CloudWatch alarm named {', '.join(sorted(unknown))}.")
+
+    def _listed(self) -> Iterator[Candidate]:
+        for state in LISTED_STATES:
+            after: str | None = None
+            while page := self.fleet.tenants_in(state, after=after, limit=_PAGE):
+                for listed in page:
+                    yield Candidate(listed.tenant, listed.state, listed.version, listed.pinned_version, listed.labels)
+                if len(page) < _PAGE:
+                    break
+                after = page[-1].position
+
+    def _by_tenant(self) -> dict[TenantId, Candidate]:
+        return {candidate.tenant: candidate for candidate in self._listed()}
+
+    def _looked_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
+        for tenant in tenants:
+            audits, metadata = self.tenants.audits(tenant), self.tenants.metadata(tenant)
+            if metadata is None and not audits:
+                continue
+            state = state_of(metadata, audits)
+            if metadata is None:
+                yield Candidate(tenant, state, None, None, {})
+            else:
+                yield Candidate(tenant, state, metadata.version, metadata.pinned_version, metadata.labels)
+
+    def _plan(self, wish: Wish, items: Sequence[Item], by: str) -> tuple[Rollout, list[Stage]]:
+        now = self.clock.now()
+        digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
+        rollout_id = f"{now:%Y%m%d-%H%M%S}-{digest[:4]}"
+        stages = [(each, list_) for each, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
+        planned = tuple(len(list_) for _, list_ in stages)
+        if wish.dry_run:
+            sample = items if wish.sample is None else items[: wish.sample.size_of(len(items))]
+            stages = [(_to_look(stages[0][0]), sample)]
+        rollout = Rollout(rollout_id, wish, by, now, planned, total=sum(len(list_) for _, list_ in stages), skipped={})
+        return rollout, [
+            Stage(
+                rollout_id,
+                number,
+                stage,
+                total=len(list_),
+                tolerated=stage.tolerated.bound_of(len(list_)),
+                manifest=self.manifests.write(f"{rollout_id}/stage-{number}", list_),
+                pace=Pace.beginning(stage.max_concurrency),
+            )
+            for number, (stage, list_) in enumerate(stages, 1)
+        ]
+
+    def _in_the_way(self, items: Iterable[Item], active: Iterable[str]) -> Refused | None:
+        wanted = {item.tenant for item in items}
+        for other in sorted(active):
+            claimed = {
+                item.tenant for stage in self.ledger.stages(other) for item in self.manifests.read(stage.manifest)
+            }
+            if both := wanted & claimed:
+                named = ", ".join(sorted(tenant.value for tenant in both)[:_NAMED_AT_MOST])
+                more = f" and {len(both) - _NAMED_AT_MOST} more" if len(both) > _NAMED_AT_MOST else ""
+                return Refused(
+                    Refusal.ROLLOUT_IN_THE_WAY,
+                    f"Rollout {other} is at {len(both)} of the same tenants ({named}{more}). Wait for it, or abort it.",
+                    {"rolloutId": other},
+                )
+        return None
+
+    # Changing
+
+    def _start(self, rollout: Rollout) -> None:
+        if self.executions.start_rollout(rollout) is None:
+            raise Unsettled(f"Rollout {rollout.id}: its execution {rollout.name} has ended before it began. Resume it.")
+
+    def _start_or_replace(self, underway: Underway) -> Answered:
+        """Start its execution; or another, if that one died before it could say that it runs."""
+        if self.executions.start_rollout(underway.rollout) is not None:
+            return underway
+
+        def replaced(rollout: Rollout) -> Rollout | AlreadySo:
+            never_ran = rollout.status is RolloutStatus.PENDING and rollout.execution is None
+            return _next_attempt(rollout) if never_ran else _running_already(rollout)
+
+        answered = self._change(underway.rollout.id, replaced)
+        if isinstance(answered, Underway):
+            self._start(answered.rollout)
+        return answered
+
+    def _change(
+        self, rollout_id: str, decide: Callable[[Rollout], Rollout | AlreadySo | Refused]
+    ) -> Underway | AlreadySo | Refused:
+        for _ in range(_ROUNDS):
+            rollout = self.ledger.rollout(rollout_id)
+            if rollout is None:
+                return _unknown(rollout_id)
+            decided = decide(rollout)
+            if not isinstance(decided, Rollout):
+                self._wake(rollout)  # It may be so without the execution having heard of it.
+                return decided
+            if self.ledger.change(decided):
+                self._wake(rollout)
+                return Underway(decided, self.ledger.stages(rollout_id))
+        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+
+    def _reopen(self, rollout_id: str) -> Answered:
+        """After it halted: the failures so far have been seen, and only further ones count."""
+        for _ in range(_ROUNDS):
+            registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
+            if rollout is None:
+                return _unknown(rollout_id)
+            if rollout.status is not RolloutStatus.HALTED:
+                return _running_already(rollout)
+            stages = self.ledger.stages(rollout.id)
+            items = [item for stage in stages for item in self.manifests.read(stage.manifest)]
+            if not rollout.wish.dry_run and (refused := self._in_the_way(items, registry.active)):
+                return refused
+            stage = stages[rollout.current_stage - 1]
+            if not self.ledger.change_stage(replace(stage, forgiven=stage.failed, idle_rounds=0)):
+                continue
+            reopened = replace(_next_attempt(rollout), reason="", ended_at=None)
+            if self.ledger.change(reopened, revision=registry.revision):
+                self._start(reopened)
+                return Underway(reopened, self.ledger.stages(rollout.id))
+        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+
+    def _wake(self, rollout: Rollout) -> None:
+        if rollout.task_token is not None:
+            self.executions.wake(rollout.task_token)
+
+
+def _next_attempt(rollout: Rollout) -> Rollout:
+    return replace(rollout, attempt=rollout.attempt + 1, execution=None, task_token=None, status=RolloutStatus.PENDING)
+
+
+def _to_look(stage: StageWish) -> StageWish:
+    """The one stage of a dry run: nothing is changed, so nothing needs to be stopped."""
+    return StageWish(None, stage.max_concurrency, Share(100, percent=True))
+
+
+def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
+    if wish.retry:
+        return Refused(
+            Refusal.NOTHING_TO_RETRY, f"Rollout {wish.retry}: none of its tenants has failed and could be tried again."
+        )
+    left_out = ", ".join(f"{skipped.count} {why}" for why, skipped in selected.skipped.items())
+    return NothingToDo(f"No tenant has to be moved{f' ({left_out})' if left_out else ''}.", selected)
+
+
+def _unknown(rollout: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. See them: berth rollout list", {"rolloutId": rollout}
+    )
+
+
+def _running_already(rollout: Rollout) -> AlreadySo:
+    return AlreadySo(f"Rollout {rollout.id} is running already.")
+
+
+def _over(rollout: Rollout) -> Refused:
+    return Refused(
+        Refusal.ROLLOUT_OVER,
+        f"Rollout {rollout.id} is {rollout.status}, so that does nothing any more.",
+        {"rolloutId": rollout.id, "rolloutStatus": rollout.status.value},
+    )
+
+
+def _not_over(rollout: Rollout) -> Refused:
+    return Refused(
+        Refusal.ROLLOUT_IN_THE_WAY,
+        f"Rollout {rollout.id} is still {rollout.status}. Wait for it, or abort it first.",
+        {"rolloutId": rollout.id},
+    )

@@ -1,0 +1,87 @@
+"""Wishes as JSON: what the API takes, and what the table keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.rollouts.records import Share, StageWish, Wish
+from orchestrator.tenants import TenantId
+
+REST = "rest"
+
+DEFAULT_SIZES = ("1", "10%", REST)
+"""A canary, a few, all others."""
+
+_DEFAULT_BAKE_SECONDS = 300
+_DEFAULT_TOLERATED = "5%"
+
+
+def share_of(text: str) -> Share:
+    return Share(int(text.removesuffix("%")), percent=text.endswith("%"))
+
+
+def wish_from(document: Mapping[str, Any], *, max_concurrency: int) -> Wish:
+    """``max_concurrency`` is that of stages which do not say."""
+    tenants = document.get("tenants")
+    stages = document.get("stages") or [{"size": size} for size in DEFAULT_SIZES]
+    return Wish(
+        version=document.get("version"),
+        stages=tuple(
+            _stage_from(stage, number, len(stages), max_concurrency) for number, stage in enumerate(stages, 1)
+        ),
+        tenants=None if tenants is None else tuple(dict.fromkeys(TenantId.parse(each) for each in tenants)),
+        labels=document.get("labels", {}),
+        share=_share(document, "share"),
+        allow_downgrade=document.get("allowDowngrade", False),
+        allow_replacement=document.get("allowReplacement", False),
+        dry_run=document.get("dryRun", False),
+        sample=_share(document, "sample"),
+        undo=document.get("undo"),
+        retry=document.get("retry"),
+    )
+
+
+def wish_document(wish: Wish) -> dict[str, object]:
+    said: dict[str, object] = {
+        "version": wish.version,
+        "tenants": None if wish.tenants is None else [tenant.value for tenant in wish.tenants],
+        "labels": dict(wish.labels),
+        "share": str(wish.share) if wish.share else None,
+        "allowDowngrade": wish.allow_downgrade,
+        "allowReplacement": wish.allow_replacement,
+        "dryRun": wish.dry_run,
+        "sample": str(wish.sample) if wish.sample else None,
+        "undo": wish.undo,
+        "retry": wish.retry,
+    }
+    only_said = {name: value for name, value in said.items() if value not in (None, False, {})}
+    return only_said | {"stages": [stage_document(stage) for stage in wish.stages]}
+
+
+def stage_document(stage: StageWish) -> dict[str, object]:
+    return {
+        "size": REST if stage.size is None else str(stage.size),
+        "maxConcurrency": stage.max_concurrency,
+        "tolerated": str(stage.tolerated),
+        "bakeSeconds": stage.bake_seconds,
+        "alarm": stage.alarm,
+        "approval": stage.approval,
+    }
+
+
+def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int) -> StageWish:
+    """By default the first stage tolerates nothing, and after the last there is nothing to wait for."""
+    size = document["size"]
+    return StageWish(
+        size=None if size == REST else share_of(size),
+        max_concurrency=int(document.get("maxConcurrency", max_concurrency)),  # 5.0 is an integer, too, to JSON schemas
+        tolerated=share_of(document.get("tolerated", "0" if number == 1 else _DEFAULT_TOLERATED)),
+        bake_seconds=int(document.get("bakeSeconds", _DEFAULT_BAKE_SECONDS if number < of else 0)),
+        alarm=document.get("alarm"),
+        approval=document.get("approval", False),
+    )
+
+
+def _share(document: Mapping[str, Any], name: str) -> Share | None:
+    return share_of(document[name]) if name in document else None

@@ -1,0 +1,109 @@
+"""A dry run's look at one tenant: what CloudFormation says that the update would change. Nothing is changed by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from orchestrator.deadlines import DEADLINE
+from orchestrator.errors import Throttled
+from orchestrator.operations import bounded
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.records import RootCause
+from orchestrator.releases import fingerprint
+from orchestrator.rollouts.gate import Gate, Settled, TryAgain
+from orchestrator.rollouts.records import Result, TenantOutcome, Turn
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.updating import losses
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Clock, Parameters, Queues, Releases, Stacks, TenantReader
+    from orchestrator.rollouts.ports import RolloutLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewing:
+    gate: Gate
+    ledger: RolloutLedger
+    tenants: TenantReader
+    releases: Releases
+    stacks: Stacks
+    queues: Queues
+    parameters: Parameters
+    clock: Clock
+
+    def review(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
+        """Take the next step towards knowing. ``fault`` is what went wrong on the way, if something did."""
+        before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
+        rollout = self.ledger.rollout(turn.rollout)
+        if before is None or before.result.settled or rollout is None:
+            return Settled(before.result if before else Result.SKIPPED)
+        try:
+            found = _failed(before, fault) if fault else self._look(before, allowed=rollout.wish.allow_replacement)
+        except Throttled as throttled:
+            found = None
+            fault = str(throttled)
+        if found is None and self.clock.now() - before.updated_at > DEADLINE:
+            found = _failed(before, fault or "CloudFormation did not draw up the changes in time.")
+        if found is None:
+            return TryAgain()
+        return self.gate.settle(turn, replace(found, updated_at=self.clock.now()))
+
+    def _look(self, before: TenantOutcome, *, allowed: bool) -> TenantOutcome | None:
+        """What would become of the tenant; ``None`` while that is not known."""
+        tenant, release = before.item.tenant, self.releases.release(before.item.version)
+        if release is None:
+            return _failed(before, f"Version {before.item.version} was never published.")
+        metadata = self.tenants.metadata(tenant)
+        if metadata and metadata.deployed and metadata.deployed == fingerprint(release, self.parameters(tenant)):
+            return replace(before, result=Result.UNCHANGED)
+        stack = self.stacks.find(tenant.stack_name)
+        if stack is None:
+            return _failed(before, f"The tenant has no stack named {tenant.stack_name}.")
+        match condition(stack.status):
+            case StackCondition.WORKING:
+                return None
+            case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
+                return replace(before, result=Result.SUCCEEDED, changes=(f"the stack, which is {stack.status}",))
+            case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
+                return self._compare(before, stack, release.template_url, allowed=allowed)
+            case _:
+                return _failed(before, f"The stack is {stack.status}: {stack.status_reason}")
+
+    def _compare(
+        self, before: TenantOutcome, stack: Stack, template_url: str, *, allowed: bool
+    ) -> TenantOutcome | None:
+        name = f"plan-{before.rollout}"
+        drawn_up = self.stacks.changes(stack.stack_id, name)
+        if drawn_up is None:
+            self.stacks.draw_up_changes(before.item.tenant, template_url=template_url, name=name)
+            return None
+        if drawn_up.state is ChangeSetState.PENDING:
+            return None
+        self.stacks.forget_changes(stack.stack_id, name)
+        return self._told(before, stack, drawn_up, allowed=allowed)
+
+    def _told(self, before: TenantOutcome, stack: Stack, drawn_up: ChangeSet, *, allowed: bool) -> TenantOutcome | None:
+        match drawn_up.state:
+            case ChangeSetState.EMPTY:
+                return replace(before, result=Result.UNCHANGED)
+            case ChangeSetState.READY:
+                changes = tuple(_told_change(change) for change in drawn_up.changes)
+                lost = None if allowed else losses(stack, drawn_up.changes, self.queues)
+                if lost:
+                    return replace(_failed(before, lost), changes=changes)
+                return replace(before, result=Result.SUCCEEDED, changes=changes)
+            case ChangeSetState.FAILED:
+                return _failed(before, f"CloudFormation could not draw up the changes: {drawn_up.reason}")
+            case _:
+                return None  # The stack has changed since: drawn up anew.
+
+
+def _told_change(change: Change) -> str:
+    verb = "may replace or remove" if change.removes else "changes"
+    return f"{verb} {change.resource} ({change.resource_type})"
+
+
+def _failed(before: TenantOutcome, reason: str) -> TenantOutcome:
+    cause = RootCause(before.item.tenant.stack_name, "AWS::CloudFormation::Stack", reason)
+    return replace(before, result=Result.FAILED, root_cause=bounded(cause))

@@ -1,0 +1,381 @@
+"""Rollouts: what operators ask for, and the steps of the machine, over the table, the bucket and the machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.rollouts import RolloutTable
+from orchestrator.records import Operation, Request
+from orchestrator.releases import fingerprint, stack_parameters
+from orchestrator.rollouts.records import Result, RolloutStatus
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import REGION, TABLE, Endpoint, client
+from tests.adapters.handlers.functions import (
+    ADA,
+    RELEASES,
+    SERVICE_TOKEN,
+    UPDATE,
+    Functions,
+    Lines,
+    input_of,
+    step,
+)
+from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, a_run, take
+
+START = "POST /rollouts"
+LIST = "GET /rollouts"
+SHOW = "GET /rollouts/{rolloutId}"
+PAUSE, RESUME, ABORT, APPROVE, RETRY = (
+    f"POST /rollouts/{{rolloutId}}/{word}" for word in ("pause", "resume", "abort", "approve", "retry")
+)
+ROLLOUT_ROUTES = [START, LIST, SHOW, PAUSE, RESUME, ABORT, APPROVE, RETRY]
+
+ALL_AT_ONCE = [{"size": "rest"}]
+UNKNOWN = "20200101-000000-0000"
+CHILD = "arn:aws:states:eu-west-1:123456789012:execution:rollout/Turn:1"
+FAULT = {"Error": "Lambda.Unknown", "Cause": "The function died."}
+
+
+@pytest.fixture(autouse=True)
+def fleet(functions: Functions) -> None:
+    """Two tenants that are served, and a release that they are not at."""
+    client("s3").create_bucket(Bucket=RELEASES, CreateBucketConfiguration={"LocationConstraint": REGION})
+    functions.table.record_release(a_release(NEXT_VERSION))
+    for tenant in (ACME, TenantId.parse("globex")):
+        functions.serve(a_run(tenant=tenant))
+
+
+@pytest.fixture
+def rollouts(functions: Functions) -> RolloutTable:
+    return RolloutTable(functions.dynamodb, TABLE)
+
+
+@pytest.fixture
+def start(functions: Functions) -> Callable[..., str]:
+    """Start a rollout, and have its execution take it up."""
+
+    def started(**more: object) -> str:
+        status, _, body = functions.operate(START, body={"version": NEXT_VERSION, "stages": ALL_AT_ONCE, **more})
+        assert status == 202, body
+        return str(body["rolloutId"])
+
+    return started
+
+
+def advance(functions: Functions, rollout: str, attempt: int = 1, **more: object) -> dict[str, Any]:
+    told: dict[str, Any] = functions.call("advance_rollout", rollout_event(functions, rollout, attempt, **more))
+    return told
+
+
+def rollout_event(functions: Functions, rollout: str, attempt: int = 1, **more: object) -> dict[str, object]:
+    execution = next(each for each in functions.rollout_executions if each.endswith(f"{rollout}-{attempt}"))
+    return {"execution": {"Id": execution, "Input": {"rolloutId": rollout, "attempt": attempt}}, **more}
+
+
+def turn_event(rollout: str, tenant: TenantId = ACME, **more: object) -> dict[str, object]:
+    return {
+        "rolloutId": rollout,
+        "stage": 1,
+        "tenantId": tenant.value,
+        "version": NEXT_VERSION,
+        "execution": CHILD,
+        **more,
+    }
+
+
+class TestStart:
+    def test_it_is_written_down_with_its_tenants_and_its_execution_is_started(
+        self, functions: Functions, rollouts: RolloutTable
+    ) -> None:
+        status, headers, body = functions.operate(START, body={"version": NEXT_VERSION})
+        rollout = rollouts.rollout(body["rolloutId"])
+        assert rollout is not None
+        assert (status, headers["Location"]) == (202, f"/rollouts/{rollout.id}")
+        assert (body["total"], body["requestedBy"], rollout.by) == (2, ADA, ADA)
+        (execution,) = functions.rollout_executions
+        assert execution.endswith(f":rollout-{rollout.id}-1")
+        assert input_of(execution) == {"rolloutId": rollout.id, "attempt": 1}
+        manifests = [stage.manifest for stage in rollouts.stages(rollout.id)]
+        stored = [json.load(client("s3").get_object(Bucket=RELEASES, Key=key)["Body"]) for key in manifests]
+        listed = {item["tenantId"]: item["version"] for items in stored for item in items}
+        assert listed == {"acme": NEXT_VERSION, "globex": NEXT_VERSION}
+
+    def test_stages_that_do_not_say_move_as_many_at_once_as_the_control_plane_does(self, functions: Functions) -> None:
+        _, _, body = functions.operate(START, body={"version": NEXT_VERSION})
+        assert {stage["wish"]["maxConcurrency"] for stage in body["stages"]} == {8}
+        status, _, _ = functions.operate(START, body={"stages": [{"size": "rest", "maxConcurrency": 9}]})
+        assert status == 400
+
+    def test_nothing_is_started_when_nobody_has_to_be_moved(self, functions: Functions) -> None:
+        status, _, body = functions.operate(START, body={"version": VERSION})
+        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert functions.rollout_executions == []
+
+    def test_another_at_the_same_tenants_is_refused(self, functions: Functions, start: Callable[..., str]) -> None:
+        rollout = start()
+        status, _, body = functions.operate(START, body={"version": NEXT_VERSION})
+        assert (status, body["type"]) == (409, "urn:berth:problem:rollout-in-the-way")
+        assert body["rolloutId"] == rollout
+
+    def test_a_version_that_was_never_published_is_refused(self, functions: Functions) -> None:
+        assert functions.operate(START, body={"version": "9.9.9"})[0] == 422
+
+
+class TestShow:
+    def test_it_is_shown_with_its_stages_and_its_failures_by_cause(
+        self, functions: Functions, start: Callable[..., str]
+    ) -> None:
+        rollout = start(stages=[{"size": "rest", "tolerated": "100%"}])
+        advance(functions, rollout)
+        functions.call("admit_tenant", turn_event(rollout))
+        functions.call("record_outcome", turn_event(rollout, failure=FAULT))
+        status, _, body = functions.operate(SHOW, rollout=rollout)
+        assert (status, body["status"], body["failed"]) == (200, "RUNNING", 1)
+        (group,) = body["failures"]
+        assert (group["tenants"], group["count"]) == (["acme"], 1)
+        assert "The function died." in group["rootCause"]["reason"]
+        assert "changes" not in body
+
+    def test_only_of_a_dry_run_every_tenants_row_is_read(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start(dryRun=True)
+        advance(functions, rollout)
+        functions.use(FakeStacks())
+        assert functions.call("admit_tenant", turn_event(rollout)) == {"outcome": "review"}
+        functions.call("review_tenant", turn_event(rollout, failure=FAULT))
+        _, _, body = functions.operate(SHOW, rollout=rollout)
+        assert body["changes"]["tenants"] == {"FAILED": 1}
+        assert rollouts.tenant_outcome(rollout, ACME) is not None
+
+    def test_they_are_listed_the_newest_first(self, functions: Functions, start: Callable[..., str]) -> None:
+        first = start(dryRun=True)
+        functions.clock.advance(UPDATE.started_at - a_run().started_at)
+        second = start(dryRun=True)
+        _, _, body = functions.operate(LIST)
+        assert [each["rolloutId"] for each in body["rollouts"]] == [second, first]
+        _, _, page = functions.operate(LIST, query={"limit": "1"})
+        _, _, rest = functions.operate(LIST, query={"limit": "1", "cursor": page["cursor"]})
+        assert [each["rolloutId"] for each in rest["rollouts"]] == [first]
+
+
+@pytest.mark.parametrize("route", [SHOW, PAUSE, RESUME, ABORT, APPROVE, RETRY])
+class TestEveryRouteOfOneRollout:
+    def test_one_that_nobody_knows_is_not_found(self, functions: Functions, route: str) -> None:
+        status, _, body = functions.operate(route, rollout=UNKNOWN)
+        assert (status, body["type"]) == (404, "urn:berth:problem:unknown-rollout")
+
+    def test_what_is_no_id_is_refused_before_anything_is_read(self, functions: Functions, route: str) -> None:
+        functions.requests.clear()
+        assert functions.operate(route, rollout="latest")[0] == 400
+        assert functions.requests == []
+
+
+class TestControl:
+    def test_it_is_paused_resumed_and_aborted(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start()
+        advance(functions, rollout)
+        told = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
+        assert [(status, body["status"]) for status, _, body in told] == [
+            (202, "PAUSED"),
+            (202, "RUNNING"),
+            (202, "ABORTING"),
+        ]
+        assert advance(functions, rollout)["status"] == "ABORTED"
+        assert rollouts.registry().active == frozenset()
+
+    def test_a_stage_is_approved_by_name(self, functions: Functions, start: Callable[..., str]) -> None:
+        rollout = start(stages=[{"size": "rest", "approval": True}])
+        assert advance(functions, rollout) == {"outcome": "await"}
+        status, _, body = functions.operate(APPROVE, rollout=rollout)
+        assert (status, body["stages"][0]["approvedBy"]) == (202, ADA)
+        assert advance(functions, rollout)["outcome"] == "run"
+
+    def test_one_that_is_going_on_is_not_retried(self, functions: Functions, start: Callable[..., str]) -> None:
+        assert functions.operate(RETRY, rollout=start())[0] == 409
+
+    def test_what_is_asked_is_logged_with_the_rollout(
+        self, functions: Functions, lines: Lines, start: Callable[..., str]
+    ) -> None:
+        rollout = start()
+        lines()
+        functions.operate(PAUSE, rollout=rollout)
+        (line,) = lines()
+        assert (line["route"], line["caller"], line["rollout_id"]) == (PAUSE, ADA, rollout)
+
+
+class TestSteps:
+    def test_the_stage_that_comes_next_is_told_with_the_list_of_its_tenants(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start()
+        (stage,) = rollouts.stages(rollout)
+        told = advance(functions, rollout)
+        assert told == {"outcome": "run", "stage": 1, "manifest": stage.manifest, "maxConcurrency": 8}
+
+    def test_a_fault_of_the_rollout_itself_halts_it(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start()
+        told = advance(functions, rollout, failure=FAULT)
+        assert (told["outcome"], told["status"]) == ("stopped", "HALTED")
+        halted = rollouts.rollout(rollout)
+        assert halted is not None
+        assert (halted.status, halted.reason) == (RolloutStatus.HALTED, "Lambda.Unknown: The function died.")
+
+    def test_a_paused_rollout_leaves_its_token_for_an_operator(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start()
+        advance(functions, rollout)
+        functions.operate(PAUSE, rollout=rollout)
+        functions.call("await_operator", rollout_event(functions, rollout, taskToken="a task token"))
+        paused = rollouts.rollout(rollout)
+        assert paused is not None
+        assert paused.task_token == "a task token"
+
+    def test_a_tenants_update_is_named_and_asked_for_by_the_rollout(
+        self, functions: Functions, start: Callable[..., str]
+    ) -> None:
+        rollout = start(allowReplacement=True)
+        advance(functions, rollout)
+        told = functions.call("admit_tenant", turn_event(rollout))
+        assert (told["outcome"], told["name"]) == ("admitted", UPDATE.attempt.name)
+        assert told["input"]["request"] == {"by": f"rollout/{rollout}", "allowReplacement": True}
+
+    def test_what_became_of_the_tenant_is_recorded_from_its_own_rows(
+        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
+    ) -> None:
+        rollout = start()
+        advance(functions, rollout)
+        functions.call("admit_tenant", turn_event(rollout))
+        functions.serve(UPDATE)
+        told = functions.call("record_outcome", turn_event(rollout, failure=FAULT))
+        assert told == {"outcome": "settled", "result": "SUCCEEDED"}
+        outcome = rollouts.tenant_outcome(rollout, ACME)
+        assert outcome is not None
+        assert (outcome.result, outcome.from_version) == (Result.SUCCEEDED, VERSION)
+
+    def test_a_dry_run_looks_and_changes_nothing(self, functions: Functions, start: Callable[..., str]) -> None:
+        stacks = functions.use(FakeStacks())
+        stacks.plant_done(ACME, template_url=a_release().template_url)
+        rollout = start(dryRun=True)
+        advance(functions, rollout)
+        functions.call("admit_tenant", turn_event(rollout))
+        assert functions.call("review_tenant", turn_event(rollout)) == {"outcome": "again"}
+        told = functions.call("review_tenant", turn_event(rollout))
+        assert (told["outcome"], told["result"]) == ("settled", "SUCCEEDED")
+        assert "make_changes" not in stacks.calls
+
+    @pytest.mark.parametrize("name", ["admit_tenant", "record_outcome", "review_tenant"])
+    def test_a_turn_that_is_throttled_comes_back_later(
+        self, functions: Functions, start: Callable[..., str], name: str
+    ) -> None:
+        rollout = start()
+        functions.throttle("GetItem")
+        told = functions.call(name, turn_event(rollout))
+        assert told == {"outcome": "again", "reason": "GetItem: Rate exceeded", "throttled": True}
+
+    def test_a_step_is_logged_with_its_rollout_and_its_tenant(
+        self, functions: Functions, lines: Lines, start: Callable[..., str]
+    ) -> None:
+        rollout = start()
+        advance(functions, rollout)
+        lines()
+        functions.call("admit_tenant", turn_event(rollout))
+        (line,) = lines()
+        assert (line["rollout_id"], line["tenant_id"], line["execution"]) == (rollout, "acme", CHILD)
+        assert (line["message"], line["told"]["outcome"]) == ("Step done", "admitted")
+
+
+class TestUpdatesThatChangeNothing:
+    def test_an_update_to_what_the_stack_was_made_from_is_done_at_once(self, functions: Functions) -> None:
+        made_from = fingerprint(a_release(NEXT_VERSION), stack_parameters(ACME, service_token=SERVICE_TOKEN))
+        functions.serve(a_run(2), deployed=made_from)
+        begun = step(functions, "begin", UPDATE)
+        assert (begun["outcome"], begun["version"]) == ("done", NEXT_VERSION)
+        assert step(functions, "finish", UPDATE, stack=begun) == {"outcome": "published"}
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.version, metadata.deployed) == (NEXT_VERSION, made_from)
+        assert not any(each.startswith("cloudformation.") for each in functions.requests)
+
+    def test_what_the_stack_was_made_from_is_forgotten_before_it_is_changed(self, functions: Functions) -> None:
+        functions.serve(a_run(2), deployed="made from something else")
+        assert step(functions, "begin", UPDATE) == {"outcome": "begun"}
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert metadata.deployed is None
+
+
+class TestAtTheEndOfADeployment:
+    @pytest.fixture
+    def deploy(self, functions: Functions, endpoint: Endpoint) -> Callable[..., dict[str, Any]]:
+        def deployed(version: str = NEXT_VERSION, *, kind: str = "Create", before: str | None = None) -> dict[str, Any]:
+            more = {"OldResourceProperties": {"Version": before}} if before else {}
+            event = endpoint.event(RequestType=kind, ResourceProperties={"Version": version}, **more)
+            functions.call("start_rollout", event)
+            return endpoint.answers[-1]
+
+        return deployed
+
+    def test_the_fleet_is_moved_to_the_release(
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]], rollouts: RolloutTable
+    ) -> None:
+        answer = deploy()
+        (rollout,) = rollouts.rollouts(limit=10)
+        assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"RolloutId": rollout.id})
+        assert (rollout.wish.version, rollout.by, rollout.total) == (NEXT_VERSION, "deployment", 2)
+        assert len(functions.rollout_executions) == 1
+
+    def test_again_only_with_another_version(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:
+        assert deploy(kind="Update", before=NEXT_VERSION)["Status"] == "SUCCESS"
+        assert functions.rollout_executions == []
+        assert deploy(kind="Update", before=VERSION)["Status"] == "SUCCESS"
+        assert len(functions.rollout_executions) == 1
+
+    def test_one_that_is_in_the_way_does_not_fail_the_deployment(
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]], start: Callable[..., str]
+    ) -> None:
+        start()
+        assert deploy()["Status"] == "SUCCESS"
+        assert len(functions.rollout_executions) == 1
+
+    def test_nor_does_a_fleet_that_is_there_already(
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]]
+    ) -> None:
+        assert deploy(VERSION)["Status"] == "SUCCESS"
+        assert functions.rollout_executions == []
+
+    def test_nor_does_one_that_is_newer(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:
+        functions.table.record_release(a_release("0.0.9"))
+        assert deploy("0.0.9")["Status"] == "SUCCESS"
+        assert functions.rollout_executions == []
+
+    def test_a_release_that_was_never_published_does(self, deploy: Callable[..., dict[str, Any]]) -> None:
+        answer = deploy("9.9.9")
+        assert answer["Status"] == "FAILED"
+        assert "never published" in answer["Reason"]
+
+
+def test_releases_are_shown_with_their_notes_and_the_tenants_that_are_at_them(functions: Functions) -> None:
+    functions.table.record_release(replace(a_release("0.3.0"), notes="Faster."))
+    _, _, body = functions.operate("GET /releases")
+    told = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}
+    assert told == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
+
+
+def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Functions, start: Callable[..., str]) -> None:
+    rollout = start()
+    advance(functions, rollout)
+    by_hand = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(by=ADA))
+    take(functions.table, by_hand)
+    told = functions.call("admit_tenant", turn_event(rollout))
+    assert (told["outcome"], told["input"]["attempt"]) == ("admitted", 2)

@@ -1,0 +1,111 @@
+"""Alarms in CloudWatch: which exist, and which are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from orchestrator.adapters.cloudwatch import CloudWatchAlarms
+from orchestrator.errors import Throttled
+from tests.adapters.conftest import client
+
+BOTH_TYPES = ["MetricAlarm", "CompositeAlarm"]
+
+
+@pytest.fixture
+def alarms() -> CloudWatchAlarms:
+    return CloudWatchAlarms(client("cloudwatch"))
+
+
+@pytest.fixture
+def cloudwatch() -> Iterator[Stubber]:
+    """CloudWatch with scripted answers."""
+    with Stubber(client("cloudwatch")) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+def an_alarm(name: str, state: str = "OK", reason: str = "It is well.") -> dict[str, Any]:
+    return {"AlarmName": name, "StateValue": state, "StateReason": reason}
+
+
+def described(cloudwatch: Stubber, *names: str, token: str | None = None, **answer: Any) -> None:
+    sent: dict[str, Any] = {"AlarmNames": list(names), "AlarmTypes": BOTH_TYPES}
+    if token:
+        sent["NextToken"] = token
+    cloudwatch.add_response("describe_alarms", answer, sent)
+
+
+def test_an_alarm_of_either_type_is_known(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+    described(cloudwatch, "a", "b", "c", MetricAlarms=[an_alarm("a")], CompositeAlarms=[an_alarm("c")])
+    assert alarms.unknown(["c", "b", "a", "b"]) == ["b"]
+
+
+def test_without_names_nobody_is_asked(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+    assert alarms.unknown([]) == []
+    cloudwatch.assert_no_pending_responses()
+
+
+def test_no_more_are_asked_about_at_once_than_cloudwatch_takes_and_answers_have_pages(
+    alarms: CloudWatchAlarms, cloudwatch: Stubber
+) -> None:
+    names = [f"alarm-{number:03}" for number in range(101)]
+    described(cloudwatch, *names[:100], MetricAlarms=[an_alarm(name) for name in names[:50]], NextToken="more")
+    described(cloudwatch, *names[:100], token="more", MetricAlarms=[an_alarm(name) for name in names[50:99]])
+    described(cloudwatch, names[100], MetricAlarms=[an_alarm(names[100])])
+    assert alarms.unknown(names) == [names[99]]
+
+
+@pytest.mark.parametrize("state", ["OK", "INSUFFICIENT_DATA"])
+def test_an_alarm_that_is_not_on_has_not_gone_off(alarms: CloudWatchAlarms, cloudwatch: Stubber, state: str) -> None:
+    described(cloudwatch, "a", MetricAlarms=[an_alarm("a", state)])
+    assert alarms.went_off("a") is None
+
+
+@pytest.mark.parametrize("kind", ["MetricAlarms", "CompositeAlarms"])
+def test_an_alarm_that_is_on_says_why(alarms: CloudWatchAlarms, cloudwatch: Stubber, kind: str) -> None:
+    answer: dict[str, Any] = {kind: [an_alarm("a", "ALARM", "Too old a message.")]}
+    described(cloudwatch, "a", **answer)
+    assert alarms.went_off("a") == "Too old a message."
+
+
+def test_an_alarm_that_is_on_without_a_reason_is_on_all_the_same(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+    described(cloudwatch, "a", MetricAlarms=[an_alarm("a", "ALARM", "")])
+    assert alarms.went_off("a") == "No reason was given."
+
+
+def test_an_alarm_that_was_deleted_cannot_say_that_all_is_well(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+    described(cloudwatch, "a", MetricAlarms=[])
+    assert alarms.went_off("a") == "The alarm does not exist any more."
+
+
+def test_cloudwatch_may_throttle_and_refuse(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+    for code, error in (("Throttling", Throttled), ("AccessDenied", ClientError)):
+        cloudwatch.add_client_error("describe_alarms", code, "no")
+        with pytest.raises(error):
+            alarms.went_off("a")
+        cloudwatch.add_client_error("describe_alarms", code, "no")
+        with pytest.raises(error):
+            alarms.unknown(["a"])
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_real_alarm_is_known_and_goes_off(alarms: CloudWatchAlarms) -> None:
+    client("cloudwatch").put_metric_alarm(
+        AlarmName="a",
+        MetricName="m",
+        Namespace="n",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+        Statistic="Sum",
+    )
+    assert alarms.unknown(["a", "b"]) == ["b"]
+    assert alarms.went_off("a") is None
+    client("cloudwatch").set_alarm_state(AlarmName="a", StateValue="ALARM", StateReason="Too many.")
+    assert alarms.went_off("a") == "Too many."

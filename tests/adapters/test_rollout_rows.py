@@ -1,0 +1,214 @@
+"""How DynamoDB's rows of rollouts look, and what is asked of DynamoDB."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.rollouts import RolloutTable
+from orchestrator.errors import Throttled
+from orchestrator.rollouts.records import Result, RolloutStatus, Skip, Skipped
+from orchestrator.rollouts.report import rollout_document
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import TABLE, client
+from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_outcome, record, registered
+from tests.fakes import QUEUE_TABOO, FakeThrottling
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+AT = "2026-11-16T12:00:00.000Z"
+PLAN, STAGE = (f"ROLLOUT#{ONE}", "PLAN"), (f"ROLLOUT#{ONE}", "STAGE#01")
+TENANT = (f"ROLLOUT#{ONE}", "TENANT#a")
+WISH = {
+    "size": "1",
+    "maxConcurrency": 1,
+    "tolerated": "0",
+    "bakeSeconds": 300,
+    "alarm": "tenants are unwell",
+    "approval": True,
+}
+
+
+@pytest.fixture
+def table(dynamodb: DynamoDBClient) -> RolloutTable:
+    return RolloutTable(dynamodb, TABLE)
+
+
+def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], dict[str, Any]]:
+    """All rows by their key; texts and numbers as they are."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for item in dynamodb.scan(TableName=TABLE)["Items"]:
+        row: dict[str, Any] = {
+            name: int(value["N"]) if "N" in value else value.get("S", value) for name, value in item.items()
+        }
+        found[row.pop("pk"), row.pop("sk")] = row
+    return found
+
+
+def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
+    table: RolloutTable, dynamodb: DynamoDBClient
+) -> None:
+    rollout = a_rollout(skipped={Skip.PINNED: Skipped(2, ("x",))}, execution="arn:e", task_token="t")
+    table.register(rollout, [a_stage(number=number) for number in (1, 10)], revision=0)
+    written = rows(dynamodb)
+    assert sorted(written) == sorted([PLAN, STAGE, (f"ROLLOUT#{ONE}", "STAGE#10"), ("ROLLOUTS", "REGISTRY")])
+    assert written["ROLLOUTS", "REGISTRY"] == {"Active": {"SS": [ONE]}, "Revision": 1}
+    wish = json.loads(written[PLAN].pop("Wish"))
+    assert wish["version"] == "0.2.0"
+    assert wish["stages"][0] == WISH
+    assert json.loads(written[PLAN].pop("Skipped")) == {"pinned": {"count": 2, "tenants": ["x"]}}
+    assert written[PLAN] == {
+        "ListingKey": "ROLLOUT",
+        "ListingSort": ONE,
+        "RequestedBy": "ada",
+        "CreatedAt": AT,
+        "Planned": {"L": [{"N": "1"}, {"N": "9"}]},
+        "Total": 10,
+        "Status": "PENDING",
+        "Reason": "",
+        "CurrentStage": 1,
+        "Attempt": 1,
+        "Revision": 0,
+        "Execution": "arn:e",
+        "TaskToken": "t",
+    }
+    assert json.loads(written[STAGE].pop("Wish")) == WISH
+    pace = written[STAGE].pop("Pace")["M"]
+    assert float(pace.pop("Limit")["N"]) == 4
+    assert pace == {"Ceiling": {"N": "8"}, "FeelingForIt": {"BOOL": True}, "ThrottlesSeen": {"N": "0"}}
+    assert written[STAGE] == {
+        "Total": 5,
+        "Tolerated": 0,
+        "Manifest": f"rollouts/{ONE}/stage-1.json",
+        "Status": "WAITING",
+        "Succeeded": 0,
+        "Failed": 0,
+        "Skipped": 0,
+        "InFlight": 0,
+        "Forgiven": 0,
+        "SettledBefore": 0,
+        "IdleRounds": 0,
+        "Revision": 0,
+    }
+
+
+def test_only_a_failed_tenant_is_listed(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
+    registered(table)
+    record(table, an_outcome(execution="arn:child", operation_attempt=2, from_version="0.1.0"))
+    running = {
+        "Stage": 1,
+        "Version": "0.2.0",
+        "Result": "RUNNING",
+        "UpdatedAt": AT,
+        "Execution": "arn:child",
+        "OperationAttempt": 2,
+        "FromVersion": "0.1.0",
+    }
+    assert rows(dynamodb)[TENANT] == running
+    record(table, an_outcome(result=Result.FAILED, root_cause=QUEUE_TABOO))
+    failed = rows(dynamodb)[TENANT]
+    assert (failed["ListingKey"], failed["ListingSort"]) == (f"ROLLOUT#{ONE}#FAILED", "a")
+    assert failed["RootCause"]["M"]["Reason"] == {"S": QUEUE_TABOO.reason}
+    record(table, an_outcome("b", Result.SKIPPED, skip=Skip.MOVED_SINCE))
+    skipped = rows(dynamodb)[f"ROLLOUT#{ONE}", "TENANT#b"]
+    assert skipped["Skip"] == "moved-since"
+    assert "ListingKey" not in skipped
+
+
+def test_more_rows_than_fit_one_answer_are_all_read(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
+    registered(table, stages=4)
+    for name in ("a", "b", "c", "d"):
+        record(table, an_outcome(name, Result.FAILED))
+    others = [f"20261116-12000{number}-0000" for number in range(1, 5)]
+    for other in others:
+        registered(table, other)
+    for row in dynamodb.scan(TableName=TABLE)["Items"]:
+        dynamodb.put_item(TableName=TABLE, Item={**row, "Padding": {"S": "x" * 390_000}})
+    assert [stage.number for stage in table.stages(ONE)] == [1, 2, 3, 4]
+    assert len(list(table.outcomes(ONE))) == len(list(table.failures(ONE))) == 4
+    assert [each.id for each in table.rollouts(limit=4)] == list(reversed(others))
+
+
+def test_rollouts_are_not_taken_for_tenants(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
+    registered(table)
+    record(table, an_outcome(result=Result.FAILED))
+    tenants = DynamoTable(dynamodb, TABLE)
+    assert tenants.versions_in_use() == {}
+    assert tenants.metadata(TenantId.parse("a")) is None
+    assert list(tenants.unfinished_operations()) == []
+
+
+def test_what_is_read_can_be_told(table: RolloutTable) -> None:
+    registered(table)
+    rollout, stages = table.rollout(ONE), table.stages(ONE)
+    assert rollout is not None
+    assert rollout_document(rollout, stages) == rollout_document(
+        a_rollout(status=RolloutStatus.RUNNING), [a_stage(), a_stage(number=2)]
+    )
+    assert stages[0].wish == CANARY
+
+
+def test_throttling_is_counted(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
+    assert table.throttles() == FakeThrottling().throttles() == 0
+    for _ in range(3):
+        table.note_throttled()
+    assert table.throttles() == 3
+    assert rows(dynamodb) == {("PACE", "CLOUDFORMATION"): {"Throttles": 3}}
+
+
+def test_a_throttled_call_that_cannot_be_counted_is_left_uncounted() -> None:
+    with Stubber(client("dynamodb")) as stubber:
+        stubber.add_client_error("update_item", "ThrottlingException", "Rate exceeded")
+        RolloutTable(client("dynamodb"), TABLE).note_throttled()
+        stubber.add_client_error("update_item", "AccessDeniedException", "not authorized")
+        with pytest.raises(ClientError):
+            RolloutTable(client("dynamodb"), TABLE).note_throttled()
+
+
+@pytest.mark.parametrize(
+    ("reason", "comes_to"),
+    [
+        ("ConditionalCheckFailed", False),
+        ("TransactionConflict", False),
+        ("ThrottlingError", Throttled),
+        ("ValidationError", ClientError),
+    ],
+)
+def test_why_a_transaction_is_cancelled_decides_what_it_comes_to(reason: str, comes_to: object) -> None:
+    with Stubber(client("dynamodb")) as stubber:
+        stubber.add_client_error(
+            "transact_write_items",
+            "TransactionCanceledException",
+            "cancelled",
+            modeled_fields={"CancellationReasons": [{"Code": "None"}, {"Code": reason}]},
+        )
+        table = RolloutTable(client("dynamodb"), TABLE)
+        if comes_to is False:
+            assert table.record(a_stage(), an_outcome()) is False
+        else:
+            assert isinstance(comes_to, type)
+            assert issubclass(comes_to, Exception)
+            with pytest.raises(comes_to):
+                table.record(a_stage(), an_outcome())
+
+
+def test_a_row_that_was_changed_by_hand_to_another_revision_is_not_written_over(
+    table: RolloutTable, dynamodb: DynamoDBClient
+) -> None:
+    rollout = registered(table)
+    key: Any = {"pk": {"S": PLAN[0]}, "sk": {"S": "PLAN"}}
+    dynamodb.update_item(
+        TableName=TABLE,
+        Key=key,
+        UpdateExpression="SET Revision = :nine",
+        ExpressionAttributeValues={":nine": {"N": "9"}},
+    )
+    assert not table.change(replace(rollout, reason="Why."))
+    assert table.change(replace(rollout, reason="Why.", revision=9))

@@ -1,0 +1,139 @@
+"""A whole rollout over the table, from the wish to the report: the same in DynamoDB and in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from orchestrator.records import Operation
+from orchestrator.rollouts.advancing import Advancing, AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.control import Rollouts, Underway
+from orchestrator.rollouts.gate import Admitted, Gate, Settled
+from orchestrator.rollouts.ports import RolloutLedger
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, StageWish, Turn, Wish
+from orchestrator.tenants import TenantId
+from tests.adapters.tables import Table, create, publish
+from tests.fakes import (
+    NEXT_VERSION,
+    QUEUE_TABOO,
+    FakeAlarms,
+    FakeClock,
+    FakeRolloutExecutions,
+    FakeThrottling,
+    InMemoryManifests,
+    a_release,
+    a_run,
+    execution_arn,
+    take,
+)
+
+STAGES = (
+    StageWish(Share(1), 1, Share(0), approval=True),
+    StageWish(None, 4, Share(1)),
+)
+
+
+@dataclass
+class World:
+    """The use cases, all over the one table."""
+
+    table: Table
+    ledger: RolloutLedger
+
+    def __post_init__(self) -> None:
+        self.clock, self.manifests, self.alarms = FakeClock(), InMemoryManifests(), FakeAlarms()
+        self.executions, throttling = FakeRolloutExecutions(), FakeThrottling()
+        self.rollouts = Rollouts(
+            self.ledger,
+            self.table,
+            self.table,
+            self.table,
+            self.manifests,
+            self.alarms,
+            self.executions,
+            self.clock,
+            NEXT_VERSION,
+        )
+        self.advancing = Advancing(
+            self.ledger, self.table, self.manifests, self.alarms, throttling, self.executions, self.clock
+        )
+        self.gate = Gate(self.ledger, self.table, throttling, self.clock)
+
+    def run(self, rollout: str, failing: frozenset[str] = frozenset()) -> list[object]:
+        """Let the machine run to its end, and be approved of on the way; what it did, step by step."""
+        steps: list[object] = []
+        while True:
+            step = self.advancing.advance(rollout, 1, execution_arn(f"rollout-{rollout}-1"))
+            steps.append(type(step))
+            match step:
+                case RunStage(stage, manifest):
+                    for item in self.manifests.read(manifest):
+                        turn = Turn(rollout, stage, item, execution_arn(f"child-of-{item.tenant}"))
+                        self.take_turn(turn, fails=item.tenant.value in failing)
+                case AwaitOperator():
+                    assert isinstance(self.rollouts.approve(rollout, "ada"), Underway)
+                case Bake():
+                    raise AssertionError("Nothing was to be baked.")
+                case Succeeded() | NotSucceeded():
+                    return steps
+
+    def take_turn(self, turn: Turn, *, fails: bool) -> None:
+        admitted = self.gate.admit(turn)
+        if not isinstance(admitted, Admitted):
+            return
+        run = a_run(tenant=turn.item.tenant, operation=Operation.UPDATE, version=turn.item.version)
+        assert admitted.name == run.attempt.name
+        take(self.table, run)
+        if fails:
+            self.table.fail(run, QUEUE_TABOO, self.clock.now())
+        else:
+            publish(self.table, run, at=self.clock.now(), version=turn.item.version)
+        assert isinstance(self.gate.record(turn), Settled)
+
+
+@pytest.fixture
+def world(table: Table, ledger: RolloutLedger) -> World:
+    table.record_release(a_release(NEXT_VERSION))
+    for name in NAMES:
+        create(table, TenantId.parse(name))
+    return World(table, ledger)
+
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def started(world: World, wish: Wish) -> str:
+    underway = world.rollouts.start(wish, "ada")
+    assert isinstance(underway, Underway)
+    return underway.rollout.id
+
+
+def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: World) -> None:
+    rollout = started(world, Wish(None, STAGES))
+    assert world.run(rollout) == [AwaitOperator, RunStage, RunStage, Succeeded]
+    assert world.table.versions_in_use().keys() == {NEXT_VERSION}
+    assert {outcome.result for outcome in world.ledger.outcomes(rollout)} == {Result.SUCCEEDED}
+    assert [stage.succeeded for stage in world.ledger.stages(rollout)] == [1, 4]
+    assert world.ledger.registry().active == frozenset()
+
+
+def test_too_many_failures_halt_it_and_those_who_failed_can_be_tried_again(world: World) -> None:
+    wish = Wish(NEXT_VERSION, (replace(STAGES[0], approval=False), STAGES[1]))
+    rollout = started(world, wish)
+    items = world.manifests.read(world.ledger.stages(rollout)[1].manifest)
+    failing = frozenset(item.tenant.value for item in items[:2])
+    assert world.run(rollout, failing) == [RunStage, RunStage, NotSucceeded]
+    halted = world.ledger.rollout(rollout)
+    assert halted is not None
+    assert halted.status is RolloutStatus.HALTED
+    assert "2 of 4 tenants failed, 1 were tolerated." in halted.reason
+    assert {outcome.item.tenant.value for outcome in world.ledger.failures(rollout)} == failing
+    assert isinstance(world.rollouts.retry(rollout, "ada"), Underway)
+
+
+def test_two_rollouts_are_not_at_the_same_tenants(world: World) -> None:
+    first = started(world, Wish(None, STAGES))
+    refused = world.rollouts.start(Wish(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
+    assert not isinstance(refused, Underway)
+    assert world.ledger.registry().active == {first}

@@ -1,0 +1,404 @@
+"""The contract of rollouts in the table: who may write what, and when. Kept by DynamoDB's adapter and by the fake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.ports import Registry, RolloutLedger
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Skip,
+    Skipped,
+    Stage,
+    StageStatus,
+    StageWish,
+    TenantOutcome,
+    Wish,
+)
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION
+
+ONE, TWO, THREE = "20261116-120000-00a1", "20261116-120001-00a2", "20261117-120000-00a0"
+"""Ids, the oldest first."""
+REST = StageWish(None, 8, Share(5, percent=True))
+CANARY = StageWish(Share(1), 1, Share(0), bake_seconds=300, alarm="tenants are unwell", approval=True)
+LATER = NOON + timedelta(milliseconds=1)
+EVERY_WISH = Wish(
+    version=NEXT_VERSION,
+    stages=(CANARY, StageWish(Share(10, percent=True), 4, Share(2)), REST),
+    tenants=(TenantId.parse("a"), TenantId.parse("b")),
+    labels={"tier": "gold", "region": ""},
+    share=Share(50, percent=True),
+    allow_downgrade=True,
+    allow_replacement=True,
+    undo=TWO,
+    retry=THREE,
+)
+TO_LOOK = Wish(VERSION, (REST,), dry_run=True, sample=Share(3))
+ENDED = [status for status in RolloutStatus if not status.active]
+ACTIVE = [status for status in RolloutStatus if status.active]
+
+
+def a_rollout(rollout: str = ONE, **changes: Any) -> Rollout:
+    wish = Wish(NEXT_VERSION, (CANARY, REST))
+    return replace(Rollout(rollout, wish, "ada", NOON, planned=(1, 9), total=10, skipped={}), **changes)
+
+
+def a_stage(rollout: str = ONE, number: int = 1, **changes: Any) -> Stage:
+    manifest = f"rollouts/{rollout}/stage-{number}.json"
+    stage = Stage(rollout, number, CANARY, total=5, tolerated=0, manifest=manifest, pace=Pace.beginning(8))
+    return replace(stage, **changes)
+
+
+def an_outcome(
+    name: str = "a", result: Result = Result.RUNNING, *, rollout: str = ONE, **changes: Any
+) -> TenantOutcome:
+    return replace(TenantOutcome(rollout, 1, Item(TenantId.parse(name), NEXT_VERSION), result, NOON), **changes)
+
+
+def registered(ledger: RolloutLedger, rollout: str = ONE, *, stages: int = 2, **changes: Any) -> Rollout:
+    """One that is written down and running, unless other is said."""
+    written = a_rollout(rollout, **{"status": RolloutStatus.RUNNING, **changes})
+    wanted = [a_stage(rollout, number) for number in range(1, stages + 1)]
+    assert ledger.register(written, wanted, revision=ledger.registry().revision)
+    return written
+
+
+def rollout_in(ledger: RolloutLedger, rollout: str = ONE) -> Rollout:
+    found = ledger.rollout(rollout)
+    assert found is not None
+    return found
+
+
+def stage_in(ledger: RolloutLedger, number: int = 1) -> Stage:
+    found = ledger.stage(ONE, number)
+    assert found is not None
+    return found
+
+
+def everything(ledger: RolloutLedger) -> tuple[object, ...]:
+    """All that is known, to see that nothing of it has changed."""
+    rollouts = ledger.rollouts(limit=99)
+    return (
+        ledger.registry(),
+        rollouts,
+        [ledger.rollout(each.id) for each in rollouts],
+        [ledger.stages(each.id) for each in rollouts],
+        [list(ledger.outcomes(each.id)) for each in rollouts],
+        [list(ledger.failures(each.id)) for each in rollouts],
+    )
+
+
+class TestNothing:
+    def test_there_is_nothing_before_the_first_rollout(self, ledger: RolloutLedger) -> None:
+        assert ledger.rollout(ONE) is None
+        assert ledger.stage(ONE, 1) is None
+        assert ledger.tenant_outcome(ONE, TenantId.parse("a")) is None
+        assert list(ledger.stages(ONE)) == []
+        assert list(ledger.outcomes(ONE)) == list(ledger.failures(ONE)) == []
+        assert list(ledger.rollouts(limit=9)) == []
+        assert ledger.registry() == Registry(frozenset(), 0)
+
+    def test_what_was_never_registered_is_not_changed(self, ledger: RolloutLedger) -> None:
+        before = everything(ledger)
+        assert not ledger.change(a_rollout())
+        assert not ledger.change(a_rollout(status=RolloutStatus.ABORTED))
+        assert not ledger.change_stage(a_stage())
+        assert not ledger.admit(a_stage(), an_outcome())
+        assert not ledger.record(a_stage(), an_outcome(result=Result.FAILED))
+        assert everything(ledger) == before
+
+
+class TestRegister:
+    def test_it_is_read_as_it_was_written_with_its_stages_in_order(self, ledger: RolloutLedger) -> None:
+        rollout, stages = a_rollout(), [a_stage(number=number) for number in range(1, 11)]
+        assert ledger.register(rollout, stages, revision=0)
+        assert ledger.rollout(ONE) == rollout
+        assert list(ledger.stages(ONE)) == stages
+        assert [ledger.stage(ONE, number) for number in range(1, 12)] == [*stages, None]
+        assert list(ledger.rollouts(limit=9)) == [rollout]
+
+    @pytest.mark.parametrize("wish", [EVERY_WISH, TO_LOOK, Wish(None, (REST,), undo=TWO)])
+    def test_every_wish_is_kept(self, ledger: RolloutLedger, wish: Wish) -> None:
+        skipped = {Skip.PINNED: Skipped(3, ("a", "b")), Skip.MOVED_SINCE: Skipped(1, ("c",))}
+        rollout = a_rollout(
+            wish=wish,
+            skipped=skipped,
+            reason="Because of this: ä",
+            current_stage=2,
+            attempt=3,
+            execution="arn:execution",
+            task_token="token",
+            ended_at=LATER,
+        )
+        stages = [a_stage(number=number, wish=stage) for number, stage in enumerate(wish.stages, 1)]
+        assert ledger.register(rollout, stages, revision=0)
+        assert ledger.rollout(ONE) == rollout
+        assert list(ledger.stages(ONE)) == stages
+
+    def test_it_has_a_claim_on_its_tenants_from_then_on(self, ledger: RolloutLedger) -> None:
+        assert ledger.register(a_rollout(), [a_stage()], revision=0)
+        assert ledger.registry() == Registry(frozenset({ONE}), 1)
+        assert ledger.register(a_rollout(TWO), [a_stage(TWO)], revision=1)
+        assert ledger.registry() == Registry(frozenset({ONE, TWO}), 2)
+
+    @pytest.mark.parametrize("revision", [0, 2])
+    def test_if_others_were_registered_or_ended_in_the_meantime_nothing_is_written(
+        self, ledger: RolloutLedger, revision: int
+    ) -> None:
+        registered(ledger, TWO)
+        before = everything(ledger)
+        assert not ledger.register(a_rollout(), [a_stage()], revision=revision)
+        assert everything(ledger) == before
+        assert ledger.rollout(ONE) is None
+        assert list(ledger.stages(ONE)) == []
+
+    def test_before_the_first_one_the_registry_is_at_no_other_revision(self, ledger: RolloutLedger) -> None:
+        assert not ledger.register(a_rollout(), [a_stage()], revision=1)
+        assert ledger.registry() == Registry(frozenset(), 0)
+
+    def test_it_is_registered_once(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        before = everything(ledger)
+        assert not ledger.register(a_rollout(by="eve"), [a_stage(total=1)], revision=1)
+        assert everything(ledger) == before
+
+    @pytest.mark.parametrize("revision", [0, 1, 7])
+    def test_a_dry_run_has_no_claim_whatever_others_do(self, ledger: RolloutLedger, revision: int) -> None:
+        registered(ledger, TWO)
+        assert ledger.register(a_rollout(wish=TO_LOOK), [a_stage()], revision=revision)
+        assert ledger.registry() == Registry(frozenset({TWO}), 1)
+
+
+class TestListing:
+    def test_the_newest_come_first_page_by_page(self, ledger: RolloutLedger) -> None:
+        for rollout in (TWO, ONE, THREE):
+            registered(ledger, rollout)
+        assert [each.id for each in ledger.rollouts(limit=9)] == [THREE, TWO, ONE]
+        assert [each.id for each in ledger.rollouts(limit=2)] == [THREE, TWO]
+        assert [each.id for each in ledger.rollouts(limit=2, after=TWO)] == [ONE]
+        assert [each.id for each in ledger.rollouts(limit=2, after=ONE)] == []
+
+    def test_a_page_begins_after_a_rollout_that_is_not_there(self, ledger: RolloutLedger) -> None:
+        for rollout in (ONE, THREE):
+            registered(ledger, rollout)
+        assert [each.id for each in ledger.rollouts(limit=9, after=TWO)] == [ONE]
+
+    def test_they_are_listed_as_they_are_now(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        ledger.change(replace(rollout, status=RolloutStatus.HALTED, reason="Why.", ended_at=LATER))
+        assert list(ledger.rollouts(limit=9)) == [ledger.rollout(ONE)]
+        assert rollout_in(ledger).status is RolloutStatus.HALTED
+
+
+class TestChange:
+    def test_it_is_changed_and_has_another_revision(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        changed = replace(rollout, current_stage=2, execution="arn:execution", task_token="token", reason="Why.")
+        assert ledger.change(changed)
+        assert ledger.rollout(ONE) == replace(changed, revision=1)
+        assert ledger.change(replace(rollout_in(ledger), task_token=None, execution=None, reason=""))
+        assert ledger.rollout(ONE) == replace(rollout, current_stage=2, revision=2)
+
+    def test_only_the_first_of_two_who_read_the_same_changes_it(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        assert ledger.change(replace(rollout, reason="First."))
+        before = everything(ledger)
+        assert not ledger.change(replace(rollout, reason="Second."))
+        assert not ledger.change(replace(rollout, status=RolloutStatus.ABORTED))
+        assert everything(ledger) == before
+
+    def test_its_stages_stay_as_they_are(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        ledger.change(replace(rollout, current_stage=2))
+        assert list(ledger.stages(ONE)) == [a_stage(), a_stage(number=2)]
+
+    @pytest.mark.parametrize("status", ACTIVE)
+    def test_as_long_as_it_is_active_its_claim_stays_and_nobody_else_is_disturbed(
+        self, ledger: RolloutLedger, status: RolloutStatus
+    ) -> None:
+        rollout = registered(ledger)
+        assert ledger.change(replace(rollout, status=status))
+        assert ledger.registry() == Registry(frozenset({ONE}), 1)
+
+    @pytest.mark.parametrize("status", ENDED)
+    def test_once_it_has_ended_its_claim_is_gone(self, ledger: RolloutLedger, status: RolloutStatus) -> None:
+        rollout = registered(ledger)
+        registered(ledger, TWO)
+        assert ledger.change(replace(rollout, status=status, ended_at=LATER))
+        assert rollout_in(ledger).status is status
+        assert ledger.registry() == Registry(frozenset({TWO}), 3)
+
+    def test_after_the_last_has_ended_nobody_has_a_claim(self, ledger: RolloutLedger) -> None:
+        ledger.change(replace(registered(ledger), status=RolloutStatus.SUCCEEDED))
+        assert ledger.registry() == Registry(frozenset(), 2)
+        registered(ledger, TWO)
+        assert ledger.registry() == Registry(frozenset({TWO}), 3)
+
+    def test_what_has_ended_can_be_said_otherwise_without_disturbing_anybody(self, ledger: RolloutLedger) -> None:
+        ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED))
+        assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.ABORTED))
+        assert ledger.registry() == Registry(frozenset(), 2)
+
+    def test_one_that_had_ended_claims_its_tenants_again(self, ledger: RolloutLedger) -> None:
+        ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED, ended_at=LATER))
+        reopened = replace(rollout_in(ledger), status=RolloutStatus.PENDING, attempt=2, ended_at=None)
+        assert ledger.change(reopened, revision=2)
+        assert ledger.rollout(ONE) == replace(reopened, revision=2)
+        assert ledger.registry() == Registry(frozenset({ONE}), 3)
+
+    def test_unless_others_have_claimed_or_freed_tenants_in_the_meantime(self, ledger: RolloutLedger) -> None:
+        ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED))
+        registered(ledger, TWO)
+        before = everything(ledger)
+        reopened = replace(rollout_in(ledger), status=RolloutStatus.PENDING)
+        assert not ledger.change(reopened, revision=2)
+        assert everything(ledger) == before
+        assert ledger.change(reopened, revision=3)
+
+    def test_a_dry_run_never_has_a_claim(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger, wish=TO_LOOK)
+        assert ledger.change(replace(rollout, status=RolloutStatus.HALTED))
+        assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.PENDING), revision=0)
+        assert ledger.registry() == Registry(frozenset(), 0)
+
+
+class TestChangeStage:
+    def test_it_is_changed_as_a_whole_and_has_another_revision(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        pace = Pace(11 / 7, 9, feeling_for_it=False, throttles_seen=12, slowed_at=LATER)
+        changed = a_stage(
+            pace=pace,
+            status=StageStatus.BAKING,
+            succeeded=1,
+            failed=2,
+            skipped=3,
+            in_flight=4,
+            forgiven=5,
+            settled_before=6,
+            idle_rounds=7,
+            approved_by="eve",
+            started_at=NOON,
+            baked_until=LATER,
+            ended_at=LATER,
+            moved_at=NOON,
+        )
+        assert ledger.change_stage(changed)
+        assert ledger.stage(ONE, 1) == replace(changed, revision=1)
+        assert list(ledger.stages(ONE)) == [replace(changed, revision=1), a_stage(number=2)]
+
+    def test_what_is_not_said_any_more_is_gone(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        ledger.change_stage(a_stage(started_at=NOON, approved_by="eve", pace=Pace(4.0, 8, slowed_at=NOON)))
+        assert ledger.change_stage(a_stage(revision=1))
+        assert ledger.stage(ONE, 1) == a_stage(revision=2)
+
+    def test_only_the_first_of_two_who_read_the_same_changes_it(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        assert ledger.change_stage(a_stage(in_flight=1))
+        before = everything(ledger)
+        assert not ledger.change_stage(a_stage(in_flight=2))
+        assert everything(ledger) == before
+
+
+def admit(ledger: RolloutLedger, outcome: TenantOutcome, *, stage: Stage | None = None) -> bool:
+    stage = stage or stage_in(ledger)
+    return ledger.admit(replace(stage, in_flight=stage.in_flight + 1), outcome)
+
+
+def record(ledger: RolloutLedger, outcome: TenantOutcome, *, stage: Stage | None = None) -> bool:
+    return ledger.record(stage or stage_in(ledger), outcome)
+
+
+for_each_write = pytest.mark.parametrize("write", [admit, record])
+Write = Callable[..., bool]
+
+
+class TestOutcomes:
+    @for_each_write
+    @pytest.mark.parametrize(
+        "outcome",
+        [
+            an_outcome(execution="arn:child", operation_attempt=2, from_version=VERSION),
+            an_outcome(result=Result.SKIPPED, skip=Skip.PINNED),
+            an_outcome(result=Result.FAILED, root_cause=QUEUE_TABOO, from_version=VERSION),
+            an_outcome(result=Result.UNCHANGED),
+            an_outcome(result=Result.SUCCEEDED, changes=("changes B (C)", "changes A (C)")),
+        ],
+        ids=lambda outcome: outcome.result.value,
+    )
+    def test_an_outcome_is_kept_with_the_stage_it_is_counted_in(
+        self, ledger: RolloutLedger, write: Write, outcome: TenantOutcome
+    ) -> None:
+        registered(ledger)
+        assert write(ledger, outcome)
+        assert ledger.tenant_outcome(ONE, outcome.item.tenant) == outcome
+        assert list(ledger.outcomes(ONE)) == [outcome]
+        assert stage_in(ledger) == a_stage(in_flight=1 if write is admit else 0, revision=1)
+
+    @for_each_write
+    def test_it_takes_the_place_of_one_that_was_not_settled(self, ledger: RolloutLedger, write: Write) -> None:
+        registered(ledger)
+        admit(ledger, an_outcome(execution="arn:first", operation_attempt=1, from_version=VERSION))
+        assert write(ledger, an_outcome(execution="arn:second", updated_at=LATER))
+        assert ledger.tenant_outcome(ONE, TenantId.parse("a")) == an_outcome(execution="arn:second", updated_at=LATER)
+
+    @for_each_write
+    @pytest.mark.parametrize("result", [result for result in Result if result.settled])
+    def test_what_is_settled_stays_so(self, ledger: RolloutLedger, write: Write, result: Result) -> None:
+        registered(ledger)
+        record(ledger, an_outcome(result=result))
+        before = everything(ledger)
+        assert not write(ledger, an_outcome(result=Result.RUNNING))
+        assert not write(ledger, an_outcome(result=Result.SUCCEEDED, updated_at=LATER))
+        assert everything(ledger) == before
+
+    @for_each_write
+    def test_if_the_stage_has_changed_in_the_meantime_nothing_is_written(
+        self, ledger: RolloutLedger, write: Write
+    ) -> None:
+        registered(ledger)
+        read = stage_in(ledger)
+        ledger.change_stage(replace(read, in_flight=3))
+        before = everything(ledger)
+        assert not write(ledger, an_outcome(), stage=read)
+        assert everything(ledger) == before
+
+    @pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
+    def test_nobody_is_admitted_unless_the_rollout_is_running_but_outcomes_are_recorded(
+        self, ledger: RolloutLedger, status: RolloutStatus
+    ) -> None:
+        rollout = registered(ledger)
+        admit(ledger, an_outcome("b"))
+        ledger.change(replace(rollout, status=status))
+        before = everything(ledger)
+        assert not admit(ledger, an_outcome())
+        assert everything(ledger) == before
+        assert record(ledger, an_outcome("b", Result.SUCCEEDED))
+
+    def test_the_outcomes_of_a_rollout_are_its_own(self, ledger: RolloutLedger) -> None:
+        for rollout in (ONE, TWO):
+            registered(ledger, rollout)
+        for name in ("b", "a", "c"):
+            record(ledger, an_outcome(name, Result.FAILED))
+        assert [each.item.tenant.value for each in ledger.outcomes(ONE)] == ["a", "b", "c"]
+        assert list(ledger.outcomes(TWO)) == list(ledger.failures(TWO)) == []
+        assert ledger.tenant_outcome(TWO, TenantId.parse("a")) is None
+
+    def test_only_those_that_failed_are_failures(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        for result in Result:
+            record(ledger, an_outcome(f"at-{result.value.lower()}", result))
+        failed = an_outcome("b", Result.FAILED, root_cause=QUEUE_TABOO)
+        record(ledger, failed)
+        assert list(ledger.failures(ONE)) == [an_outcome("at-failed", Result.FAILED), failed]

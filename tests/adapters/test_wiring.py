@@ -1,0 +1,61 @@
+"""Which adapter serves which use case, and with which settings."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.stub import Stubber
+
+from orchestrator.adapters.settings import Settings
+from orchestrator.adapters.wiring import Wiring
+from orchestrator.errors import MissingSetting, Throttled
+from tests.adapters.conftest import TABLE, client
+from tests.fakes import ACME, VERSION
+
+SETTINGS = {
+    "BERTH_TABLE": TABLE,
+    "BERTH_VERSION": VERSION,
+    "BERTH_RELEASE_BUCKET": "releases",
+    "BERTH_STACK_ROLE": "arn:aws:iam::000000000000:role/tenant-stacks",
+    "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:0:function:metadata",
+    "BERTH_DEPLOYMENT_MODE": "EXPRESS",
+}
+
+
+def wiring_without(*names: str) -> Wiring:
+    return Wiring(Settings({name: value for name, value in SETTINGS.items() if name not in names}))
+
+
+@pytest.mark.usefixtures("aws")
+def test_the_rollout_machines_own_functions_need_not_know_the_machine() -> None:
+    of_the_machine = wiring_without("BERTH_VERSION")
+    for name in ("advancing", "gate", "reviewing", "rollout_executions"):
+        assert getattr(of_the_machine, name)
+
+
+@pytest.mark.usefixtures("aws")
+def test_who_starts_rollouts_knows_the_version_that_tenants_are_moved_to() -> None:
+    assert wiring_without().rollouts.version == VERSION
+    with pytest.raises(MissingSetting, match="BERTH_VERSION"):
+        _ = wiring_without("BERTH_VERSION").rollouts
+
+
+def test_what_tenants_templates_are_given() -> None:
+    assert wiring_without().parameters(ACME) == {
+        "TenantId": "acme",
+        "MetadataServiceToken": "arn:aws:lambda:eu-west-1:0:function:metadata",
+    }
+    with pytest.raises(MissingSetting, match="BERTH_METADATA_SERVICE_TOKEN"):
+        _ = wiring_without("BERTH_METADATA_SERVICE_TOKEN").parameters
+
+
+@pytest.mark.usefixtures("dynamodb")
+@pytest.mark.parametrize("stacks", ["stacks", "writable_stacks"])
+def test_throttling_by_cloudformation_slows_rollouts_down(stacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.adapters.wiring.client", client)
+    wired = wiring_without()
+    assert wired.rollout_table.throttles() == 0
+    with Stubber(client("cloudformation")) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
+        with pytest.raises(Throttled):
+            getattr(wired, stacks).find(ACME.stack_name)
+    assert wired.rollout_table.throttles() == 1

@@ -1,0 +1,93 @@
+"""A fleet of tenants, and what an operator does with rollouts, by the deployed API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.operators import call, create, ended
+
+ONE_AFTER_THE_OTHER = [{"size": "rest", "maxConcurrency": 1, "tolerated": "0", "bakeSeconds": 0}]
+
+
+def a_fleet(berth: Deployed, name: str, size: int, version: str | None = None) -> list[TenantId]:
+    """So many tenants, labelled with the fleet's name, at the control plane's version or at the one given."""
+    tenants = [TenantId(f"{name}-{number:02}") for number in range(1, size + 1)]
+
+    def provision(tenant: TenantId) -> None:
+        body = {"version": version} if version else {}
+        assert ended(berth, create(berth, tenant, labels={"fleet": name}, **body)) == "SUCCEEDED"
+        if version:
+            assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
+
+    # As many at once as the emulator bears on two cores.
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(provision, tenants))
+    return tenants
+
+
+def stages(*sizes: str, concurrency: int = 6, tolerated: str = "0", **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"size": size, "maxConcurrency": concurrency, "tolerated": tolerated, "bakeSeconds": 0, **more}
+        for size in sizes
+    ]
+
+
+def start(berth: Deployed, fleet: str, **body: Any) -> ApiAnswer:
+    """A rollout over that fleet; by itself in the usual three stages, without baking."""
+    given = {"labels": {"fleet": fleet}, "stages": stages("1", "10%", "rest")} | body
+    return call(berth, "POST", "/rollouts", body=given)
+
+
+def started(berth: Deployed, fleet: str, **body: Any) -> str:
+    answer = start(berth, fleet, **body)
+    assert answer.status == 202, answer.body
+    return str(answer.body["rolloutId"])
+
+
+def order(berth: Deployed, rollout: str, verb: str) -> ApiAnswer:
+    return call(berth, "POST", f"/rollouts/{rollout}/{verb}")
+
+
+def rollout_of(berth: Deployed, rollout: str) -> Any:
+    answer = call(berth, "GET", f"/rollouts/{rollout}")
+    assert answer.status == 200, answer.body
+    return answer.body
+
+
+def until(berth: Deployed, rollout: str, *statuses: str) -> Any:
+    """The rollout, once it is in one of these."""
+
+    def look() -> Any:
+        told = rollout_of(berth, rollout)
+        return told if told["status"] in statuses else None
+
+    return eventually(look, what=f"rollout {rollout} is {' or '.join(statuses)}")
+
+
+def over(berth: Deployed, rollout: str) -> Any:
+    """The rollout, once it has ended; and its execution has, in the same colour."""
+    told = until(berth, rollout, "SUCCEEDED", "FAILED", "HALTED", "ABORTED")
+    wanted = "SUCCEEDED" if told["status"] == "SUCCEEDED" else "FAILED"
+    assert berth.ended(told["execution"])["status"] == wanted
+    return told
+
+
+def once_begun(berth: Deployed, rollout: str) -> Any:
+    """The rollout, once some of its tenants had their turn and others had not."""
+
+    def look() -> Any:
+        told = rollout_of(berth, rollout)
+        return told if 0 < told["succeeded"] < told["total"] else None
+
+    return eventually(look, what=f"rollout {rollout} is half-way", pause=0.05)
+
+
+def versions(berth: Deployed, tenants: Iterable[TenantId]) -> dict[str, str | None]:
+    """Where each tenant is, by its own row."""
+    found = {tenant: berth.table.metadata(tenant) for tenant in tenants}
+    return {tenant.value: metadata.version if metadata else None for tenant, metadata in found.items()}

@@ -1,0 +1,261 @@
+"""A fleet of sixty from one release to another: when that works, when it must not go on, and back again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from orchestrator.local.releases import Template
+from orchestrator.rollouts.records import Item
+from orchestrator.rollouts.selecting import in_order
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.fleet import (
+    a_fleet,
+    once_begun,
+    order,
+    over,
+    rollout_of,
+    stages,
+    start,
+    started,
+    until,
+    versions,
+)
+from tests.e2e.operators import a_release, a_tenant, call, tenant_of
+
+SIZE = 60
+FLEET = "sixty"
+STUBBORN = "stubborn"
+
+WORKS = "2.0.0"
+CHANGES_NOTHING = "2.0.1"
+REFUSED_BY_SOME = "2.1.0"
+
+
+def visibility(template: Template, seconds: int) -> None:
+    template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = seconds
+
+
+def renamed_queue(template: Template) -> None:
+    template["Resources"]["InboundQueue"]["Properties"]["QueueName"] = {"Fn::Sub": "${AWS::StackName}-renamed"}
+
+
+@pytest.fixture(scope="module")
+def fleet(berth: Deployed) -> list[TenantId]:
+    """Sixty tenants, and the releases that they are moved to. Each test finds them where the one before left them."""
+    a_release(berth, WORKS, lambda template: visibility(template, 60))
+    a_release(berth, CHANGES_NOTHING, lambda template: visibility(template, 60))
+    stubborn = berth.a_stubborn_resource(STUBBORN)
+
+    def add_stubborn(template: Template) -> None:
+        visibility(template, 60)
+        template["Resources"]["Stubborn"] = stubborn
+
+    a_release(berth, REFUSED_BY_SOME, add_stubborn)
+    return a_fleet(berth, FLEET, SIZE)
+
+
+def turns(fleet: list[TenantId], version: str) -> list[TenantId]:
+    """The order in which tenants have their turns in a rollout to that release."""
+    return [item.tenant for item in in_order([Item(tenant, version) for tenant in fleet], version)]
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(berth: Deployed, fleet: list[TenantId]) -> None:
+    before = versions(berth, fleet)
+    rollout = started(berth, FLEET, version=WORKS, dryRun=True, sample="3")
+    told = over(berth, rollout)
+
+    assert (told["selected"], told["planned"], told["total"]) == (SIZE, [1, 6, 53], 3)
+    assert told["changes"]["tenants"] == {"SUCCEEDED": 3}
+    assert {"change": "changes InboundQueue (AWS::SQS::Queue)", "count": 3} in told["changes"]["resources"]
+    assert versions(berth, fleet) == before
+    looked_at = turns(fleet, WORKS)[0]
+    change_sets = berth.client("cloudformation").list_change_sets(StackName=looked_at.stack_name)["Summaries"]
+    assert change_sets == []
+
+
+def test_sixty_tenants_are_upgraded_in_three_stages(berth: Deployed, fleet: list[TenantId]) -> None:
+    rollout = started(berth, FLEET, version=WORKS)
+    told = over(berth, rollout)
+
+    assert told["status"] == "SUCCEEDED", told
+    assert [(stage["total"], stage["succeeded"], stage["status"]) for stage in told["stages"]] == [
+        (1, 1, "DONE"),
+        (6, 6, "DONE"),
+        (53, 53, "DONE"),
+    ]
+    assert set(versions(berth, fleet).values()) == {WORKS}
+    canary = turns(fleet, WORKS)[0]
+    history = tenant_of(berth, canary)["history"]
+    assert history[-1]["requestedBy"] == f"rollout/{rollout}"
+    assert berth.stack(canary)["StackStatus"] == "UPDATE_COMPLETE"
+    in_use = {each["version"]: each["tenants"] for each in call(berth, "GET", "/releases").body["releases"]}
+    assert in_use[WORKS]["total"] == SIZE
+
+
+def test_a_bad_release_halts_at_the_canary_with_the_reason(berth: Deployed, fleet: list[TenantId]) -> None:
+    berth.talk_to(STUBBORN, "Create *")
+    rollout = started(berth, FLEET, version=REFUSED_BY_SOME)
+    told = over(berth, rollout)
+
+    canary = turns(fleet, REFUSED_BY_SOME)[0]
+    assert told["status"] == "HALTED"
+    assert told["reason"] == (
+        "Stage 1: 1 of 1 tenants failed, 0 were tolerated. "
+        f"First, tenant {canary}: Stubborn (Custom::Stubborn): I will not."
+    )
+    assert told["failures"] == [
+        {
+            "rootCause": {"resource": "Stubborn", "type": "Custom::Stubborn", "reason": "I will not."},
+            "count": 1,
+            "tenants": [canary.value],
+        }
+    ]
+    assert (told["succeeded"], told["failed"], told["inFlight"]) == (0, 1, 0)
+    assert set(versions(berth, fleet).values()) == {WORKS}
+    assert tenant_of(berth, canary)["state"] == "UPDATE_FAILED"
+
+
+def test_too_many_failures_in_stage_two_halt_it_and_only_the_failed_are_retried_and_the_moved_returned(
+    berth: Deployed, fleet: list[TenantId]
+) -> None:
+    in_turn = turns(fleet, REFUSED_BY_SOME)
+    unwilling = in_turn[1:7]
+    berth.talk_to(STUBBORN, *(f"Create {tenant}" for tenant in unwilling))
+    halted = started(
+        berth, FLEET, version=REFUSED_BY_SOME, stages=stages("1", "10%", "rest", concurrency=1, tolerated="1")
+    )
+    told = over(berth, halted)
+
+    # One failure is tolerated, the second is not. The four others that would have failed never had their turns.
+    assert told["status"] == "HALTED"
+    assert told["reason"].startswith("Stage 2: 2 of 6 tenants failed, 1 were tolerated. First, tenant ")
+    assert [stage["status"] for stage in told["stages"]] == ["DONE", "RUNNING", "WAITING"]
+    (failures,) = told["failures"]
+    failed = [TenantId(name) for name in failures["tenants"]]
+    assert len(failed) == failures["count"] == 2
+    assert set(failed) <= set(unwilling)
+    assert Counter(versions(berth, fleet).values()) == {WORKS: SIZE - 1, REFUSED_BY_SOME: 1}
+
+    berth.talk_to(STUBBORN)
+    answer = order(berth, halted, "retry")
+    assert (answer.status, answer.body["total"], answer.body["retry"]) == (202, 2, halted)
+    assert over(berth, answer.body["rolloutId"])["status"] == "SUCCEEDED"
+    moved = [in_turn[0], *failed]
+    assert {tenant for tenant in fleet if berth.ask(tenant).body["version"] == REFUSED_BY_SOME} == set(moved)
+
+    refused = start(berth, FLEET, version=WORKS, stages=stages("rest"))
+    assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:downgrade")
+    for undone in (halted, answer.body["rolloutId"]):
+        assert over(berth, started(berth, FLEET, undo=undone))["status"] == "SUCCEEDED"
+    assert set(versions(berth, fleet).values()) == {WORKS}
+
+
+def test_a_rollout_is_paused_resumed_and_aborted_and_no_other_may_be_at_its_tenants(
+    berth: Deployed, fleet: list[TenantId]
+) -> None:
+    slowly = stages("rest", concurrency=2)
+    rollout = started(berth, FLEET, version=CHANGES_NOTHING, stages=slowly)
+    once_begun(berth, rollout)
+
+    assert order(berth, rollout, "pause").body["status"] == "PAUSED"
+    paused = eventually(
+        lambda: told if (told := rollout_of(berth, rollout))["inFlight"] == 0 else None, what="those in flight end"
+    )
+    assert 0 < paused["succeeded"] < SIZE
+    assert Counter(versions(berth, fleet).values())[CHANGES_NOTHING] == paused["succeeded"]
+    in_the_way = start(berth, FLEET, version=CHANGES_NOTHING)
+    assert (in_the_way.status, in_the_way.body["type"]) == (409, "urn:berth:problem:rollout-in-the-way")
+    assert in_the_way.body["rolloutId"] == rollout
+
+    assert order(berth, rollout, "resume").body["status"] == "RUNNING"
+    eventually(
+        lambda: True if rollout_of(berth, rollout)["succeeded"] > paused["succeeded"] else None, what="it goes on"
+    )
+    assert order(berth, rollout, "abort").status == 202
+    aborted = over(berth, rollout)
+    assert (aborted["status"], aborted["inFlight"]) == ("ABORTED", 0)
+    moved = Counter(versions(berth, fleet).values())[CHANGES_NOTHING]
+    assert 0 < moved == aborted["succeeded"]
+
+    assert order(berth, rollout, "resume").status == 409
+    rest = started(berth, FLEET, version=CHANGES_NOTHING, stages=stages("rest"))
+    told = over(berth, rest)
+    assert (told["status"], told["total"], told["skipped"]["current"]["count"]) == ("SUCCEEDED", SIZE - moved, moved)
+    assert set(versions(berth, fleet).values()) == {CHANGES_NOTHING}
+
+
+def test_a_release_that_changes_nothing_is_recorded_without_a_word_to_cloudformation(
+    berth: Deployed, fleet: list[TenantId]
+) -> None:
+    """The fleet has just been moved to one: the stacks are still as the release before it has left them."""
+    tenant = turns(fleet, WORKS)[0]
+    metadata = berth.table.metadata(tenant)
+    assert metadata is not None
+    assert metadata.version == CHANGES_NOTHING
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in berth.stack(tenant)["Outputs"]}
+    assert outputs["Version"] == WORKS
+
+
+def test_a_stage_waits_for_approval_and_an_alarm_during_the_bake_halts_the_rollout(berth: Deployed) -> None:
+    cloudwatch = berth.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="too-many-complaints",
+        Namespace="Platform",
+        MetricName="Complaints",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1.0,
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+    )
+    tenants = [a_tenant(berth, f"baked-{number}", "0.1.0") for number in (1, 2)]
+    names = [tenant.value for tenant in tenants]
+    staged = stages("1", "rest", approval=True, alarm="too-many-complaints")
+    staged[0]["bakeSeconds"] = 600
+    answer = call(berth, "POST", "/rollouts", body={"tenants": names, "stages": staged})
+    assert answer.status == 202, answer.body
+    rollout = str(answer.body["rolloutId"])
+
+    def stage_is(status: str) -> object:
+        return eventually(
+            lambda: True if rollout_of(berth, rollout)["stages"][0]["status"] == status else None, what=status
+        )
+
+    stage_is("AWAITING_APPROVAL")
+    assert order(berth, rollout, "approve").status == 202
+    stage_is("BAKING")
+    cloudwatch.set_alarm_state(AlarmName="too-many-complaints", StateValue="ALARM", StateReason="It was a bad day.")
+    told = over(berth, rollout)
+    assert told["status"] == "HALTED"
+    assert told["reason"] == ("Stage 1: the alarm too-many-complaints went off while it was baking: It was a bad day.")
+    assert told["succeeded"] == 1
+
+
+def test_a_dry_run_flags_a_queue_that_would_be_replaced(berth: Deployed) -> None:
+    tenant = a_tenant(berth, "would-lose-its-queue")
+    version = a_release(berth, "2.2.0", renamed_queue)
+    answer = call(
+        berth, "POST", "/rollouts", body={"version": version, "tenants": [tenant.value, "nobody"], "dryRun": True}
+    )
+    told = until(berth, str(answer.body["rolloutId"]), "FAILED")
+
+    (failure,) = told["failures"]
+    assert "would replace or remove the inbound queue" in failure["rootCause"]["reason"]
+    assert told["skipped"] == {"unknown": {"count": 1, "tenants": ["nobody"]}}
+    assert tenant_of(berth, tenant)["state"] == "READY"
+
+
+def test_a_pinned_tenant_stays_where_it_is_until_it_is_unpinned(berth: Deployed) -> None:
+    tenant = a_tenant(berth, "stays-behind", "0.1.0")
+    body = {"tenants": [tenant.value], "stages": stages("rest")}
+    assert call(berth, "PUT", f"/tenants/{tenant}/pin", body={"version": "0.1.0"}).status == 200
+    told = call(berth, "POST", "/rollouts", body=body)
+    assert (told.status, told.body["skipped"]["pinned"]["tenants"]) == (200, [tenant.value])
+
+    assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
+    answer = call(berth, "POST", "/rollouts", body=body)
+    assert over(berth, str(answer.body["rolloutId"]))["status"] == "SUCCEEDED"
+    assert berth.ask(tenant).body["version"] == berth.outputs["Version"]

@@ -1,0 +1,153 @@
+"""What rollouts need from the outside, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from orchestrator.rollouts.ports import Registry
+from orchestrator.rollouts.records import Item, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.tenants import TenantId
+from tests.fakes.examples import execution_arn
+
+
+class InMemoryRollouts:
+    """Rollouts in the table. ``tests/adapters`` holds it and the DynamoDB adapter to one contract."""
+
+    def __init__(self) -> None:
+        self._rollouts: dict[str, Rollout] = {}
+        self._stages: dict[tuple[str, int], Stage] = {}
+        self._outcomes: dict[tuple[str, TenantId], TenantOutcome] = {}
+        self._registry = Registry(frozenset(), 0)
+
+    def rollout(self, rollout: str) -> Rollout | None:
+        return self._rollouts.get(rollout)
+
+    def stages(self, rollout: str) -> Sequence[Stage]:
+        return [self._stages[key] for key in sorted(self._stages) if key[0] == rollout]
+
+    def stage(self, rollout: str, number: int) -> Stage | None:
+        return self._stages.get((rollout, number))
+
+    def rollouts(self, *, limit: int, after: str | None = None) -> Sequence[Rollout]:
+        newest_first = sorted(self._rollouts, reverse=True)
+        return [self._rollouts[each] for each in newest_first if after is None or each < after][:limit]
+
+    def registry(self) -> Registry:
+        return self._registry
+
+    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+        if rollout.id in self._rollouts:
+            return False
+        if not rollout.wish.dry_run:
+            if self._registry.revision != revision:
+                return False
+            self._registry = Registry(self._registry.active | {rollout.id}, revision + 1)
+        self._rollouts[rollout.id] = rollout
+        self._stages |= {(stage.rollout, stage.number): stage for stage in stages}
+        return True
+
+    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+        before = self._rollouts.get(rollout.id)
+        if before is None or before.revision != rollout.revision:
+            return False
+        if not rollout.wish.dry_run and before.status.active != rollout.status.active:
+            if revision not in (None, self._registry.revision):
+                return False
+            active = self._registry.active
+            active = active | {rollout.id} if rollout.status.active else active - {rollout.id}
+            self._registry = Registry(active, self._registry.revision + 1)
+        self._rollouts[rollout.id] = replace(rollout, revision=rollout.revision + 1)
+        return True
+
+    def change_stage(self, stage: Stage) -> bool:
+        before = self._stages.get((stage.rollout, stage.number))
+        if before is None or before.revision != stage.revision:
+            return False
+        self._stages[stage.rollout, stage.number] = replace(stage, revision=stage.revision + 1)
+        return True
+
+    def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None:
+        return self._outcomes.get((rollout, tenant))
+
+    def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
+        keys = sorted((key for key in self._outcomes if key[0] == rollout), key=lambda key: key[1].value)
+        return [self._outcomes[key] for key in keys]
+
+    def failures(self, rollout: str) -> Iterable[TenantOutcome]:
+        return [each for each in self.outcomes(rollout) if each.result is Result.FAILED]
+
+    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        rollout = self._rollouts.get(stage.rollout)
+        if rollout is None or rollout.status is not RolloutStatus.RUNNING:
+            return False
+        return self.record(stage, outcome)
+
+    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        key = (outcome.rollout, outcome.item.tenant)
+        before = self._outcomes.get(key)
+        if before is not None and before.result.settled:
+            return False
+        if not self.change_stage(stage):
+            return False
+        self._outcomes[key] = outcome
+        return True
+
+
+class FakeThrottling:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def throttles(self) -> int:
+        return self.count
+
+
+class InMemoryManifests:
+    def __init__(self) -> None:
+        self.written: dict[str, Sequence[Item]] = {}
+
+    def write(self, name: str, items: Sequence[Item]) -> str:
+        self.written[f"rollouts/{name}.json"] = list(items)
+        return f"rollouts/{name}.json"
+
+    def read(self, manifest: str) -> Sequence[Item]:
+        return self.written[manifest]
+
+
+class FakeAlarms:
+    """Alarms that exist, each with why it is on, or ``None``."""
+
+    def __init__(self, **alarms: str | None) -> None:
+        self.alarms = alarms
+
+    def unknown(self, names: Iterable[str]) -> Sequence[str]:
+        return sorted(set(names) - set(self.alarms))
+
+    def went_off(self, name: str) -> str | None:
+        return self.alarms.get(name, "The alarm does not exist any more.")
+
+
+class FakeRolloutExecutions:
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        self.running: set[str] = set()
+        self.waiting: set[str] = set()
+        """Task tokens that are being waited on."""
+        self.woken: list[str] = []
+
+    def start_rollout(self, rollout: Rollout) -> str | None:
+        execution = execution_arn(rollout.name)
+        if execution in self.started:
+            return execution if execution in self.running else None
+        self.started.append(execution)
+        self.running.add(execution)
+        return execution
+
+    def is_running(self, execution: str) -> bool:
+        return execution in self.running
+
+    def wake(self, task_token: str) -> bool:
+        self.woken.append(task_token)
+        was_waiting = task_token in self.waiting
+        self.waiting.discard(task_token)
+        return was_waiting

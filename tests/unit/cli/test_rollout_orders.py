@@ -1,0 +1,296 @@
+"""`berth rollout status`, `pause`, `resume`, `abort`, `approve` and `retry`."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.cli.errors import ExitCode
+from orchestrator.records import RootCause
+from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
+from orchestrator.tenants import TenantId
+from tests.fakes import NOON, QUEUE_TABOO, execution_arn
+from tests.unit.cli.conftest import Scene
+
+TENANTS = [TenantId.parse(f"t{number}") for number in range(10)]
+ORDERS = ["pause", "resume", "abort", "approve"]
+
+
+@pytest.fixture
+def underway(scene: Scene) -> Scene:
+    """A rollout of ten tenants in three stages, of which the second is running."""
+    for tenant in TENANTS:
+        scene.has(tenant)
+    scene.api.clock.advance(NOON - scene.api.clock.now())
+    scene.berth("rollout", "start", "--stages", "1,5,rest", "--approval", "--tolerate", "3")
+    api = scene.api
+    api.is_now(status=RolloutStatus.RUNNING, execution=execution_arn(api.newest.name), current_stage=2)
+    api.stage_is_now(1, status=StageStatus.DONE, succeeded=1)
+    api.stage_is_now(2, status=StageStatus.RUNNING, approved_by="ada", in_flight=2)
+    return scene
+
+
+@pytest.fixture
+def older(underway: Scene) -> str:
+    """The rollout's id; a dry run is newer than it."""
+    older = underway.api.newest.id
+    underway.api.clock.advance(timedelta(minutes=1))
+    underway.berth("rollout", "plan", "--no-wait")
+    underway.api.asked.clear()
+    return older
+
+
+class TestStatus:
+    def test_all_of_it(self, underway: Scene) -> None:
+        api = underway.api
+        other = RootCause("Policy", "AWS::SQS::QueuePolicy", "Too long.")
+        api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        api.came_to(TENANTS[2], Result.FAILED, stage=2, cause=other)
+        api.came_to(TENANTS[3], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        result = underway.berth("rollout", "status")
+        name = api.newest.id
+        assert result.exit_code == ExitCode.OK
+        assert [line.rstrip() for line in result.stdout.splitlines()] == [
+            f"rollout:    {name}",
+            "status:     RUNNING",
+            "to:         0.2.0",
+            "tenants:    10, in 3 stages",
+            "so far:     1 succeeded, 3 failed, 2 under way, 4 not begun",
+            "started:    2026-11-16 12:00:00 UTC, by ada",
+            f"execution:  {api.newest.execution}",
+            "",
+            "Stages",
+            "Stage Tenants OK Failed May fail Left out Under way Status",
+            "1     1       1  0      0        0                  DONE",
+            "2     5       0  3      3        0        2 of 4    RUNNING",
+            "3     4       0  0      3        0                  WAITING",
+            "",
+            "Failed",
+            "     2 InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
+            "       t1, t3",
+            "     1 Policy (AWS::SQS::QueuePolicy): Too long.",
+            "       t2",
+        ]
+        assert result.stderr.splitlines() == [
+            "",
+            f"Follow it: berth rollout watch {name}",
+            f"Hold it: berth rollout pause {name}",
+            f"End it: berth rollout abort {name}",
+        ]
+
+    def test_of_many_that_failed_a_few_are_named(self, underway: Scene) -> None:
+        for tenant in TENANTS[1:9]:
+            underway.api.came_to(tenant, Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        assert "       t1, t2, t3, t4, t5 and 3 more\n" in underway.berth("rollout", "status").stdout
+
+    @pytest.mark.parametrize(
+        ("status", "told"),
+        [
+            (RolloutStatus.PENDING, ["watch", "pause", "abort", "resume"]),
+            (RolloutStatus.RUNNING, ["watch", "pause", "abort"]),
+            (RolloutStatus.PAUSED, ["resume", "abort"]),
+            (RolloutStatus.ABORTING, ["watch"]),
+            (RolloutStatus.SUCCEEDED, ["start"]),
+            (RolloutStatus.FAILED, ["retry", "start"]),
+            (RolloutStatus.HALTED, ["resume", "retry", "start"]),
+            (RolloutStatus.ABORTED, ["retry", "start", "start"]),
+        ],
+    )
+    def test_what_can_be_done(self, underway: Scene, status: RolloutStatus, told: list[str]) -> None:
+        if "retry" in told:
+            underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        underway.api.is_now(status=status)
+        result = underway.berth("rollout", "status")
+        assert result.exit_code == ExitCode.OK
+        assert f"status:     {status}\n" in result.stdout
+        advice = [line.partition("berth rollout ")[2] for line in result.stderr.splitlines()[1:]]
+        assert [each.split()[0] for each in advice] == told
+
+    @pytest.mark.parametrize(
+        ("stage", "shown"),
+        [
+            ({"status": StageStatus.WAITING}, "WAITING"),
+            ({"status": StageStatus.AWAITING_APPROVAL}, "AWAITING APPROVAL"),
+            ({"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}, "APPROVED"),
+            ({"status": StageStatus.RUNNING}, "0 of 4    RUNNING"),
+            ({"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}, "BAKING until 13:00:00 UTC"),
+            ({"status": StageStatus.BAKING}, "BAKING"),
+            ({"status": StageStatus.DONE}, "DONE"),
+        ],
+    )
+    def test_every_status_of_a_stage_fits_a_line(self, underway: Scene, stage: dict[str, object], shown: str) -> None:
+        underway.api.stage_is_now(3, **stage)
+        (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
+        assert row.rstrip().endswith(f" {shown}")
+
+    def test_one_that_awaits_approval(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "status")
+        assert f"Approve of stage 3: berth rollout approve {underway.api.newest.id}\n" in result.stderr
+
+    def test_why_it_is_so_and_how_long_it_took(self, underway: Scene) -> None:
+        ended_at = NOON + timedelta(hours=2, minutes=3, seconds=4)
+        underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.", ended_at=ended_at)
+        shown = underway.berth("rollout", "status").stdout
+        assert "status:     HALTED after 2 h 3 min\nwhy:        An alarm went off.\n" in shown
+        assert "ended:      2026-11-16 14:03:04 UTC\n" in shown
+
+    def test_as_json_it_is_the_answer_itself(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "status", underway.api.newest.id, "--json")
+        assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
+        assert result.stderr == ""
+
+    def test_the_newest_is_shown_also_if_it_is_a_dry_run(self, underway: Scene, older: str) -> None:
+        result = underway.berth("rollout", "status")
+        assert result.stdout.startswith(f"rollout:    {underway.api.newest.id} (dry run)\n")
+        assert underway.api.asked[0] == "GET /rollouts?limit=1"
+        assert underway.berth("rollout", "status", older).stdout.startswith(f"rollout:    {older}\n")
+
+
+class TestOrders:
+    @pytest.mark.parametrize("verb", ORDERS)
+    def test_they_are_given_to_the_newest_that_is_no_dry_run(self, underway: Scene, older: str, verb: str) -> None:
+        underway.berth("rollout", verb)
+        assert underway.api.asked == ["GET /rollouts?limit=20", f"POST /rollouts/{older}/{verb}"]
+
+    @pytest.mark.usefixtures("older")
+    @pytest.mark.parametrize("verb", ORDERS)
+    def test_or_to_the_one_that_is_named(self, underway: Scene, verb: str) -> None:
+        named = underway.api.newest.id
+        underway.berth("rollout", verb, named)
+        assert underway.api.asked == [f"POST /rollouts/{named}/{verb}"]
+
+    @pytest.mark.parametrize("verb", ORDERS)
+    def test_there_is_none(self, scene: Scene, verb: str) -> None:
+        scene.has()
+        scene.berth("rollout", "plan", "--no-wait")
+        result = scene.berth("rollout", verb)
+        assert result.exit_code == ExitCode.GONE
+        assert result.stderr.startswith("Error: There is no rollout yet that is more than a dry run.")
+
+    def test_many_dry_runs_are_looked_past(self, underway: Scene) -> None:
+        older = underway.api.newest.id
+        for _ in range(21):
+            underway.api.clock.advance(timedelta(seconds=1))
+            underway.berth("rollout", "plan", "--no-wait")
+        assert underway.berth("rollout", "pause").stdout.startswith(f"Rollout {older} is paused.")
+
+    def test_pause(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        result = underway.berth("rollout", "pause")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {name} is paused. 2 tenants are under way and will be finished.\n"
+        assert result.stderr.splitlines()[0] == f"Let it go on: berth rollout resume {name}"
+        assert underway.api.newest.status is RolloutStatus.PAUSED
+
+    def test_pause_what_is_paused(self, underway: Scene) -> None:
+        underway.berth("rollout", "pause")
+        result = underway.berth("rollout", "pause")
+        assert result.exit_code == ExitCode.OK
+        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is paused already.\n", "")
+
+    def test_resume(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        underway.berth("rollout", "pause")
+        result = underway.berth("rollout", "resume")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {name} goes on.\n"
+        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
+        assert underway.api.newest.status is RolloutStatus.RUNNING
+
+    def test_abort(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        result = underway.berth("rollout", "abort")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {name} is being aborted. 2 tenants are under way and will be finished.\n"
+        assert result.stderr.endswith(f"berth rollout watch {name}\n")
+        assert underway.api.newest.status is RolloutStatus.ABORTING
+
+    def test_abort_what_nothing_runs_any_more(self, underway: Scene) -> None:
+        underway.api.rollout_executions.running.clear()
+        underway.api.stage_is_now(2, in_flight=0)
+        result = underway.berth("rollout", "abort")
+        assert result.stdout == f"Rollout {underway.api.newest.id} is aborted.\n"
+
+    def test_abort_is_confirmed_on_a_terminal(self, underway: Scene) -> None:
+        underway.typed = "yes\n"
+        result = underway.berth("rollout", "abort")
+        assert result.exit_code == ExitCode.OK
+        question = f"This ends rollout {underway.api.newest.id} for good. Type yes to go on:"
+        assert result.stderr.startswith(question)
+
+    @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
+    def test_nothing_is_aborted_when_it_is_not_confirmed(self, underway: Scene, typed: str) -> None:
+        underway.typed = typed
+        result = underway.berth("rollout", "abort", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
+        assert underway.api.newest.status is RolloutStatus.RUNNING
+
+    def test_yes_answers_the_question_beforehand(self, underway: Scene) -> None:
+        underway.typed = ""
+        assert underway.berth("rollout", "abort", "--yes").exit_code == ExitCode.OK
+        assert underway.api.newest.status is RolloutStatus.ABORTING
+
+    def test_approve(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {name}: stage 3 is approved, and begins.\n"
+        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
+
+    def test_there_is_nothing_to_approve(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "approve")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
+
+    @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
+    def test_what_is_over_is_not_changed(self, underway: Scene, verb: str) -> None:
+        underway.api.is_now(status=RolloutStatus.SUCCEEDED)
+        result = underway.berth("rollout", verb)
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.splitlines()[1].endswith(f"berth rollout status {underway.api.newest.id}")
+
+    @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "retry"])
+    def test_one_that_nobody_knows(self, scene: Scene, verb: str) -> None:
+        assert scene.berth("rollout", verb, "20261116-120000-0a1b").exit_code == ExitCode.GONE
+
+    @pytest.mark.parametrize(("verb", "status"), [("pause", "PAUSED"), ("abort", "ABORTING")])
+    def test_as_json_it_is_the_answer_itself(self, underway: Scene, verb: str, status: str) -> None:
+        told = json.loads(underway.berth("rollout", verb, "--json").stdout)
+        assert (told["rolloutId"], told["status"]) == (underway.api.newest.id, status)
+
+
+class TestRetry:
+    def test_only_those_that_failed(self, underway: Scene) -> None:
+        underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        first = underway.api.newest.id
+        underway.api.clock.advance(timedelta(minutes=1))
+        result = underway.berth("rollout", "retry")
+        second = underway.api.newest.id
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.startswith(f"rollout:    {second} (what failed in {first})\n")
+        assert result.stderr.startswith(f"Follow it: berth rollout watch {second}\n")
+        assert underway.pauses == []
+
+    def test_as_json(self, underway: Scene) -> None:
+        underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        first = underway.api.newest.id
+        underway.api.clock.advance(timedelta(minutes=1))
+        assert json.loads(underway.berth("rollout", "retry", "--json").stdout)["retry"] == first
+
+    def test_nothing_failed(self, underway: Scene) -> None:
+        underway.api.is_now(status=RolloutStatus.SUCCEEDED)
+        assert underway.berth("rollout", "retry").exit_code == ExitCode.REFUSED
+
+    def test_it_is_not_over(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "retry")
+        assert result.exit_code == ExitCode.REFUSED
+        assert f"End it: berth rollout abort {underway.api.newest.id}\n" in result.stderr

@@ -1,0 +1,207 @@
+"""`berth rollout start` and `list`, when nobody waits for the end."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.rollouts.records import Result, RolloutStatus
+from orchestrator.tenants import TenantId
+from tests.fakes import ACME
+from tests.unit.cli.conftest import Scene
+
+NEW = TenantId.parse("new")
+PINNED = TenantId.parse("pinned")
+
+
+@pytest.fixture
+def fleet(scene: Scene) -> Scene:
+    """Twelve tenants at 0.1.0, of which one is pinned there; one at 0.2.0."""
+    for number in range(11):
+        scene.has(TenantId.parse(f"t{number:02}"))
+    scene.has(PINNED)
+    scene.api.pin(PINNED, "0.1.0")
+    scene.has(NEW, version="0.2.0")
+    return scene
+
+
+class TestStart:
+    def test_what_it_will_do_and_how_to_stop_it(self, fleet: Scene) -> None:
+        result = fleet.berth("rollout", "start", "--tolerate", "25%", "--approval", "--alarm", "errors")
+        name = fleet.api.newest.id
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines() == [
+            f"rollout:    {name}",
+            "status:     PENDING",
+            "to:         0.2.0",
+            "tenants:    11, in 3 stages",
+            "started:    2026-11-16 12:02:10 UTC, by ada",
+            "",
+            "Stages",
+            "     1: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting, stopped by the alarm errors",
+            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then 5 min of waiting, "
+            "stopped by the alarm errors",
+            "     3: once approved, 8 tenants, at most 50 at once, 2 may fail, stopped by the alarm errors",
+            "",
+            "Left out",
+            "     1 is there already: new",
+            "     1 is pinned to another release: pinned",
+        ]
+        assert result.stderr.splitlines() == [
+            f"Follow it: berth rollout watch {name}",
+            f"Hold it: berth rollout pause {name}",
+            f"End it: berth rollout abort {name}",
+        ]
+        assert fleet.pauses == []
+
+    def test_as_json(self, fleet: Scene) -> None:
+        result = fleet.berth("rollout", "start", "--json")
+        told = json.loads(result.stdout)
+        assert (told["rolloutId"], told["planned"]) == (fleet.api.newest.id, [1, 2, 8])
+
+    def test_to_where_everybody_is(self, scene: Scene) -> None:
+        scene.has(NEW, version="0.2.0")
+        result = scene.berth("rollout", "start", "--tenant", "new", "--tenant", "nobody")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines() == [
+            "No tenant has to be moved (1 current, 1 unknown).",
+            "",
+            "Left out",
+            "     1 is there already: new",
+            "     1 does not exist: nobody",
+        ]
+        assert scene.api.ledger.rollouts(limit=1) == []
+
+    def test_to_where_everybody_is_as_json(self, scene: Scene) -> None:
+        assert json.loads(scene.berth("rollout", "start", "--json").stdout)["status"] == "UNCHANGED"
+
+    def test_many_that_are_left_out_are_not_all_named(self, scene: Scene) -> None:
+        for number in range(7):
+            scene.has(TenantId.parse(f"t{number}"))
+            scene.api.pin(TenantId.parse(f"t{number}"), "0.1.0")
+            scene.has(TenantId.parse(f"n{number}"), version="0.2.0")
+        assert scene.berth("rollout", "start").stdout.splitlines()[-2:] == [
+            "     7 are there already",
+            "     7 are pinned to another release: t0, t1, t2, t3, t4 and 2 more",
+        ]
+
+    def test_another_rollout_is_in_the_way(self, fleet: Scene) -> None:
+        fleet.berth("rollout", "start")
+        first = fleet.api.newest.id
+        fleet.api.clock.advance(timedelta(seconds=1))
+        result = fleet.berth("rollout", "start", "--tenant", "t01")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.splitlines()[1:] == [
+            f"Follow it: berth rollout watch {first}",
+            f"End it: berth rollout abort {first}",
+        ]
+
+    def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
+        scene.has(version="0.2.0")
+        result = scene.berth("rollout", "start", "--to", "0.1.0")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.endswith("Go back all the same: --allow-downgrade\n")
+
+    def test_an_interrupt_before_it_was_heard_of(self, fleet: Scene) -> None:
+        fleet.trouble_asleep = KeyboardInterrupt()
+        fleet.api.interjections = [ApiAnswer(429, {"message": "Too Many Requests"})]
+        result = fleet.berth("rollout", "start")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        assert result.stderr.endswith("If it was started, it goes on. See: berth rollout list\n")
+
+    @pytest.mark.parametrize("typed", ["y\n", "\n", ""])
+    def test_losing_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
+        fleet.typed = typed
+        result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch")
+        assert result.exit_code == ExitCode.REFUSED
+        assert "every message in them. Type yes to go on:" in result.stderr
+        assert fleet.connected_to == []
+
+    @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, [])])
+    def test_it_is_confirmed_here_or_beforehand_or_nobody_is_there(
+        self, fleet: Scene, typed: str | None, arguments: list[str]
+    ) -> None:
+        fleet.typed = typed
+        result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments)
+        assert result.exit_code == ExitCode.OK
+        assert fleet.api.newest.wish.allow_replacement
+
+
+class TestPlanWithoutWaiting:
+    def test_it_says_where_the_result_will_be(self, fleet: Scene) -> None:
+        result = fleet.berth("rollout", "plan", "--no-wait", "--sample", "4")
+        name = fleet.api.newest.id
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.startswith(f"rollout:    {name} (dry run)\nstatus:     PENDING\n")
+        assert "tenants:    4 of 11 are looked at\n" in result.stdout
+        assert result.stderr.startswith(f"Follow it: berth rollout watch {name}\n")
+
+
+class TestUndoAndRetry:
+    def test_an_undo_says_what_it_undoes(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("rollout", "start")
+        first = scene.api.newest.id
+        scene.api.came_to(ACME, Result.SUCCEEDED, from_version="0.1.0")
+        scene.api.is_now(status=RolloutStatus.SUCCEEDED, ended_at=scene.api.clock.now())
+        scene.api.upgrade(ACME)
+        scene.api.begin()
+        scene.api.succeed()
+        result = scene.berth("rollout", "start", "--undo", first)
+        assert result.exit_code == ExitCode.OK
+        assert f"rollout:    {scene.api.newest.id} (undoes {first})\n" in result.stdout
+        assert "to:         where each tenant was before\n" in result.stdout
+        assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:4] == ["PENDING", "before", "0/1"]
+
+
+class TestList:
+    def test_there_are_none(self, scene: Scene) -> None:
+        result = scene.berth("rollout", "list")
+        assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
+        assert result.stdout == "There are no rollouts yet. Begin with: berth rollout plan\n"
+
+    @pytest.fixture
+    def three(self, fleet: Scene) -> Scene:
+        fleet.berth("rollout", "plan", "--no-wait")
+        fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
+        fleet.api.clock.advance(timedelta(minutes=1))
+        fleet.berth("rollout", "start")
+        fleet.api.came_to(TenantId.parse("t00"), Result.SUCCEEDED)
+        fleet.api.came_to(TenantId.parse("t01"), Result.FAILED, stage=2)
+        fleet.api.is_now(status=RolloutStatus.HALTED, ended_at=fleet.api.clock.now())
+        fleet.api.clock.advance(timedelta(minutes=1))
+        fleet.berth("rollout", "retry")
+        fleet.api.asked.clear()
+        return fleet
+
+    def test_newest_first_with_how_far_each_is(self, three: Scene) -> None:
+        result = three.berth("rollout", "list")
+        assert result.exit_code == ExitCode.OK
+        ids = [rollout.id for rollout in three.api.ledger.rollouts(limit=3)]
+        assert [line.rstrip() for line in result.stdout.splitlines()] == [
+            "Rollout              Status    Version Tenants Started (UTC)            By",
+            f"{ids[0]} PENDING   0.2.0   0/1     2026-11-16 12:04 retry   ada",
+            f"{ids[1]} HALTED    0.2.0   2/11    2026-11-16 12:03         ada",
+            f"{ids[2]} SUCCEEDED 0.2.0   11/11   2026-11-16 12:02 dry run ada",
+        ]
+        assert result.stderr == ""
+        assert three.api.asked == ["GET /rollouts?limit=20", f"GET /rollouts/{ids[0]}", f"GET /rollouts/{ids[1]}"]
+
+    def test_so_many_at_most(self, three: Scene) -> None:
+        result = three.berth("rollout", "list", "--limit", "2")
+        assert len(result.stdout.splitlines()) == 3
+        assert result.stderr == "There may be more: --limit 10\n"
+
+    def test_as_json(self, three: Scene) -> None:
+        told = json.loads(three.berth("rollout", "list", "--json").stdout)
+        assert [each["status"] for each in told["rollouts"]] == ["PENDING", "HALTED", "SUCCEEDED"]
+        assert told["cursor"] is None
+        assert three.api.asked == ["GET /rollouts?limit=20"]
+
+    def test_more_than_a_page(self, three: Scene) -> None:
+        three.berth("rollout", "list", "--limit", "501", "--json")
+        assert three.api.asked == ["GET /rollouts?limit=500"]

@@ -1,0 +1,425 @@
+"""`berth rollout watch`, `start --watch` and `plan`: a rollout is watched to its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.cli.rollout_watching import PATIENCE_SECONDS
+from orchestrator.records import RootCause
+from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
+from orchestrator.tenants import TenantId
+from tests.fakes import NOON, QUEUE_TABOO
+from tests.unit.cli.conftest import TERMINAL, Scene
+
+TENANTS = [TenantId.parse(f"t{number}") for number in range(8)]
+LOST = "The update would replace or remove the inbound queue (InboundQueue)."
+ENDED = {
+    RolloutStatus.SUCCEEDED: ExitCode.OK,
+    RolloutStatus.FAILED: ExitCode.FAILED,
+    RolloutStatus.HALTED: ExitCode.FAILED,
+    RolloutStatus.ABORTED: ExitCode.FAILED,
+}
+
+
+@pytest.fixture
+def underway(scene: Scene) -> Scene:
+    """A rollout of eight tenants in two stages, the first of which is running."""
+    for tenant in TENANTS:
+        scene.has(tenant)
+    scene.api.clock.advance(NOON - scene.api.clock.now())
+    scene.berth("rollout", "start", "--stages", "2,rest", "--bake", "60", "--tolerate", "50%")
+    scene.api.is_now(status=RolloutStatus.RUNNING)
+    scene.api.stage_is_now(1, status=StageStatus.RUNNING, started_at=NOON, in_flight=2)
+    scene.api.asked.clear()
+    return scene
+
+
+def done(scene: Scene, number: int, stage: int = 1, result: Result = Result.SUCCEEDED) -> Callable[[], None]:
+    cause = QUEUE_TABOO if result is Result.FAILED else None
+    return lambda: scene.api.came_to(TENANTS[number], result, stage=stage, cause=cause)
+
+
+def ends(scene: Scene, status: RolloutStatus, reason: str = "") -> Callable[[], None]:
+    ended_at = NOON + timedelta(seconds=200)
+    return lambda: scene.api.is_now(status=status, reason=reason, ended_at=ended_at)
+
+
+def awaits_approval(scene: Scene) -> None:
+    scene.api.stage_is_now(1, status=StageStatus.DONE, in_flight=0)
+    scene.api.is_now(current_stage=2)
+    scene.api.stage_is_now(2, status=StageStatus.AWAITING_APPROVAL)
+
+
+def plain(text: str) -> str:
+    """Every frame, also those that were drawn over."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
+
+
+class TestInALog:
+    def test_a_line_whenever_something_has_changed(self, underway: Scene) -> None:
+        api, name = underway.api, underway.api.newest.id
+
+        def bakes() -> None:
+            until = NOON + timedelta(seconds=70)
+            api.stage_is_now(1, status=StageStatus.BAKING, in_flight=0, baked_until=until)
+
+        def next_stage() -> None:
+            api.stage_is_now(1, status=StageStatus.DONE)
+            api.is_now(current_stage=2)
+            api.stage_is_now(2, status=StageStatus.RUNNING, in_flight=4)
+
+        def more_begin() -> None:
+            api.stage_is_now(2, in_flight=5)
+
+        underway.meanwhile = [
+            done(underway, 0),
+            done(underway, 1),
+            bakes,
+            lambda: None,
+            next_stage,
+            more_begin,
+            done(underway, 2, 2, Result.FAILED),
+            ends(underway, RolloutStatus.ABORTED, "Aborted by an operator."),
+        ]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.FAILED
+        said = f"Rollout {name} RUNNING: stage"
+        assert result.stderr.splitlines()[:6] == [
+            f"{said} 1 of 2 RUNNING, 0 of 2 done, 2 under way, 0 s",
+            # Seven are left, one in two seconds; and a minute of baking.
+            f"{said} 1 of 2 RUNNING, 1 of 2 done, 2 under way, 2 s, about 1 min 14 s left",
+            f"{said} 1 of 2 RUNNING, 2 of 2 done, 2 under way, 4 s, about 1 min 12 s left",
+            f"{said} 1 of 2 BAKING until 12:01:10 UTC, 2 of 2 done, 6 s",
+            f"{said} 2 of 2 RUNNING, 0 of 6 done, 4 under way, 10 s",
+            f"{said} 2 of 2 RUNNING, 1 of 6 done, 1 failed, 5 under way, 14 s, about 20 s left",
+        ]
+        assert underway.pauses == [2] * 8
+
+    def test_a_sign_of_life_now_and_then(self, underway: Scene) -> None:
+        underway.meanwhile = [*[lambda: None] * 20, ends(underway, RolloutStatus.SUCCEEDED)]
+        lines = underway.berth("rollout", "watch").stderr.splitlines()
+        assert [line.rpartition(", ")[2] for line in lines[:2]] == ["0 s", f"{REMIND_SECONDS} s"]
+
+    def test_the_newest_is_watched_unless_one_is_named(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        ends(underway, RolloutStatus.SUCCEEDED)()
+        underway.berth("rollout", "watch")
+        underway.berth("rollout", "watch", name)
+        assert underway.api.asked == ["GET /rollouts?limit=1", f"GET /rollouts/{name}", f"GET /rollouts/{name}"]
+
+    def test_as_often_as_the_api_wishes(self, underway: Scene) -> None:
+        seen = underway.api.rollout(underway.api.newest.id).body
+        underway.api.interjections = [ApiAnswer(200, seen, retry_after=9), ApiAnswer(200, seen, retry_after=0.1)]
+        underway.meanwhile = [lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
+        underway.berth("rollout", "watch", underway.api.newest.id)
+        assert underway.pauses == [9, 1]
+
+
+@pytest.mark.parametrize("status", ENDED)
+class TestTheEnd:
+    def test_exit_code_and_summary(self, underway: Scene, status: RolloutStatus) -> None:
+        done(underway, 0)()
+        underway.meanwhile = [ends(underway, status, "So it is.")]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ENDED[status]
+        assert result.stdout.splitlines()[:3] == [
+            f"Rollout {underway.api.newest.id} to 0.2.0: {status} after 3 min 20 s",
+            "So it is.",
+            "1 succeeded, 2 under way, 5 not begun.",
+        ]
+
+    def test_as_json_it_is_the_rollout(self, underway: Scene, status: RolloutStatus) -> None:
+        underway.meanwhile = [ends(underway, status)]
+        result = underway.berth("rollout", "watch", "--json")
+        assert result.exit_code == ENDED[status]
+        assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
+
+    def test_how_to_go_back_is_told(self, underway: Scene, status: RolloutStatus) -> None:
+        done(underway, 0)()
+        ends(underway, status)()
+        undo = f"Return those that were moved: berth rollout start --undo {underway.api.newest.id}"
+        assert underway.berth("rollout", "watch").stderr.splitlines()[-1] == undo
+
+    def test_how_to_try_again_is_told_if_something_failed(self, underway: Scene, status: RolloutStatus) -> None:
+        ends(underway, status)()
+        retry = f"Try again only those that failed: berth rollout retry {underway.api.newest.id}"
+        assert retry not in underway.berth("rollout", "watch").stderr
+        done(underway, 0, result=Result.FAILED)()
+        result = underway.berth("rollout", "watch")
+        assert retry in result.stderr
+        assert result.stdout.splitlines()[-3:] == [
+            "Failed",
+            "     1 InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
+            "       t0",
+        ]
+
+
+def test_how_to_go_on_after_a_halt(underway: Scene) -> None:
+    ends(underway, RolloutStatus.HALTED)()
+    assert f"berth rollout resume {underway.api.newest.id}\n" in underway.berth("rollout", "watch").stderr
+
+
+class TestAnOperatorIsAwaited:
+    def test_nobody_is_there_to_approve(self, underway: Scene) -> None:
+        underway.meanwhile = [lambda: awaits_approval(underway)]
+        result = underway.berth("rollout", "watch")
+        name = underway.api.newest.id
+        assert result.exit_code == ExitCode.NOT_READY
+        assert "Stage 2 awaits approval.\n" in result.stdout
+        assert result.stderr.splitlines()[-2:] == [
+            f"Approve of stage 2: berth rollout approve {name}",
+            f"End it: berth rollout abort {name}",
+        ]
+
+    def test_nobody_is_there_to_resume(self, underway: Scene) -> None:
+        underway.meanwhile = [lambda: underway.api.is_now(status=RolloutStatus.PAUSED, reason="Paused.")]
+        result = underway.berth("rollout", "watch", "--json")
+        assert result.exit_code == ExitCode.NOT_READY
+        assert json.loads(result.stdout)["status"] == "PAUSED"
+        assert f"Let it go on: berth rollout resume {underway.api.newest.id}\n" in result.stderr
+
+    def test_what_was_approved_goes_on(self, underway: Scene) -> None:
+        awaits_approval(underway)
+        underway.api.stage_is_now(2, approved_by="ada")
+        underway.meanwhile = [ends(underway, RolloutStatus.SUCCEEDED)]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.OK
+        assert "stage 2 of 2 APPROVED" in result.stderr
+
+    @pytest.mark.parametrize("paused", [True, False])
+    def test_someone_at_a_terminal_is_waited_for(self, underway: Scene, paused: bool) -> None:
+        underway.typed = ""
+        underway.environment |= TERMINAL
+        if paused:
+            underway.api.is_now(status=RolloutStatus.PAUSED)
+        else:
+            awaits_approval(underway)
+        underway.meanwhile = [lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.OK
+        command = f"berth rollout {'resume' if paused else 'approve'} {underway.api.newest.id}"
+        assert command in plain(result.stderr)
+
+    def test_an_abort_is_watched_to_its_end(self, underway: Scene) -> None:
+        underway.api.is_now(status=RolloutStatus.ABORTING)
+        underway.meanwhile = [ends(underway, RolloutStatus.ABORTED)]
+        assert underway.berth("rollout", "watch").exit_code == ExitCode.FAILED
+        assert underway.pauses == [2]
+
+
+class TestOnATerminal:
+    def test_a_bar_for_each_stage(self, underway: Scene) -> None:
+        underway.typed = ""
+        underway.environment |= TERMINAL
+        underway.meanwhile = [
+            done(underway, 0),
+            done(underway, 1, result=Result.FAILED),
+            ends(underway, RolloutStatus.HALTED, "Too many."),
+        ]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.FAILED
+        shown = plain(result.stderr)
+        name = underway.api.newest.id
+        assert f"Rollout {name} to 0.2.0: RUNNING, 0 s" in shown
+        assert f"Rollout {name} to 0.2.0: RUNNING, 2 s, about 1 min 14 s left" in shown
+        assert f"Rollout {name} to 0.2.0: HALTED" in shown
+        assert "━" in shown
+        rows = [" ".join(line.replace("━", "").replace("╸", "").split()) for line in shown.splitlines()]
+        assert "1 0/2 2 of 4 RUNNING" in rows
+        assert "2 0/6 WAITING" in rows
+        assert any("1 2/2 1 (0) 2 of 4 RUNNING" in row for row in rows)
+
+    def test_a_busy_api_is_told_above_the_bars(self, underway: Scene) -> None:
+        underway.typed = ""
+        underway.environment |= TERMINAL
+
+        def busy() -> None:
+            underway.api.interjections = [ApiAnswer(503, {"detail": "Rate exceeded"})] * 2
+
+        underway.meanwhile = [busy, lambda: None, lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.OK
+        assert plain(result.stderr).count("come back later (503): Rate exceeded") == 1
+
+
+class TestTrouble:
+    def test_an_interrupt_ends_the_watching_only(self, underway: Scene) -> None:
+        underway.trouble_asleep = KeyboardInterrupt()
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        assert result.stderr.endswith(
+            f"No longer watching. The rollout goes on. See: berth rollout status {underway.api.newest.id}\n"
+        )
+        assert underway.api.newest.status is RolloutStatus.RUNNING
+
+    def test_a_busy_api_is_asked_again_for_minutes(self, underway: Scene) -> None:
+        busy = ApiAnswer(503, {"detail": "Rate exceeded"})
+        underway.meanwhile = [lambda: underway.api.interjections.extend([busy] * 1_000)]
+        result = underway.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.NOT_READY
+        assert PATIENCE_SECONDS - 2 <= underway.now <= PATIENCE_SECONDS + 2
+        assert result.stderr.endswith("Error: Rate exceeded\n")
+
+    def test_one_that_nobody_knows(self, scene: Scene) -> None:
+        result = scene.berth("rollout", "watch", "20261116-120000-0a1b")
+        assert result.exit_code == ExitCode.GONE
+        assert result.stderr.startswith("Error: No such rollout: 20261116-120000-0a1b.")
+
+    def test_there_is_none(self, scene: Scene) -> None:
+        result = scene.berth("rollout", "watch")
+        assert result.exit_code == ExitCode.GONE
+        assert result.stderr == "Error: There is no rollout yet. Begin with: berth rollout plan\n"
+
+
+class TestStartAndWatch:
+    @pytest.fixture
+    def fleet(self, scene: Scene) -> Scene:
+        for tenant in TENANTS:
+            scene.has(tenant)
+        scene.meanwhile = [ends(scene, RolloutStatus.SUCCEEDED)]
+        return scene
+
+    @pytest.mark.parametrize(
+        ("someone", "arguments", "watched"),
+        [
+            (False, [], False),
+            (True, [], True),
+            (False, ["--watch"], True),
+            (True, ["--no-watch"], False),
+        ],
+    )
+    def test_it_is_watched_on_a_terminal_or_if_wished(
+        self, fleet: Scene, someone: bool, arguments: list[str], watched: bool
+    ) -> None:
+        fleet.typed = "" if someone else None
+        result = fleet.berth("rollout", "start", *arguments)
+        assert result.exit_code == ExitCode.OK
+        assert fleet.pauses == ([2] if watched else [])
+        assert ("SUCCEEDED after" in result.stdout) is watched
+        assert result.stdout.startswith("rollout:    ")
+        assert f"berth rollout abort {fleet.api.newest.id}\n" in result.stderr
+
+    def test_as_json_there_is_one_document(self, fleet: Scene) -> None:
+        result = fleet.berth("rollout", "start", "--watch", "--json")
+        assert json.loads(result.stdout)["status"] == "SUCCEEDED"
+
+    def test_a_failure(self, fleet: Scene) -> None:
+        fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED)]
+        assert fleet.berth("rollout", "start", "--watch").exit_code == ExitCode.FAILED
+
+    def test_a_retry(self, fleet: Scene) -> None:
+        fleet.berth("rollout", "start")
+        done(fleet, 0, result=Result.FAILED)()
+        ends(fleet, RolloutStatus.FAILED)()
+        first = fleet.api.newest.id
+        fleet.api.clock.advance(timedelta(minutes=1))
+        result = fleet.berth("rollout", "retry", "--watch")
+        assert result.exit_code == ExitCode.OK
+        assert f"POST /rollouts/{first}/retry" in fleet.api.asked
+        assert f"(what failed in {first})\n" in result.stdout
+        assert "tenants:    1, in 1 stage\n" in result.stdout
+
+
+class TestPlan:
+    @pytest.fixture
+    def fleet(self, scene: Scene) -> Scene:
+        for tenant in TENANTS:
+            scene.has(tenant)
+        scene.has(TenantId.parse("new"), version="0.2.0")
+        return scene
+
+    def found(self, scene: Scene, *, lost: bool) -> Callable[[], None]:
+        def found() -> None:
+            changes = ["changes InboundQueue (AWS::SQS::Queue)"]
+            scene.api.came_to(TENANTS[0], Result.SUCCEEDED, changes=changes)
+            scene.api.came_to(
+                TENANTS[1], Result.SUCCEEDED, changes=[*changes, "changes Alarm (AWS::CloudWatch::Alarm)"]
+            )
+            scene.api.came_to(TENANTS[2], Result.UNCHANGED)
+            if lost:
+                removed = ["may replace or remove InboundQueue (AWS::SQS::Queue)"]
+                for tenant in TENANTS[3:5]:
+                    cause = RootCause(tenant.stack_name, "AWS::CloudFormation::Stack", LOST)
+                    scene.api.came_to(tenant, Result.FAILED, cause=cause, changes=removed)
+            status, reason = (RolloutStatus.FAILED, "2 of 5") if lost else (RolloutStatus.SUCCEEDED, "")
+            scene.api.is_now(status=status, reason=reason, ended_at=scene.api.clock.now() + timedelta(seconds=30))
+
+        return found
+
+    def test_what_would_change(self, fleet: Scene) -> None:
+        fleet.meanwhile = [self.found(fleet, lost=False)]
+        result = fleet.berth("rollout", "plan", "--sample", "3")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines() == [
+            f"Dry run {fleet.api.newest.id} to 0.2.0: SUCCEEDED after 30 s. "
+            "It looked at 3 of 8 tenants, and changed nothing.",
+            "     2 would change",
+            "     1 would not change, but for the version on record",
+            "",
+            "Left out",
+            "     1 is there already: new",
+            "",
+            "Stages",
+            "     1: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting",
+            "     2: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting",
+            "     3: 6 tenants, at most 50 at once, none may fail",
+            "",
+            "What would change, and in how many tenants",
+            "     2 changes InboundQueue (AWS::SQS::Queue)",
+            "     1 changes Alarm (AWS::CloudWatch::Alarm)",
+        ]
+        assert result.stderr.endswith("Do it, with the same options: berth rollout start\n")
+
+    def test_what_would_fail(self, fleet: Scene) -> None:
+        fleet.environment |= TERMINAL
+        fleet.meanwhile = [self.found(fleet, lost=True)]
+        result = fleet.berth("rollout", "plan", "--all")
+        assert result.exit_code == ExitCode.FAILED
+        shown = plain(result.stdout)
+        assert "It looked at all 8 tenants" in shown
+        assert "     2 would fail\n" in shown
+        assert f"     2 berth-tenant-… (AWS::CloudFormation::Stack): {LOST}\n       t3, t4\n" in shown
+        red = [plain(line).strip() for line in result.stdout.splitlines() if "31m" in line]
+        assert "2 would fail" in red
+        assert "2 may replace or remove InboundQueue (AWS::SQS::Queue)" in red
+        assert not any("changes" in line for line in red)
+
+    def test_as_json(self, fleet: Scene) -> None:
+        fleet.meanwhile = [self.found(fleet, lost=True)]
+        result = fleet.berth("rollout", "plan", "--json")
+        assert result.exit_code == ExitCode.FAILED
+        assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
+
+    def test_it_did_not_come_to_an_end(self, fleet: Scene) -> None:
+        fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED, "Stage 1: none could have its turn.")]
+        result = fleet.berth("rollout", "plan")
+        assert result.exit_code == ExitCode.FAILED
+        assert "Stage 1: none could have its turn.\n" in result.stdout
+        assert result.stderr.endswith("Plan again: berth rollout plan\n")
+
+    def test_there_is_nothing_to_do(self, scene: Scene) -> None:
+        result = scene.berth("rollout", "plan")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == "No tenant has to be moved.\n"
+        assert scene.pauses == []
+
+    def test_the_result_is_found_again(self, fleet: Scene) -> None:
+        fleet.meanwhile = [self.found(fleet, lost=True)]
+        shown = fleet.berth("rollout", "plan").stdout
+        again = fleet.berth("rollout", "status")
+        assert (again.exit_code, again.stdout) == (ExitCode.OK, shown)
+        assert fleet.berth("rollout", "watch").stdout == shown
+
+    def test_an_interrupt(self, fleet: Scene) -> None:
+        fleet.trouble_asleep = KeyboardInterrupt()
+        result = fleet.berth("rollout", "plan")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        assert result.stderr.endswith(f"See: berth rollout status {fleet.api.newest.id}\n")

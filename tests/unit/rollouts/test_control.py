@@ -1,0 +1,911 @@
+"""What operators do with rollouts, in whatever state they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.errors import Throttled, Unsettled
+from orchestrator.lifecycle import AlreadySo
+from orchestrator.records import TenantState
+from orchestrator.rollouts.advancing import AwaitOperator, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.gate import Admitted
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Skip,
+    Skipped,
+    StageStatus,
+    Turn,
+    Wish,
+)
+from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+from tests.fakes import NEXT_VERSION, VERSION, execution_arn
+from tests.unit.rollouts.world import (
+    A_SECOND,
+    ADA,
+    BOB,
+    LAST_VERSION,
+    ROLLOUT,
+    World,
+    a_rollout,
+    a_stage,
+    a_stage_wish,
+    a_wish,
+    tenant,
+    tenants,
+)
+
+TEN_PERCENT = Share(10, percent=True)
+EXECUTION = execution_arn("rollout")
+
+
+def refused(answer: object) -> Refusal:
+    assert isinstance(answer, Refused), answer
+    return answer.kind
+
+
+def underway(answer: object) -> Rollout:
+    assert isinstance(answer, Underway), answer
+    return answer.rollout
+
+
+def naming(*names: str, **more: Any) -> Wish:
+    return a_wish(tenants=tuple(tenant(name) for name in names), **more)
+
+
+# Starting
+
+
+def test_it_is_planned_and_written_down_when_it_is_asked_for() -> None:
+    world = World(30)
+    world.change(tenant("t030"), pinned_version=VERSION)
+    wish = a_wish(
+        a_stage_wish(Share(1)),
+        a_stage_wish(TEN_PERCENT, at_once=7, tolerated=Share(50, percent=True)),
+        a_stage_wish(tolerated=Share(5, percent=True)),
+    )
+
+    answer = world.rollouts.start(wish, ADA)
+
+    rollout = underway(answer)
+    assert world.ledger.rollout(rollout.id) == rollout
+    assert (rollout.status, rollout.by, rollout.wish) == (RolloutStatus.PENDING, ADA, wish)
+    assert (rollout.planned, rollout.total) == ((1, 3, 25), 29)
+    assert rollout.skipped == {Skip.PINNED: Skipped(1, ("t030",))}
+    stages = world.ledger.stages(rollout.id)
+    assert [stage.total for stage in stages] == [1, 3, 25]
+    assert [stage.tolerated for stage in stages] == [0, 1, 1]
+    assert [stage.number for stage in stages] == [1, 2, 3]
+    assert stages[1].pace == Pace.beginning(7)
+    assert sorted(world.everybody_of(rollout.id)) == [who.value for who in tenants(29)]
+    assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
+    assert world.ledger.registry().active == {rollout.id}
+
+
+def test_its_id_is_the_moment_and_is_what_the_api_takes() -> None:
+    rollout = World(1).start()
+
+    assert rollout.startswith("20261116-120000-")
+    assert re.fullmatch(ROLLOUT_ID_PATTERN, rollout)
+
+
+def test_without_a_version_it_is_the_current_one() -> None:
+    world = World(1)
+
+    rollout = world.start(a_wish(version=None))
+
+    assert world.rollout(rollout).wish.version == NEXT_VERSION
+    assert world.items(rollout)[0].version == NEXT_VERSION
+
+
+def test_stages_that_nobody_is_left_for_are_not_planned() -> None:
+    world = World(2)
+
+    rollout = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(Share(1)), a_stage_wish(approval=True)))
+
+    assert world.rollout(rollout).planned == (1, 1)
+    assert [stage.number for stage in world.ledger.stages(rollout)] == [1, 2]
+
+
+def test_the_whole_fleet_is_found_however_large_it_is() -> None:
+    world = World(0)
+    for number in range(2_001):
+        world.add(tenant(f"many-{number}"))
+    world.add(tenant("failed"), version=None, queue=None)
+
+    rollout = world.start()
+
+    assert world.rollout(rollout).total == 2_001
+    assert world.rollout(rollout).skipped == {Skip.NOT_PROVISIONED: Skipped(1, ("failed",))}
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        (a_wish(version="9.9.9"), Refusal.UNKNOWN_RELEASE),
+        (a_wish(a_stage_wish(Share(1), alarm="none"), a_stage_wish()), Refusal.UNKNOWN_ALARM),
+        (a_wish(version="0.0.1"), Refusal.UNKNOWN_RELEASE),
+        (a_wish(undo="20261116-120000-0000"), Refusal.UNKNOWN_ROLLOUT),
+    ],
+)
+def test_what_names_something_that_is_not_there_is_refused(wish: Wish, why: Refusal) -> None:
+    world = World(1)
+
+    assert refused(world.rollouts.start(wish, ADA)) is why
+    assert world.executions.started == []
+    assert world.ledger.rollouts(limit=10) == []
+
+
+def test_going_back_has_to_be_asked_for() -> None:
+    world = World(2, version=LAST_VERSION)
+
+    assert refused(world.rollouts.start(a_wish(), ADA)) is Refusal.DOWNGRADE
+    assert underway(world.rollouts.start(a_wish(allow_downgrade=True), ADA)).total == 2
+
+
+def test_who_is_newer_is_left_out_if_there_are_others() -> None:
+    world = World(2)
+    world.change(tenant("t001"), version=LAST_VERSION)
+
+    assert underway(world.rollouts.start(a_wish(), ADA)).skipped == {Skip.NEWER: Skipped(1, ("t001",))}
+
+
+def test_when_everybody_is_there_already_there_is_nothing_to_do() -> None:
+    world = World(3, version=NEXT_VERSION)
+
+    answer = world.rollouts.start(a_wish(), ADA)
+
+    assert isinstance(answer, NothingToDo)
+    assert answer.reason == "No tenant has to be moved (3 current)."
+    assert world.executions.started == []
+    assert world.ledger.registry().active == frozenset()
+
+
+def test_an_empty_fleet_is_nothing_to_do() -> None:
+    answer = World().rollouts.start(a_wish(), ADA)
+
+    assert isinstance(answer, NothingToDo)
+    assert answer.reason == "No tenant has to be moved."
+
+
+def test_named_tenants_are_looked_up_in_their_own_rows() -> None:
+    world = World(3)
+    world.table.plant_metadata(replace(world.metadata(tenant("t002")), pinned_version=VERSION), listed=False)
+    world.delete(tenant("t003"))
+
+    rollout = world.start(naming("t001", "t002", "t003", "nobody"))
+
+    assert world.everybody_of(rollout) == ["t001"]
+    assert world.rollout(rollout).skipped == {
+        Skip.PINNED: Skipped(1, ("t002",)),
+        Skip.DELETED: Skipped(1, ("t003",)),
+        Skip.UNKNOWN: Skipped(1, ("nobody",)),
+    }
+
+
+# One at a time for each tenant
+
+
+def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
+    world = World(20)
+    first = world.start()
+
+    answer = world.rollouts.start(naming("t007", version=LAST_VERSION), BOB)
+
+    assert isinstance(answer, Refused)
+    assert answer.kind is Refusal.ROLLOUT_IN_THE_WAY
+    assert answer.details == {"rolloutId": first}
+    assert f"Rollout {first} is at 1 of the same tenants (t007)." in answer.reason
+
+
+def test_of_many_tenants_in_the_way_a_few_are_named() -> None:
+    world = World(20)
+    world.start()
+
+    answer = world.rollouts.start(a_wish(version=LAST_VERSION), BOB)
+
+    assert isinstance(answer, Refused)
+    assert "20 of the same tenants" in answer.reason
+    assert "t010 and 10 more)" in answer.reason
+
+
+def test_rollouts_of_different_tenants_run_at_once() -> None:
+    world = World(4)
+    first, second = world.start(naming("t001", "t002")), world.start(naming("t003", "t004"))
+
+    assert world.ledger.registry().active == {first, second}
+    assert world.drive(first) == world.drive(second) == Succeeded()
+
+
+def test_a_rollout_that_is_over_is_in_nobodys_way() -> None:
+    world = World(3)
+    world.drive(world.start())
+
+    world.start(a_wish(version=LAST_VERSION))
+
+
+def test_a_tenant_that_was_settled_is_claimed_until_the_rollout_is_over() -> None:
+    world = World(3)
+    rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
+    world.run_stage(rollout, world.advance(rollout))
+    moved = world.items(rollout)[0].tenant.value
+
+    assert refused(world.rollouts.start(naming(moved, version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
+
+
+def test_of_two_that_are_started_at_the_same_moment_one_is_refused() -> None:
+    world = World(3)
+    others: list[object] = []
+    world.ledger.meddlers.append(lambda: others.append(world.rollouts.start(a_wish(), BOB)))
+
+    answer = world.rollouts.start(a_wish(), ADA)
+
+    assert underway(others[0]).by == BOB
+    assert refused(answer) is Refusal.ROLLOUT_IN_THE_WAY
+    assert world.ledger.registry().active == {underway(others[0]).id}
+    assert len(world.executions.started) == 1
+
+
+def test_two_of_different_tenants_may_be_started_at_the_same_moment() -> None:
+    world = World(2)
+    world.ledger.meddlers.append(lambda: world.rollouts.start(naming("t001"), BOB))
+
+    assert underway(world.rollouts.start(naming("t002"), ADA)).by == ADA
+    assert len(world.ledger.registry().active) == 2
+
+
+def test_who_is_always_too_late_is_told_to_ask_again() -> None:
+    world = World(2)
+
+    def bump() -> None:
+        other = a_rollout(replace(a_wish(), dry_run=False))
+        number = world.ledger.registry().revision
+        world.ledger.register(replace(other, id=f"other-{number}"), [], revision=number)
+
+    world.ledger.meddlers.extend([bump] * 100)
+
+    with pytest.raises(Unsettled, match="Ask again"):
+        world.rollouts.start(a_wish(), ADA)
+    assert world.executions.started == []
+
+
+# Dry runs
+
+
+def test_a_dry_run_claims_nobody_and_is_in_nobodys_way() -> None:
+    world = World(5)
+    real = world.start(naming("t001"))
+
+    dry = world.start(a_wish(dry_run=True))
+
+    assert world.ledger.registry().active == {real}
+    assert world.everybody_of(dry).count("t001") == 1
+    world.start(naming("t002"))
+
+
+def test_a_dry_run_tells_the_stages_and_looks_at_everybody_in_one() -> None:
+    world = World(20)
+    wish = a_wish(a_stage_wish(Share(1), approval=True, bake_seconds=60, alarm="errors"), a_stage_wish(at_once=3))
+
+    rollout = world.rollout(world.start(replace(wish, dry_run=True)))
+
+    assert (rollout.planned, rollout.total) == ((1, 19), 20)
+    (stage,) = world.ledger.stages(rollout.id)
+    assert (stage.total, stage.tolerated) == (20, 20)
+    assert (stage.wish.approval, stage.wish.bake_seconds, stage.wish.alarm) == (False, 0, None)
+
+
+def test_a_dry_run_may_look_at_a_sample_that_begins_with_the_canary() -> None:
+    world = World(20)
+    dry = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(), dry_run=True, sample=TEN_PERCENT))
+    real = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish()))
+
+    assert world.rollout(dry).planned == (1, 19)
+    assert world.rollout(dry).total == 2
+    assert world.everybody_of(dry) == world.everybody_of(real)[:2]
+
+
+# Starts that fail half-way
+
+
+def test_what_was_written_down_but_not_started_is_started_by_resuming_it() -> None:
+    world = World(3)
+    world.executions.throttled_starts = 1
+    with pytest.raises(Throttled):
+        world.rollouts.start(a_wish(), ADA)
+    (rollout,) = world.ledger.rollouts(limit=10)
+    assert (rollout.status, world.executions.started) == (RolloutStatus.PENDING, [])
+
+    answer = world.rollouts.resume(rollout.id)
+
+    assert underway(answer).attempt == 1
+    assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
+    assert world.drive(rollout.id) == Succeeded()
+
+
+def test_resuming_what_was_started_and_has_not_said_so_starts_nothing_else() -> None:
+    world = World(3)
+    rollout = world.start()
+
+    assert underway(world.rollouts.resume(rollout)).attempt == 1
+    assert len(world.executions.started) == 1
+
+
+def test_an_execution_that_died_before_its_first_step_is_replaced() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+
+    assert underway(world.rollouts.resume(rollout)).attempt == 2
+    assert world.executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
+    assert world.drive(rollout, 2) == Succeeded()
+
+
+def test_a_resume_that_fails_half_way_may_be_repeated() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.drive(rollout, failing=["t001", "t002", "t003"])
+    assert world.status(rollout) is RolloutStatus.HALTED
+    world.executions.throttled_starts = 1
+    with pytest.raises(Throttled):
+        world.rollouts.resume(rollout)
+
+    underway(world.rollouts.resume(rollout))
+
+    assert world.rollout(rollout).attempt == 2
+    assert isinstance(world.advance(rollout, 2), RunStage)
+
+
+def test_what_was_not_started_may_be_aborted() -> None:
+    world = World(3)
+    world.executions.throttled_starts = 1
+    with pytest.raises(Throttled):
+        world.rollouts.start(a_wish(), ADA)
+    (rollout,) = world.ledger.rollouts(limit=10)
+
+    world.rollouts.abort(rollout.id)
+
+    assert world.status(rollout.id) is RolloutStatus.ABORTED
+    assert world.ledger.registry().active == frozenset()
+
+
+def test_an_execution_that_starts_after_all_finds_that_it_was_aborted() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.rollouts.abort(rollout)
+
+    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by an operator.")
+
+
+# Every word in every status
+
+SO, OVER = "already so", "over"
+ALIVE = [
+    ("pause", RolloutStatus.PENDING, RolloutStatus.PAUSED),
+    ("pause", RolloutStatus.RUNNING, RolloutStatus.PAUSED),
+    ("pause", RolloutStatus.PAUSED, SO),
+    ("pause", RolloutStatus.ABORTING, OVER),
+    ("pause", RolloutStatus.SUCCEEDED, OVER),
+    ("pause", RolloutStatus.FAILED, OVER),
+    ("pause", RolloutStatus.HALTED, OVER),
+    ("pause", RolloutStatus.ABORTED, OVER),
+    ("resume", RolloutStatus.PENDING, RolloutStatus.RUNNING),
+    ("resume", RolloutStatus.RUNNING, SO),
+    ("resume", RolloutStatus.PAUSED, RolloutStatus.RUNNING),
+    ("resume", RolloutStatus.ABORTING, OVER),
+    ("resume", RolloutStatus.SUCCEEDED, OVER),
+    ("resume", RolloutStatus.FAILED, OVER),
+    ("resume", RolloutStatus.HALTED, RolloutStatus.PENDING),
+    ("resume", RolloutStatus.ABORTED, OVER),
+    ("abort", RolloutStatus.PENDING, RolloutStatus.ABORTING),
+    ("abort", RolloutStatus.RUNNING, RolloutStatus.ABORTING),
+    ("abort", RolloutStatus.PAUSED, RolloutStatus.ABORTING),
+    ("abort", RolloutStatus.ABORTING, SO),
+    ("abort", RolloutStatus.SUCCEEDED, OVER),
+    ("abort", RolloutStatus.FAILED, OVER),
+    ("abort", RolloutStatus.HALTED, OVER),
+    ("abort", RolloutStatus.ABORTED, OVER),
+]
+DEAD = [
+    ("pause", RolloutStatus.RUNNING, RolloutStatus.PAUSED),
+    ("resume", RolloutStatus.RUNNING, RolloutStatus.PENDING),
+    ("resume", RolloutStatus.PAUSED, RolloutStatus.PENDING),
+    ("resume", RolloutStatus.ABORTING, OVER),
+    ("abort", RolloutStatus.PENDING, RolloutStatus.ABORTED),
+    ("abort", RolloutStatus.RUNNING, RolloutStatus.ABORTED),
+    ("abort", RolloutStatus.PAUSED, RolloutStatus.ABORTED),
+    ("abort", RolloutStatus.ABORTING, RolloutStatus.ABORTED),
+    ("abort", RolloutStatus.SUCCEEDED, OVER),
+]
+
+
+def planted(status: RolloutStatus, *, alive: bool = True, **more: Any) -> World:
+    world = World(1)
+    stage = a_stage()
+    world.manifests.written[stage.manifest] = [Item(tenant("t001"), NEXT_VERSION)]
+    world.plant(a_rollout(status=RolloutStatus.RUNNING, task_token="token", **more), [stage])
+    world.touch(ROLLOUT, status=status)
+    if alive:
+        world.executions.running.add(EXECUTION)
+    return world
+
+
+def said(world: World, verb: str) -> object:
+    return getattr(world.rollouts, verb)(ROLLOUT)
+
+
+@pytest.mark.parametrize(("verb", "status", "becomes"), ALIVE)
+def test_what_comes_of_a_word_while_the_execution_lives(verb: str, status: RolloutStatus, becomes: str) -> None:
+    check_word(planted(status), verb, status, becomes)
+
+
+@pytest.mark.parametrize(("verb", "status", "becomes"), DEAD)
+def test_what_comes_of_a_word_after_the_execution_died(verb: str, status: RolloutStatus, becomes: str) -> None:
+    check_word(planted(status, alive=False), verb, status, becomes)
+
+
+def check_word(world: World, verb: str, status: RolloutStatus, becomes: str) -> None:
+    before = world.rollout(ROLLOUT)
+
+    answer = said(world, verb)
+
+    if becomes == SO:
+        assert isinstance(answer, AlreadySo)
+        assert world.rollout(ROLLOUT) == before
+    elif becomes == OVER:
+        assert isinstance(answer, Refused)
+        assert answer.kind is Refusal.ROLLOUT_OVER
+        assert answer.details == {"rolloutId": ROLLOUT, "rolloutStatus": status.value}
+        assert world.rollout(ROLLOUT) == before
+    else:
+        assert underway(answer).status == becomes == world.status(ROLLOUT)
+    after = world.rollout(ROLLOUT)
+    assert (ROLLOUT in world.ledger.registry().active) == after.status.active
+    if before.status.active and isinstance(answer, Underway):
+        assert world.executions.woken == ["token"], "who waits has to look again"
+    if after.status is RolloutStatus.ABORTED and before.status.active:
+        assert after.ended_at == world.clock.now()
+    if becomes is RolloutStatus.PENDING:
+        assert (after.attempt, after.execution, after.task_token) == (2, None, None)
+        assert world.executions.started == [execution_arn(f"rollout-{ROLLOUT}-2")]
+    else:
+        assert world.executions.started == []
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
+def test_a_word_about_a_rollout_that_nobody_knows_is_refused(verb: str) -> None:
+    assert refused(said(World(), verb)) is Refusal.UNKNOWN_ROLLOUT
+
+
+@pytest.mark.parametrize("verb", ["approve", "retry"])
+def test_so_is_one_that_says_who_says_it(verb: str) -> None:
+    assert refused(getattr(World().rollouts, verb)(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
+
+
+@pytest.mark.parametrize(("verb", "becomes"), [("pause", RolloutStatus.PAUSED), ("abort", RolloutStatus.ABORTING)])
+def test_what_others_write_at_the_same_moment_is_kept(verb: str, becomes: RolloutStatus) -> None:
+    world = planted(RolloutStatus.RUNNING)
+    world.ledger.meddlers.append(lambda: world.touch(ROLLOUT, current_stage=2))
+
+    said(world, verb)
+
+    assert (world.status(ROLLOUT), world.rollout(ROLLOUT).current_stage) == (becomes, 2)
+
+
+@pytest.mark.parametrize("verb", ["pause", "abort"])
+def test_a_word_comes_too_late_when_it_ended_at_the_same_moment(verb: str) -> None:
+    world = planted(RolloutStatus.RUNNING)
+    world.ledger.meddlers.append(lambda: world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED))
+
+    assert refused(said(world, verb)) is Refusal.ROLLOUT_OVER
+    assert world.status(ROLLOUT) is RolloutStatus.SUCCEEDED
+
+
+def test_a_word_that_others_never_let_through_is_told() -> None:
+    world = planted(RolloutStatus.RUNNING)
+    world.ledger.meddlers.extend([lambda: world.touch(ROLLOUT)] * 1_000)
+
+    with pytest.raises(Unsettled, match="Ask again"):
+        said(world, "pause")
+
+
+def test_paused_before_its_first_step_it_waits_and_goes_on_when_resumed() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.rollouts.pause(rollout)
+    assert world.advance(rollout) == AwaitOperator()
+
+    underway(world.rollouts.resume(rollout))
+
+    assert world.drive(rollout) == Succeeded()
+
+
+def test_paused_and_resumed_before_its_first_step_it_is_about_to_run() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.rollouts.pause(rollout)
+
+    assert underway(world.rollouts.resume(rollout)).status is RolloutStatus.PENDING
+    assert len(world.executions.started) == 1
+    assert world.drive(rollout) == Succeeded()
+
+
+def test_of_two_who_resume_a_dead_one_at_the_same_moment_one_replaces_it() -> None:
+    world = planted(RolloutStatus.RUNNING, alive=False)
+
+    def other() -> None:
+        underway(said(world, "resume"))
+        world.advance(ROLLOUT, 2)
+
+    world.ledger.meddlers.append(other)
+
+    assert isinstance(said(world, "resume"), AlreadySo)
+    assert world.rollout(ROLLOUT).attempt == 2
+
+
+def test_of_two_who_resume_a_halted_one_at_the_same_moment_one_reopens_it() -> None:
+    world = World(4)
+    rollout = world.start()
+    world.drive(rollout, failing=["t001", "t002", "t003", "t004"])
+    world.ledger.meddlers.append(lambda: underway(world.rollouts.resume(rollout)))
+
+    assert isinstance(world.rollouts.resume(rollout), AlreadySo)
+
+    assert world.rollout(rollout).attempt == 2
+    assert len(world.executions.started) == 2
+
+
+def test_one_who_resumes_late_forgives_nothing_that_failed_since() -> None:
+    world = World(4)
+    rollout = world.start()
+    everybody = ["t001", "t002", "t003", "t004"]
+    world.drive(rollout, failing=everybody)
+
+    def other() -> None:
+        world.rollouts.resume(rollout)
+        world.run_stage(rollout, world.advance(rollout, 2), failing=everybody)
+
+    world.ledger.meddlers.append(other)
+
+    world.rollouts.resume(rollout)
+
+    assert world.stage(rollout).forgiven == 1
+    assert isinstance(world.advance(rollout, 2), NotSucceeded)
+
+
+def test_aborted_at_the_moment_of_its_first_step_it_is_ended_by_its_execution() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.ledger.meddlers.append(lambda: world.advance(rollout))
+
+    assert underway(world.rollouts.abort(rollout)).status is RolloutStatus.ABORTING
+    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by an operator.")
+
+
+def test_a_halted_rollout_is_not_resumed_while_another_is_at_its_tenants() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.drive(rollout, failing=["t001", "t002", "t003"])
+    other = world.start(a_wish(version=LAST_VERSION))
+
+    answer = world.rollouts.resume(rollout)
+
+    assert isinstance(answer, Refused)
+    assert (answer.kind, answer.details) == (Refusal.ROLLOUT_IN_THE_WAY, {"rolloutId": other})
+    assert world.status(rollout) is RolloutStatus.HALTED
+
+
+def test_a_halted_rollout_is_not_resumed_when_another_takes_its_tenants_at_the_same_moment() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.drive(rollout, failing=["t001", "t002", "t003"])
+    world.ledger.meddlers.append(lambda: world.start(a_wish(version=LAST_VERSION)))
+
+    assert refused(world.rollouts.resume(rollout)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert world.status(rollout) is RolloutStatus.HALTED
+
+
+def test_a_resumed_rollout_has_its_claim_again() -> None:
+    world = World(3)
+    rollout = world.start()
+    world.drive(rollout, failing=["t001", "t002", "t003"])
+    world.rollouts.resume(rollout)
+
+    assert world.ledger.registry().active == {rollout}
+    assert refused(world.rollouts.start(a_wish(version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert (world.rollout(rollout).ended_at, world.rollout(rollout).reason) == (None, "")
+
+
+# Approving
+
+
+def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> World:
+    world = planted(status)
+    world.touch_stage(ROLLOUT, wish=a_stage_wish(approval=True), status=StageStatus.AWAITING_APPROVAL)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("status", "approved"),
+    [
+        (RolloutStatus.PENDING, True),
+        (RolloutStatus.RUNNING, True),
+        (RolloutStatus.PAUSED, True),
+        (RolloutStatus.ABORTING, False),
+        (RolloutStatus.SUCCEEDED, False),
+        (RolloutStatus.FAILED, False),
+        (RolloutStatus.HALTED, False),
+        (RolloutStatus.ABORTED, False),
+    ],
+)
+def test_a_stage_is_approved_as_long_as_the_rollout_is_to_go_on(status: RolloutStatus, approved: bool) -> None:
+    world = awaiting_approval(status)
+
+    answer = world.rollouts.approve(ROLLOUT, ADA)
+
+    if approved:
+        assert underway(answer).status is status
+        assert world.executions.woken == ["token"]
+    else:
+        assert refused(answer) is Refusal.NOTHING_TO_APPROVE
+    assert world.stage(ROLLOUT).approved_by == (ADA if approved else None)
+
+
+@pytest.mark.parametrize("status", [status for status in StageStatus if status is not StageStatus.AWAITING_APPROVAL])
+def test_only_a_stage_that_waits_for_it_is_approved(status: StageStatus) -> None:
+    world = awaiting_approval()
+    world.touch_stage(ROLLOUT, status=status)
+
+    assert refused(world.rollouts.approve(ROLLOUT, ADA)) is Refusal.NOTHING_TO_APPROVE
+
+
+def test_a_stage_is_approved_once_by_the_first_who_does() -> None:
+    world = awaiting_approval()
+    world.ledger.meddlers.append(lambda: world.rollouts.approve(ROLLOUT, BOB))
+
+    assert isinstance(world.rollouts.approve(ROLLOUT, ADA), AlreadySo)
+    assert world.stage(ROLLOUT).approved_by == BOB
+
+
+def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
+    world = World(2)
+    rollout = world.start(a_wish(a_stage_wish(approval=True)))
+    world.advance(rollout)
+    world.rollouts.pause(rollout)
+
+    underway(world.rollouts.approve(rollout, ADA))
+
+    assert world.advance(rollout) == AwaitOperator()
+    world.rollouts.resume(rollout)
+    assert world.drive(rollout) == Succeeded()
+
+
+# Undoing
+
+
+def rolled_out(count: int = 3, *, failing: tuple[str, ...] = ()) -> tuple[World, str]:
+    world = World(count)
+    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(count))))
+    world.drive(rollout, failing=failing)
+    return world, rollout
+
+
+def test_undoing_returns_each_that_was_moved_to_its_own_earlier_version() -> None:
+    world = World(3)
+    world.table.record_release(replace(world.table.releases()[0], version="0.0.9"))
+    world.change(tenant("t002"), version="0.0.9")
+    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(1))))
+    world.drive(rollout, failing=["t003"])
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert {item.tenant.value: item.version for item in world.items(undoing)} == {"t001": VERSION, "t002": "0.0.9"}
+    assert world.drive(undoing) == Succeeded()
+    assert [world.metadata(who).version for who in tenants(3)] == [VERSION, "0.0.9", VERSION]
+
+
+def test_undoing_may_lead_to_one_other_version() -> None:
+    world, rollout = rolled_out()
+
+    undoing = world.start(a_wish(version=LAST_VERSION, undo=rollout))
+
+    assert world.drive(undoing) == Succeeded()
+    assert len(world.at(LAST_VERSION)) == 3
+
+
+def test_undoing_leaves_those_alone_that_were_moved_since() -> None:
+    world, rollout = rolled_out()
+    world.drive(world.start(naming("t002", version=LAST_VERSION)))
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert sorted(world.everybody_of(undoing)) == ["t001", "t003"]
+    assert world.rollout(undoing).skipped == {Skip.MOVED_SINCE: Skipped(1, ("t002",))}
+
+
+def test_undoing_tells_who_was_deleted_since() -> None:
+    world, rollout = rolled_out()
+    world.delete(tenant("t002"))
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert world.rollout(undoing).skipped == {Skip.DELETED: Skipped(1, ("t002",))}
+
+
+def test_a_running_rollout_is_not_undone() -> None:
+    world = World(3)
+    rollout = world.start()
+
+    assert refused(world.rollouts.start(a_wish(version=None, undo=rollout), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
+
+
+@pytest.mark.parametrize("how", ["halted", "aborted"])
+def test_a_rollout_that_stopped_half_way_is_undone_as_far_as_it_came(how: str) -> None:
+    world = World(4)
+    rollout = world.start(a_wish(a_stage_wish(Share(2)), a_stage_wish()))
+    world.run_stage(rollout, world.advance(rollout))
+    if how == "halted":
+        world.drive(rollout, failing=[item.tenant.value for item in world.items(rollout, 2)])
+    else:
+        world.rollouts.abort(rollout)
+        world.drive(rollout)
+    moved = sorted(item.tenant.value for item in world.items(rollout))
+    assert world.at(NEXT_VERSION) == moved
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert sorted(world.everybody_of(undoing)) == moved
+
+
+def test_a_dry_run_has_nothing_to_undo() -> None:
+    world = World(1)
+    dry = world.start(a_wish(dry_run=True))
+
+    assert refused(world.rollouts.start(a_wish(version=None, undo=dry), ADA)) is Refusal.UNKNOWN_ROLLOUT
+
+
+def test_undoing_twice_is_nothing_to_do() -> None:
+    world, rollout = rolled_out()
+    world.drive(world.start(a_wish(version=None, undo=rollout)))
+
+    answer = world.rollouts.start(a_wish(version=None, undo=rollout), ADA)
+
+    assert isinstance(answer, NothingToDo)
+    assert answer.selected.skipped[Skip.CURRENT].count == 3
+
+
+def test_an_undo_may_be_undone() -> None:
+    world, rollout = rolled_out()
+    undoing = world.start(a_wish(version=None, undo=rollout))
+    world.drive(undoing)
+
+    world.drive(world.start(a_wish(version=None, undo=undoing)))
+
+    assert len(world.at(NEXT_VERSION)) == 3
+
+
+def test_what_was_moved_by_an_execution_that_died_is_returned_to_where_it_was() -> None:
+    world = World(1)
+    rollout = world.start()
+    world.advance(rollout)
+    left_behind = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "dead"))
+    assert isinstance(left_behind, Admitted)
+    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollouts.resume(rollout)
+    run = world.advance(rollout, 2)
+    world.update(left_behind)
+    world.run_stage(rollout, run)
+    assert world.advance(rollout, 2) == Succeeded()
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert [item.version for item in world.items(undoing)] == [VERSION]
+
+
+def test_who_arrived_after_the_rollout_had_ended_is_returned_too() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.advance(rollout)
+    arriving, staying = (world.gate.admit(Turn(rollout, 1, item, "child")) for item in world.items(rollout))
+    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollouts.abort(rollout)
+    assert isinstance(arriving, Admitted)
+    assert isinstance(staying, Admitted)
+    world.update(arriving)
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert world.everybody_of(undoing) == [arriving.input["tenantId"]]
+    assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, (str(staying.input["tenantId"]),))}
+
+
+# Trying again
+
+
+def test_retrying_is_another_rollout_of_only_those_that_failed() -> None:
+    world, rollout = rolled_out(5, failing=("t002", "t004"))
+    world.add(tenant("newcomer"))
+
+    answer = world.rollouts.retry(rollout, BOB)
+
+    retrying = underway(answer)
+    assert (retrying.by, retrying.wish.retry, retrying.wish.version) == (BOB, rollout, NEXT_VERSION)
+    assert sorted(world.everybody_of(retrying.id)) == ["t002", "t004"]
+    assert world.drive(retrying.id) == Succeeded()
+    assert len(world.at(NEXT_VERSION)) == 5
+
+
+def test_a_retried_update_is_the_next_attempt() -> None:
+    world, rollout = rolled_out(1, failing=("t001",))
+    retrying = underway(world.rollouts.retry(rollout, BOB)).id
+    world.advance(retrying)
+
+    answer = world.gate.admit(Turn(retrying, 1, world.items(retrying)[0], "child"))
+
+    assert isinstance(answer, Admitted)
+    assert answer.input["attempt"] == 2
+
+
+def test_a_retry_is_about_the_failed_whatever_the_first_was_about() -> None:
+    world = World(4)
+    wish = naming("t001", "t002", share=Share(50, percent=True))
+    rollout = world.start(replace(wish, stages=(a_stage_wish(tolerated=Share(9)),)))
+    world.drive(rollout, failing=["t001", "t002"])
+
+    retrying = underway(world.rollouts.retry(rollout, BOB))
+
+    assert (retrying.wish.tenants, retrying.wish.share) == (None, None)
+    assert world.everybody_of(retrying.id) == world.everybody_of(rollout)
+
+
+def test_a_retry_of_an_undo_returns_those_that_could_not_be_returned() -> None:
+    world, rollout = rolled_out()
+    undoing = world.start(a_wish(a_stage_wish(tolerated=Share(3)), version=None, undo=rollout))
+    world.drive(undoing, failing=["t002"])
+    world.clock.advance(A_SECOND)
+
+    retrying = underway(world.rollouts.retry(undoing, ADA))
+
+    assert [(item.tenant.value, item.version) for item in world.items(retrying.id)] == [("t002", VERSION)]
+    assert world.drive(retrying.id) == Succeeded()
+    assert len(world.at(VERSION)) == 3
+
+
+def test_without_failures_there_is_nothing_to_retry() -> None:
+    world, rollout = rolled_out()
+
+    assert refused(world.rollouts.retry(rollout, ADA)) is Refusal.NOTHING_TO_RETRY
+
+
+def test_who_failed_and_was_moved_since_is_not_tried_again() -> None:
+    world, rollout = rolled_out(2, failing=("t001",))
+    world.drive(world.start(naming("t001")))
+
+    assert refused(world.rollouts.retry(rollout, ADA)) is Refusal.NOTHING_TO_RETRY
+
+
+def test_a_rollout_that_is_not_over_is_not_retried() -> None:
+    world = World(1)
+
+    assert refused(world.rollouts.retry(world.start(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
+
+
+def test_after_an_update_failed_the_tenant_is_served_and_can_be_moved() -> None:
+    world, rollout = rolled_out(1, failing=("t001",))
+    (listed,) = world.table.tenants_in(TenantState.UPDATE_FAILED, limit=10)
+
+    assert listed.version == VERSION
+    assert world.results(rollout) == {"t001": Result.FAILED}
+    world.clock.advance(timedelta(minutes=1))
+    assert underway(world.rollouts.start(a_wish(), ADA)).total == 1

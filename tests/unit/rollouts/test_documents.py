@@ -1,0 +1,139 @@
+"""Wishes as JSON: what is left out has a default, and what is written down reads as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.rollouts.documents import share_of, wish_document, wish_from
+from orchestrator.rollouts.records import Share, StageWish, Wish
+from orchestrator.rollouts.requests import parse_start
+from orchestrator.tenants import TenantId
+from tests.unit.rollouts.world import a_stage_wish, a_wish, tenant
+
+SHARES = st.one_of(st.builds(Share, st.integers(1, 999_999)), st.builds(Share, st.integers(1, 100), st.just(True)))
+BOUNDS = st.one_of(st.builds(Share, st.integers(0, 999_999)), st.builds(Share, st.integers(0, 100), st.just(True)))
+VERSIONS = st.from_regex(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}", fullmatch=True)
+TENANTS = st.from_regex(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,8}[A-Za-z0-9])?", fullmatch=True).map(TenantId.parse)
+ROLLOUT_IDS = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", fullmatch=True)
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,10}", fullmatch=True)
+
+
+def stages_with(sizes: st.SearchStrategy[Share | None]) -> st.SearchStrategy[StageWish]:
+    return st.builds(
+        StageWish,
+        size=sizes,
+        max_concurrency=st.integers(1, 50),
+        tolerated=BOUNDS,
+        bake_seconds=st.integers(0, 604_800),
+        alarm=st.none() | NAMES,
+        approval=st.booleans(),
+    )
+
+
+STAGES = st.builds(
+    lambda first, last: (*first, last), st.lists(stages_with(SHARES), max_size=9), stages_with(st.none())
+)
+
+
+def wishes(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Wish]:
+    fields: dict[str, st.SearchStrategy[Any]] = {
+        "version": st.none() | VERSIONS,
+        "stages": STAGES,
+        "tenants": st.none() | st.lists(TENANTS, min_size=1, max_size=5, unique=True).map(tuple),
+        "labels": st.dictionaries(NAMES, st.sampled_from(["", "x", "a b"]), max_size=3),
+        "share": st.none() | SHARES,
+        "allow_downgrade": st.booleans(),
+        "allow_replacement": st.booleans(),
+        "dry_run": st.booleans(),
+        "sample": st.none() | SHARES,
+        "undo": st.none() | ROLLOUT_IDS,
+        "retry": st.none() | ROLLOUT_IDS,
+    }
+    return st.builds(Wish, **fields | more)
+
+
+@given(wishes())
+def test_a_wish_that_is_written_down_reads_as_it_was(wish: Wish) -> None:
+    written = json.loads(json.dumps(wish_document(wish)))
+
+    assert wish_from(written, max_concurrency=999) == wish
+
+
+@given(wishes(retry=st.none(), undo=st.none(), dry_run=st.just(True)))
+def test_what_operators_are_shown_can_be_asked_for_again(wish: Wish) -> None:
+    event = {"body": json.dumps(wish_document(wish))}
+
+    assert parse_start(event, max_concurrency=50).wish == wish
+
+
+@given(SHARES)
+def test_shares_read_as_they_are_written(share: Share) -> None:
+    assert share_of(str(share)) == share
+
+
+def test_without_a_word_it_is_a_canary_a_few_and_the_rest_of_everybody() -> None:
+    assert wish_from({}, max_concurrency=50) == Wish(
+        None,
+        (
+            StageWish(Share(1), 50, Share(0), bake_seconds=300),
+            StageWish(Share(10, percent=True), 50, Share(5, percent=True), bake_seconds=300),
+            StageWish(None, 50, Share(5, percent=True), bake_seconds=0),
+        ),
+    )
+
+
+def test_a_single_stage_tolerates_nothing_and_waits_for_nothing() -> None:
+    (stage,) = wish_from({"stages": [{"size": "rest"}]}, max_concurrency=7).stages
+
+    assert stage == StageWish(None, 7, Share(0), bake_seconds=0)
+
+
+def test_what_a_stage_says_goes_before_the_defaults() -> None:
+    document = {
+        "size": "25%",
+        "maxConcurrency": 3,
+        "tolerated": "2",
+        "bakeSeconds": 0,
+        "alarm": "errors",
+        "approval": True,
+    }
+
+    first, _ = wish_from({"stages": [document, {"size": "rest"}]}, max_concurrency=7).stages
+
+    assert first == StageWish(Share(25, percent=True), 3, Share(2), 0, "errors", approval=True)
+
+
+def test_numbers_are_whole_however_json_writes_them() -> None:
+    document = {"stages": [{"size": "rest", "maxConcurrency": 5.0, "bakeSeconds": 1e2}]}
+
+    (stage,) = wish_from(document, max_concurrency=7).stages
+
+    assert (repr(stage.max_concurrency), repr(stage.bake_seconds)) == ("5", "100")
+
+
+def test_a_tenant_that_is_named_twice_is_named_once() -> None:
+    wish = wish_from({"tenants": ["b", "a", "b"]}, max_concurrency=7)
+
+    assert wish.tenants == (tenant("b"), tenant("a"))
+
+
+def test_only_what_was_asked_for_is_written_down() -> None:
+    document = wish_document(a_wish(a_stage_wish(at_once=2), version="1.2.3"))
+
+    assert document == {
+        "version": "1.2.3",
+        "stages": [
+            {
+                "size": "rest",
+                "maxConcurrency": 2,
+                "tolerated": "0",
+                "bakeSeconds": 0,
+                "alarm": None,
+                "approval": False,
+            }
+        ],
+    }

@@ -1,0 +1,609 @@
+"""One tenant's turn: whether it has come, what is run then, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.deadlines import DEADLINE
+from orchestrator.errors import Unsettled
+from orchestrator.records import Attempt, Operation, Request, RootCause, Run, Status
+from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
+from orchestrator.rollouts.pacing import FIRST, REACTION, Pace
+from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, TenantOutcome, Turn, Wish
+from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, an_audit
+from tests.unit.rollouts.world import (
+    LAST_VERSION,
+    THROTTLED_CAUSE,
+    World,
+    a_stage_wish,
+    a_wish,
+    tenant,
+    tenants,
+)
+
+FAULT = "States.TaskFailed: the function could not be called"
+NAME_IS_TAKEN = "StepFunctions.ExecutionAlreadyExistsException: Execution Already Exists"
+
+
+class Turns:
+    """A rollout whose first stage is running."""
+
+    def __init__(self, count: int = 1, wish: Wish | None = None, *, version: str = VERSION) -> None:
+        self.world = World(count, version=version)
+        self.rollout = self.world.start(wish)
+        self.world.advance(self.rollout)
+
+    def turn(self, number: int = 1, *, child: str = "child") -> Turn:
+        who = tenants(self.world.count)[number - 1]
+        item = next(item for item in self.world.items(self.rollout) if item.tenant == who)
+        return Turn(self.rollout, 1, item, f"{child}/{who}")
+
+    def admit(self, number: int = 1, *, child: str = "child") -> object:
+        return self.world.gate.admit(self.turn(number, child=child))
+
+    def admitted(self, number: int = 1, *, child: str = "child") -> Admitted:
+        answer = self.admit(number, child=child)
+        assert isinstance(answer, Admitted), answer
+        return answer
+
+    def record(self, number: int = 1, fault: str | None = None, *, child: str = "child") -> Settled | TryAgain:
+        return self.world.gate.record(self.turn(number, child=child), fault)
+
+    def succeed(self, number: int = 1) -> None:
+        self.world.update(self.admitted(number))
+        assert self.record(number) == Settled(Result.SUCCEEDED)
+
+    def outcome(self, number: int = 1) -> TenantOutcome:
+        return self.world.outcome(self.rollout, tenants(self.world.count)[number - 1])
+
+    @property
+    def in_flight(self) -> int:
+        return self.world.stage(self.rollout).in_flight
+
+    @property
+    def pace(self) -> Pace:
+        return self.world.stage(self.rollout).pace
+
+
+T1 = tenant("t001")
+
+
+# Being admitted
+
+
+def test_who_is_admitted_is_updated_by_what_the_machine_understands() -> None:
+    turns = Turns(wish=a_wish(allow_downgrade=True, allow_replacement=True))
+
+    admitted = turns.admitted()
+
+    attempt = Attempt(T1, Operation.UPDATE, NEXT_VERSION, 1)
+    request = Request(by=f"rollout/{turns.rollout}", allow_downgrade=True, allow_replacement=True)
+    assert admitted.name == attempt.name
+    assert turns.world.run_of(admitted) == Run(
+        attempt, turns.world.run_of(admitted).execution, turns.world.clock.now(), request
+    )
+
+
+def test_who_is_admitted_is_in_flight_from_where_it_was() -> None:
+    turns = Turns()
+
+    turns.admitted()
+
+    assert turns.in_flight == 1
+    assert turns.outcome() == TenantOutcome(
+        turns.rollout,
+        1,
+        Item(T1, NEXT_VERSION),
+        Result.RUNNING,
+        turns.world.clock.now(),
+        execution="child/t001",
+        operation_attempt=1,
+        from_version=VERSION,
+    )
+
+
+def test_asking_again_after_the_answer_was_lost_gives_the_same_execution_once() -> None:
+    turns = Turns()
+
+    assert turns.admit() == turns.admit()
+    assert turns.in_flight == 1
+
+
+def test_in_a_dry_run_it_is_the_turn_to_be_looked_at() -> None:
+    turns = Turns(wish=a_wish(dry_run=True))
+
+    assert turns.admit() == ToReview()
+    assert turns.admit() == ToReview()
+    assert turns.in_flight == 1
+
+
+def test_the_attempt_is_the_one_after_those_before() -> None:
+    turns = Turns()
+    failed = an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, attempt=6)
+    turns.world.table.plant_audit(failed)
+
+    assert turns.admitted().input["attempt"] == 7
+
+
+def test_attempts_at_another_version_do_not_count() -> None:
+    turns = Turns()
+    turns.world.table.plant_audit(
+        an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=LAST_VERSION, attempt=6)
+    )
+
+    assert turns.admitted().input["attempt"] == 1
+
+
+def test_another_child_for_the_same_tenant_is_another_attempt_from_the_same_version() -> None:
+    turns = Turns()
+    first = turns.admitted(child="dead")
+    turns.world.update(first)  # After all, and nobody was there to record it.
+
+    second = turns.admitted(child="living")
+
+    assert second.input["attempt"] == 2
+    assert turns.outcome().from_version == VERSION, "or it could never be returned"
+
+
+@pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
+def test_nobody_is_admitted_unless_the_rollout_is_running(status: RolloutStatus) -> None:
+    turns = Turns()
+    turns.world.touch(turns.rollout, status=status)
+
+    assert turns.admit() == NoMore()
+    assert turns.in_flight == 0
+
+
+@pytest.mark.parametrize("status", [RolloutStatus.PAUSED, RolloutStatus.ABORTING, RolloutStatus.HALTED])
+def test_nobody_is_admitted_when_it_stops_at_the_last_moment(status: RolloutStatus) -> None:
+    turns = Turns()
+    turns.world.ledger.meddlers.append(lambda: turns.world.touch(turns.rollout, status=status))
+
+    assert turns.admit() == NoMore()
+    assert turns.world.results(turns.rollout) == {}
+
+
+@pytest.mark.parametrize(("failures", "goes_on"), [(1, True), (2, False)])
+def test_nobody_is_admitted_once_more_have_failed_than_are_tolerated(failures: int, goes_on: bool) -> None:
+    turns = Turns(3, a_wish(a_stage_wish(tolerated=Share(1))))
+    for number in range(1, failures + 1):
+        turns.world.update(turns.admitted(number), cause=QUEUE_TABOO)
+        turns.record(number)
+
+    assert isinstance(turns.admit(3), Admitted if goes_on else NoMore)
+
+
+def test_failures_that_were_forgiven_do_not_count() -> None:
+    turns = Turns(2)
+    turns.world.update(turns.admitted(1), cause=QUEUE_TABOO)
+    turns.record(1)
+    assert turns.admit(2) == NoMore()
+
+    turns.world.touch_stage(turns.rollout, forgiven=1)
+
+    turns.admitted(2)
+
+
+def test_no_more_are_let_in_than_there_is_room_for() -> None:
+    turns = Turns(FIRST + 1)
+    for number in range(1, FIRST + 1):
+        turns.admitted(number)
+
+    answer = turns.admit(FIRST + 1)
+
+    assert isinstance(answer, NoRoom)
+    assert 1 <= answer.seconds <= 20
+    assert turns.in_flight == FIRST
+
+
+def test_the_last_room_is_given_to_one_of_two_who_ask_at_once() -> None:
+    turns = Turns(2, a_wish(a_stage_wish(at_once=1)))
+    turns.world.ledger.meddlers.append(lambda: turns.admitted(2))
+
+    assert isinstance(turns.admit(1), NoRoom)
+    assert turns.in_flight == 1
+    assert turns.world.results(turns.rollout) == {"t002": Result.RUNNING}
+
+
+def test_who_is_always_too_late_comes_back_soon() -> None:
+    turns = Turns()
+    turns.world.ledger.meddlers.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+
+    assert turns.admit() == NoRoom(1)
+
+
+def test_two_children_of_one_tenant_at_the_same_moment_are_not_given_the_same_attempt() -> None:
+    turns = Turns()
+    turns.world.ledger.meddlers.append(lambda: turns.admitted(child="other"))
+
+    assert turns.admitted().input["attempt"] == 2
+
+
+def test_who_is_settled_has_no_other_turn() -> None:
+    turns = Turns()
+    turns.succeed()
+
+    assert turns.admit() == Settled(Result.SUCCEEDED)
+    assert turns.admit(child="other") == Settled(Result.SUCCEEDED)
+    assert turns.in_flight == 0
+
+
+def test_throttling_leaves_less_room() -> None:
+    turns = Turns(10)
+    for number in (1, 2, 3):
+        turns.admitted(number)
+    turns.world.throttling.count += 1
+
+    assert isinstance(turns.admit(4), NoRoom)
+    assert turns.pace.limit < FIRST
+    assert turns.pace.throttles_seen == 1
+
+
+def test_throttling_before_the_stage_began_does_not_concern_it() -> None:
+    world = World(1)
+    world.throttling.count = 41
+    rollout = world.start()
+    world.advance(rollout)
+
+    assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
+    assert world.stage(rollout).pace.limit == FIRST
+
+
+def test_every_success_lets_one_more_in_as_long_as_nothing_is_throttled() -> None:
+    turns = Turns(20)
+    runs = {number: turns.admitted(number) for number in range(1, FIRST + 1)}
+    turns.world.update(runs[1])
+    turns.record(1)
+
+    turns.admitted(FIRST + 1)
+    turns.admitted(FIRST + 2)
+
+    assert turns.in_flight == FIRST + 1
+    assert isinstance(turns.admit(FIRST + 3), NoRoom)
+
+
+def test_the_room_of_those_who_deserted_is_given_to_others() -> None:
+    turns = Turns(3, a_wish(a_stage_wish(at_once=1)))
+    turns.admitted(1)
+    turns.world.clock.advance(DEADLINE + timedelta(minutes=10))
+    assert isinstance(turns.admit(2), NoRoom)
+
+    turns.world.clock.advance(timedelta(seconds=1))
+
+    turns.admitted(2)
+    assert turns.in_flight == 1
+
+
+def test_as_long_as_others_move_nobody_is_taken_for_a_deserter() -> None:
+    turns = Turns(4, a_wish(a_stage_wish(at_once=2)))
+    turns.admitted(1)
+    turns.world.clock.advance(DEADLINE)
+    turns.admitted(2)
+    turns.world.clock.advance(DEADLINE)
+
+    assert isinstance(turns.admit(3), NoRoom)
+
+
+# What has happened to the tenant since it was selected
+
+
+def delete(world: World) -> None:
+    world.delete(T1)
+
+
+def pin(world: World) -> None:
+    world.change(T1, pinned_version=VERSION)
+
+
+def move_there(world: World) -> None:
+    world.change(T1, version=NEXT_VERSION)
+
+
+def move_further(world: World) -> None:
+    world.change(T1, version=LAST_VERSION)
+
+
+def begin_to_delete(world: World) -> None:
+    world.table.plant_audit(an_audit(Status.STARTED, Operation.DELETE, tenant=T1, version=None))
+
+
+def lose_the_queue(world: World) -> None:
+    world.change(T1, queue=None, version=None)
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (delete, Skip.DELETED),
+        (pin, Skip.PINNED),
+        (move_there, Skip.CURRENT),
+        (move_further, Skip.NEWER),
+        (begin_to_delete, Skip.BUSY),
+        (lose_the_queue, Skip.NOT_PROVISIONED),
+    ],
+)
+def test_who_is_not_as_it_was_when_it_was_selected_is_left_alone(happens: Callable[[World], None], why: Skip) -> None:
+    turns = Turns()
+    happens(turns.world)
+
+    assert turns.admit() == Settled(Result.SKIPPED)
+
+    assert turns.outcome().skip is why
+    assert (turns.in_flight, turns.world.stage(turns.rollout).skipped) == (0, 1)
+    assert turns.admit() == Settled(Result.SKIPPED)
+    assert turns.world.stage(turns.rollout).skipped == 1
+
+
+def test_who_was_never_there_is_left_alone() -> None:
+    turns = Turns()
+    turn = Turn(turns.rollout, 1, Item(tenant("nobody"), NEXT_VERSION), "child")
+
+    assert turns.world.gate.admit(turn) == Settled(Result.SKIPPED)
+    assert turns.world.outcome(turns.rollout, "nobody").skip is Skip.UNKNOWN
+
+
+def test_who_is_pinned_to_the_release_is_admitted() -> None:
+    turns = Turns()
+    turns.world.change(T1, pinned_version=NEXT_VERSION)
+
+    turns.admitted()
+
+
+def test_who_is_being_updated_is_admitted_because_the_operation_itself_waits() -> None:
+    turns = Turns()
+    turns.world.table.plant_audit(
+        an_audit(Status.STARTED, Operation.UPDATE, tenant=T1, version=LAST_VERSION, at=turns.world.clock.now())
+    )
+
+    turns.admitted()
+
+
+def test_skipping_takes_no_room() -> None:
+    turns = Turns(FIRST + 1)
+    for number in range(2, FIRST + 2):
+        turns.admitted(number)
+    turns.world.delete(T1)
+
+    assert turns.admit(1) == Settled(Result.SKIPPED)
+    assert turns.in_flight == FIRST
+
+
+# What became of the tenant
+
+
+def test_success_is_what_the_tenants_own_metadata_says() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+
+    assert turns.record() == Settled(Result.SUCCEEDED)
+
+    assert (turns.outcome().result, turns.outcome().from_version) == (Result.SUCCEEDED, VERSION)
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.succeeded, stage.failed, stage.in_flight) == (1, 0, 0)
+
+
+def test_who_is_at_the_release_has_succeeded_whatever_went_wrong_on_the_way() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+
+    assert turns.record(fault=FAULT) == Settled(Result.SUCCEEDED)
+
+
+def test_an_execution_that_ended_well_is_no_success_by_itself() -> None:
+    turns = Turns()
+    turns.admitted()
+
+    assert turns.record() == Settled(Result.FAILED)
+    assert "without recording" in str(turns.outcome().root_cause)
+
+
+def test_who_is_at_the_release_but_not_served_has_not_succeeded() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+    turns.world.change(T1, queue=None)
+
+    assert turns.record() == Settled(Result.FAILED)
+
+
+def test_a_failure_has_the_root_cause_on_record() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
+
+    assert turns.record(fault=FAULT) == Settled(Result.FAILED)
+
+    assert turns.outcome().root_cause == QUEUE_TABOO
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.succeeded, stage.failed, stage.in_flight) == (0, 1, 0)
+
+
+def test_a_failure_from_before_its_turn_is_not_the_cause() -> None:
+    turns = Turns()
+    turns.world.table.plant_audit(
+        an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, root_cause=QUEUE_TABOO)
+    )
+    turns.admitted()
+
+    turns.record(fault=FAULT)
+
+    assert turns.outcome().root_cause == RootCause("t001", "Berth::Tenant", FAULT)
+
+
+@pytest.mark.parametrize("cause", [QUEUE_TABOO, THROTTLED_CAUSE])
+def test_who_could_not_even_be_admitted_fails_with_what_went_wrong_now(cause: RootCause) -> None:
+    turns = Turns()
+    turns.world.table.plant_audit(
+        an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, root_cause=cause)
+    )
+
+    assert turns.record(fault=FAULT) == Settled(Result.FAILED)
+
+    assert turns.outcome().root_cause == RootCause("t001", "Berth::Tenant", FAULT)
+    assert turns.in_flight == 0
+
+
+def test_a_fault_of_any_length_fits() -> None:
+    turns = Turns()
+    turns.admitted()
+
+    turns.record(fault="x" * 100_000)
+
+    cause = turns.outcome().root_cause
+    assert cause is not None
+    assert len(cause.reason) == 1_000
+
+
+def test_throttled_all_the_time_is_no_failure_and_is_tried_again_as_the_next_attempt() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=THROTTLED_CAUSE)
+
+    assert turns.record() == TryAgain()
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.settled, stage.in_flight) == (0, 0)
+    again = turns.admitted()
+    assert again.input["attempt"] == 2
+    assert turns.outcome().from_version == VERSION
+    turns.world.update(again)
+    assert turns.record() == Settled(Result.SUCCEEDED)
+
+
+def test_a_name_that_is_taken_is_tried_again_as_the_next_attempt() -> None:
+    turns = Turns()
+    turns.admitted()
+
+    assert turns.record(fault=NAME_IS_TAKEN) == TryAgain()
+    assert turns.admitted().input["attempt"] == 2
+
+
+def test_a_name_that_was_taken_by_an_attempt_that_failed_is_a_failure() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
+
+    assert turns.record(fault=NAME_IS_TAKEN) == Settled(Result.FAILED)
+    assert turns.outcome().root_cause == QUEUE_TABOO
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [(delete, Skip.DELETED), (begin_to_delete, Skip.DELETED), (pin, Skip.PINNED), (move_further, Skip.NEWER)],
+)
+def test_who_was_refused_because_of_what_happened_meanwhile_is_skipped(
+    happens: Callable[[World], None], why: Skip
+) -> None:
+    turns = Turns()
+    run = turns.world.begin_update(turns.admitted())
+    happens(turns.world)
+    turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now() + timedelta(seconds=1))
+
+    assert turns.record() == Settled(Result.SKIPPED)
+    assert turns.outcome().skip is why
+    assert turns.in_flight == 0
+
+
+def test_who_could_not_be_moved_back_has_failed_and_is_not_just_newer() -> None:
+    turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
+    turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
+
+    assert turns.record() == Settled(Result.FAILED)
+
+
+def test_recording_twice_counts_once() -> None:
+    turns = Turns(2)
+    turns.admitted(2)
+    turns.world.update(turns.admitted(1), cause=QUEUE_TABOO)
+
+    assert turns.record(1) == turns.record(1) == Settled(Result.FAILED)
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.failed, stage.in_flight) == (1, 1)
+
+
+def test_recording_twice_that_it_is_to_be_tried_again_frees_one_room() -> None:
+    turns = Turns(3)
+    for number in (2, 3):
+        turns.admitted(number)
+    turns.world.update(turns.admitted(1), cause=THROTTLED_CAUSE)
+
+    assert turns.record(1) == turns.record(1) == TryAgain()
+    assert turns.in_flight == 2
+    turns.world.change(T1, version=NEXT_VERSION)
+    assert turns.record(1) == Settled(Result.SUCCEEDED)
+    assert turns.in_flight == 2
+
+
+def test_what_was_said_of_a_tenant_is_not_said_differently_later() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
+    turns.record()
+    turns.world.change(T1, version=NEXT_VERSION)
+
+    assert turns.record() == Settled(Result.FAILED)
+
+
+@pytest.mark.parametrize(
+    "status", [RolloutStatus.PAUSED, RolloutStatus.ABORTING, RolloutStatus.ABORTED, RolloutStatus.HALTED]
+)
+def test_who_was_started_is_recorded_also_when_nobody_is_started_any_more(status: RolloutStatus) -> None:
+    turns = Turns()
+    admitted = turns.admitted()
+    turns.world.touch(turns.rollout, status=status)
+    turns.world.update(admitted)
+
+    assert turns.record() == Settled(Result.SUCCEEDED)
+    assert turns.world.stage(turns.rollout).succeeded == 1
+
+
+def test_what_others_record_at_the_same_moment_is_not_lost() -> None:
+    turns = Turns(2)
+    for number in (1, 2):
+        turns.world.update(turns.admitted(number))
+    turns.world.ledger.meddlers.append(lambda: turns.record(2))
+
+    turns.record(1)
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.succeeded, stage.in_flight) == (2, 0)
+
+
+def test_who_cannot_be_recorded_because_of_others_says_so() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+    turns.world.ledger.meddlers.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+
+    with pytest.raises(Unsettled, match="t001"):
+        turns.record()
+
+
+def test_throttling_is_seen_when_something_is_recorded_too() -> None:
+    turns = Turns(10)
+    for number in range(1, FIRST + 1):
+        admitted = turns.admitted(number)
+    turns.world.throttling.count = 7
+    turns.world.clock.advance(REACTION)
+    turns.world.update(admitted)
+
+    turns.record(FIRST)
+
+    assert (turns.pace.throttles_seen, turns.pace.feeling_for_it) == (7, False)
+    assert turns.pace.limit < FIRST
+
+
+def test_a_turn_in_a_stage_that_does_not_exist_is_told() -> None:
+    turns = Turns()
+
+    with pytest.raises(Unsettled, match="no stage 9"):
+        turns.world.gate.admit(replace(turns.turn(), stage=9))
+
+
+def test_a_row_has_the_moment_of_its_latest_change() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+    turns.world.clock.advance(timedelta(minutes=3))
+
+    turns.record()
+
+    assert turns.outcome().updated_at == turns.world.clock.now() > NOON

@@ -1,0 +1,134 @@
+"""How many tenants at once: carefully at first, and less when CloudFormation throttles."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.rollouts.pacing import FIRST, REACTION, SLOWED_TO, Pace
+from tests.fakes import NOON
+
+CEILING = 50
+LATER = NOON + REACTION
+
+
+def in_flight_at(pace: Pace) -> int:
+    return int(pace.limit)
+
+
+def succeeding(pace: Pace, times: int) -> Pace:
+    for _ in range(times):
+        pace = pace.after_success(in_flight_at(pace))
+    return pace
+
+
+@pytest.mark.parametrize(("ceiling", "first"), [(CEILING, FIRST), (FIRST, FIRST), (2, 2), (1, 1)])
+def test_it_begins_with_a_few_and_never_more_than_the_ceiling(ceiling: int, first: int) -> None:
+    pace = Pace.beginning(ceiling)
+
+    assert pace.has_room(first - 1)
+    assert not pace.has_room(first)
+
+
+def test_while_it_feels_for_it_every_success_lets_one_more_in() -> None:
+    assert succeeding(Pace.beginning(CEILING), 7).limit == FIRST + 7
+
+
+def test_after_throttling_as_many_as_are_in_flight_have_to_succeed_for_one_more() -> None:
+    slowed = Pace(10.0, CEILING, feeling_for_it=False)
+
+    assert 10.9 < succeeding(slowed, 10).limit < 11.1
+
+
+def test_throttling_takes_a_part_away() -> None:
+    slowed = Pace(10.0, CEILING).seeing(1, NOON)
+
+    assert slowed.limit == pytest.approx(10 * SLOWED_TO)
+    assert not slowed.feeling_for_it
+
+
+def test_throttling_never_takes_the_last_away() -> None:
+    pace = Pace(1.0, CEILING)
+    for number in range(1, 5):
+        pace = pace.seeing(number, NOON + number * REACTION)
+
+    assert pace.limit == 1.0
+    assert pace.has_room(0)
+
+
+def test_throttling_soon_after_it_slowed_down_is_still_that_of_the_pace_before() -> None:
+    slowed = Pace(10.0, CEILING).seeing(1, NOON)
+
+    again = slowed.seeing(2, LATER - timedelta(milliseconds=1))
+
+    assert again.limit == slowed.limit
+    assert again.seeing(2, LATER) == again, "and it is not held against the new pace later"
+    assert again.seeing(3, LATER).limit < slowed.limit
+
+
+def test_what_was_seen_before_is_not_seen_again() -> None:
+    slowed = Pace(10.0, CEILING).seeing(3, NOON)
+
+    assert slowed.seeing(3, LATER) == slowed
+
+
+def test_a_late_look_at_fewer_throttles_than_were_seen_slows_nothing_down() -> None:
+    slowed = Pace(10.0, CEILING).seeing(3, NOON)
+
+    assert slowed.seeing(2, LATER) == slowed
+
+
+def test_room_that_nobody_used_is_no_reason_for_more() -> None:
+    pace = Pace(10.0, CEILING)
+
+    assert pace.after_success(9) == pace
+    assert pace.after_success(10).limit == 11.0
+
+
+def test_it_never_goes_beyond_the_ceiling() -> None:
+    assert succeeding(Pace.beginning(5), 20).limit == 5.0
+
+
+def test_a_stage_begins_carefully_whatever_was_throttled_before() -> None:
+    begun = Pace(33.0, CEILING, feeling_for_it=False, throttles_seen=4, slowed_at=NOON).starting_again(9)
+
+    assert begun == Pace(float(FIRST), CEILING, feeling_for_it=True, throttles_seen=9)
+    assert begun.seeing(9, NOON) == begun
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["success", "idle success", "throttle", "look"]), st.integers(0, 30)), max_size=80
+)
+
+
+@given(st.integers(1, 200), EVENTS)
+def test_whatever_happens_there_is_room_for_one_and_never_for_more_than_the_ceiling(
+    ceiling: int, events: list[tuple[str, int]]
+) -> None:
+    pace, now, throttles = Pace.beginning(ceiling), NOON, 0
+    slowed: list[datetime] = []
+    for what, seconds in events:
+        before, now = pace, now + timedelta(seconds=seconds)
+        match what:
+            case "success":
+                pace = pace.after_success(in_flight_at(pace))
+                assert before.limit <= pace.limit <= before.limit + 1
+            case "idle success":
+                pace = pace.after_success(in_flight_at(pace) - 1)
+                assert pace == before
+            case "throttle":
+                throttles += 1
+                pace = pace.seeing(throttles, now)
+            case _:
+                pace = pace.seeing(throttles, now)
+                assert pace == before
+        if pace.slowed_at != before.slowed_at:
+            slowed.append(now)
+        assert 1 <= pace.limit <= ceiling
+        assert pace.has_room(0)
+        assert not pace.has_room(ceiling)
+    assert all(second - first >= REACTION for first, second in pairwise(slowed))

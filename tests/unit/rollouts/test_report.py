@@ -1,0 +1,294 @@
+"""What operators are told about rollouts: the same cause once, and never more than fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.admission import Refused
+from orchestrator.lifecycle import AlreadySo
+from orchestrator.records import RootCause
+from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Skipped, StageStatus, TenantOutcome
+from orchestrator.rollouts.report import (
+    MOST_CAUSES,
+    MOST_TENANTS_A_CAUSE,
+    group_by_cause,
+    rollout_document,
+    tell_changed,
+    tell_rollout,
+    tell_rollouts,
+    tell_started,
+)
+from orchestrator.rollouts.selecting import NAMED_AT_MOST, Selected
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
+from tests.unit.rollouts.world import (
+    ADA,
+    ROLLOUT,
+    World,
+    a_rollout,
+    a_stage,
+    a_stage_wish,
+    a_wish,
+    tenant,
+    tenants,
+)
+
+
+def a_failure(who: TenantId, cause: RootCause | None = QUEUE_TABOO) -> TenantOutcome:
+    return TenantOutcome(ROLLOUT, 1, Item(who, NEXT_VERSION), Result.FAILED, NOON, root_cause=cause)
+
+
+def causing(reason: Callable[[TenantId], str], *names: str) -> list[TenantOutcome]:
+    return [
+        a_failure(tenant(name), RootCause("InboundQueue", "AWS::SQS::Queue", reason(tenant(name)))) for name in names
+    ]
+
+
+# By cause
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        lambda _: "Access to the resource is denied.",
+        lambda who: f"Tenant {who}: denied",
+        lambda who: f"Queue {who.stack_name}-InboundQueue is taken",
+        lambda who: f"{who.stack_name}-InboundQueue-aB{len(who.value)}dEfGhIjKl already exists",
+        lambda who: f"denied (Request ID: {len(who.value)}2345678-1234-1234-1234-123456789abc)",
+        lambda who: f"Invalid token 1A2B3C4D5E6F{len(who.value)}",
+    ],
+)
+def test_a_cause_that_names_its_tenant_is_the_same_cause_in_another(reason: Callable[[TenantId], str]) -> None:
+    (group,) = group_by_cause(causing(reason, "acme", "Zebra", "a-b-c"))
+
+    assert group["count"] == 3
+    assert group["tenants"] == ["Zebra", "a-b-c", "acme"]
+
+
+def test_a_resource_that_names_its_tenant_is_the_same_resource_in_another() -> None:
+    failures = [
+        a_failure(who, RootCause(who.stack_name, "AWS::CloudFormation::Stack", "gone")) for who in tenants(3)
+    ] + [a_failure(who, RootCause(who.value, "Berth::Tenant", "fault")) for who in tenants(2)]
+
+    assert [(group["rootCause"], group["count"]) for group in group_by_cause(failures)] == [
+        ({"resource": "berth-tenant-…", "type": "AWS::CloudFormation::Stack", "reason": "gone"}, 3),
+        ({"resource": "…", "type": "Berth::Tenant", "reason": "fault"}, 2),
+    ]
+
+
+def test_a_short_name_inside_other_words_is_not_taken_for_the_tenant() -> None:
+    (group,) = group_by_cause(a_failure(tenant(name)) for name in ("n", "u", "Q", "b", "acme"))
+
+    assert group["rootCause"] == {
+        "resource": "InboundQueue",
+        "type": "AWS::SQS::Queue",
+        "reason": "Access to the resource is denied.",
+    }
+
+
+def test_different_causes_are_told_apart_the_most_frequent_first() -> None:
+    rare, frequent = causing(lambda _: "rare", "a"), causing(lambda _: "frequent", "b", "c")
+
+    assert [group["rootCause"]["reason"] for group in group_by_cause(rare + frequent)] == [  # type: ignore[index]
+        "frequent",
+        "rare",
+    ]
+
+
+def test_a_failure_without_a_cause_is_told() -> None:
+    (group,) = group_by_cause([a_failure(tenant("acme"), None)])
+
+    assert group["rootCause"] == {"resource": "", "type": "", "reason": "No reason was recorded."}
+
+
+def test_however_many_fail_for_however_many_reasons_it_fits() -> None:
+    one_cause = [a_failure(who) for who in tenants(500)]
+    many_causes = [
+        a_failure(tenant(f"x{number}"), RootCause("r", "t", f"{'because ' * 120}{'x' * number}"))
+        for number in range(300)
+    ]
+
+    groups = group_by_cause(one_cause + many_causes)
+
+    assert len(groups) == MOST_CAUSES
+    assert groups[0]["count"] == 500
+    assert len(groups[0]["tenants"]) == MOST_TENANTS_A_CAUSE  # type: ignore[arg-type]
+    assert len(json.dumps(groups)) < 100_000
+
+
+@given(st.lists(st.tuples(st.sampled_from(tenants(6)), st.text(max_size=40)), max_size=30))
+def test_whatever_the_reasons_are_every_failure_is_counted(failed: list[tuple[TenantId, str]]) -> None:
+    failures = [a_failure(who, RootCause("r", "t", reason)) for who, reason in failed][:MOST_CAUSES]
+
+    assert sum(int(str(group["count"])) for group in group_by_cause(failures)) == len(failures)
+
+
+# One rollout
+
+
+def test_a_rollout_is_told_with_its_stages() -> None:
+    rollout = replace(
+        a_rollout(a_wish(a_stage_wish(Share(1), alarm="errors", bake_seconds=60), a_stage_wish())),
+        planned=(1, 8),
+        total=9,
+        skipped={Skip.PINNED: Skipped(2, ("x", "y"))},
+        current_stage=2,
+    )
+    stages = [
+        a_stage(status=StageStatus.DONE, succeeded=1, started_at=NOON, ended_at=NOON, baked_until=NOON),
+        a_stage(2, total=8, tolerated=1, forgiven=1, failed=2, skipped=1, in_flight=3, approved_by=ADA),
+    ]
+
+    document = rollout_document(rollout, stages)
+
+    assert {name: document[name] for name in document if name not in ("stages", "wish")} == {
+        "rolloutId": ROLLOUT,
+        "status": "RUNNING",
+        "reason": None,
+        "dryRun": False,
+        "version": NEXT_VERSION,
+        "undo": None,
+        "retry": None,
+        "requestedBy": ADA,
+        "createdAt": "2026-11-16T12:00:00.000Z",
+        "endedAt": None,
+        "total": 9,
+        "execution": execution_arn("rollout"),
+        "currentStage": 2,
+        "selected": 9,
+        "planned": [1, 8],
+        "skipped": {"pinned": {"count": 2, "tenants": ["x", "y"]}},
+        "succeeded": 1,
+        "failed": 2,
+        "skippedSince": 1,
+        "inFlight": 3,
+    }
+    second: dict[str, Any] = document["stages"][1]  # type: ignore[index]
+    assert {name: second[name] for name in second if name != "wish"} == {
+        "number": 2,
+        "status": "RUNNING",
+        "total": 8,
+        "tolerated": 2,
+        "succeeded": 0,
+        "failed": 2,
+        "skipped": 1,
+        "inFlight": 3,
+        "concurrency": 4,
+        "approvedBy": ADA,
+        "startedAt": None,
+        "endedAt": None,
+        "bakedUntil": None,
+    }
+
+
+def test_a_rollout_is_told_with_its_failures() -> None:
+    response = tell_rollout(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [])
+
+    assert response.status == 200
+    assert response.body["failures"] == group_by_cause([a_failure(tenant("acme"))])
+    assert "changes" not in response.body
+
+
+def test_of_a_dry_run_it_is_told_how_many_would_change_and_what() -> None:
+    looked_at = [
+        replace(a_failure(tenant("a")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q", "changes A")),
+        replace(a_failure(tenant("b")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q",)),
+        replace(a_failure(tenant("c")), result=Result.UNCHANGED, root_cause=None),
+        replace(a_failure(tenant("d")), changes=("changes Q",)),
+    ]
+
+    response = tell_rollout(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at)
+
+    assert response.body["changes"] == {
+        "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
+        "resources": [{"change": "changes Q", "count": 3}, {"change": "changes A", "count": 1}],
+    }
+
+
+def test_a_rollout_of_everything_at_its_largest_fits() -> None:
+    named = tuple(TenantId.parse(f"{number:040}") for number in range(500))
+    stages = [a_stage(number, wish=a_stage_wish(Share(1), alarm="x" * 255)) for number in range(1, 11)]
+    wish = a_wish(*(stage.wish for stage in stages), tenants=named, labels={f"{n:063}": "x" * 128 for n in range(20)})
+    skipped = {why: Skipped(9_999, tuple(who.value for who in named[:NAMED_AT_MOST])) for why in Skip}
+    rollout = replace(a_rollout(wish, reason="x" * 2_000), skipped=skipped)
+    failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
+
+    response = tell_rollout(rollout, stages, failures, [])
+
+    assert len(json.dumps(response.body)) < 200_000
+
+
+# Answers
+
+
+def test_what_is_under_way_is_accepted_and_says_where_to_look() -> None:
+    response = tell_started(Underway(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
+
+    assert response.status == 202
+    assert response.headers["Location"] == f"/rollouts/{ROLLOUT}"
+    assert response.headers["Retry-After"] == str(response.body["retryAfterSeconds"])
+    assert response.body["status"] == "PENDING"
+
+
+def test_nothing_to_do_is_no_error_and_says_who_was_left_out() -> None:
+    selected = Selected([], {Skip.CURRENT: Skipped(3, ("a", "b", "c"))})
+
+    response = tell_started(NothingToDo("No tenant has to be moved (3 current).", selected))
+
+    assert response.status == 200
+    assert response.body == {
+        "status": "UNCHANGED",
+        "detail": "No tenant has to be moved (3 current).",
+        "skipped": {"current": {"count": 3, "tenants": ["a", "b", "c"]}},
+    }
+
+
+def test_what_was_so_already_is_no_error() -> None:
+    response = tell_changed(AlreadySo("It is paused already."))
+
+    assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is paused already."})
+
+
+def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
+    world = World(1)
+    running = world.start()
+    over = "20261116-110000-0000"
+    ended = replace(a_rollout(a_wish(dry_run=True), status=RolloutStatus.SUCCEEDED), id=over)
+    world.plant(ended, [replace(a_stage(), rollout=over)])
+    answers = [
+        world.rollouts.start(a_wish(version="9.9.9"), ADA),
+        world.rollouts.start(a_wish(a_stage_wish(alarm="none")), ADA),
+        world.rollouts.start(a_wish(), "other"),
+        world.rollouts.start(a_wish(version="0.1.0", undo=running), ADA),
+        world.rollouts.pause("20261116-110000-ffff"),
+        world.rollouts.pause(over),
+        world.rollouts.resume(over),
+        world.rollouts.abort(over),
+        world.rollouts.approve(over, ADA),
+        world.rollouts.retry(over, ADA),
+        world.rollouts.retry(running, ADA),
+    ]
+
+    for answer in answers:
+        assert isinstance(answer, Refused)
+        response = tell_changed(answer)
+        assert 400 <= response.status < 500
+        assert response.body["status"] == response.status
+        assert str(response.body["type"]).endswith(answer.kind)
+        assert response.body["detail"] == answer.reason
+
+
+def test_a_list_ends_with_a_cursor_if_there_may_be_more() -> None:
+    rollouts = [a_rollout(), replace(a_rollout(), id="20261116-110000-0000")]
+
+    assert tell_rollouts(rollouts, 2).body["cursor"] == "20261116-110000-0000"
+    assert tell_rollouts(rollouts, 3).body["cursor"] is None
+    assert tell_rollouts([], 3).body == {"rollouts": [], "cursor": None}

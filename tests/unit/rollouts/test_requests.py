@@ -1,0 +1,317 @@
+"""What operators and the machine send about rollouts: every field, and that whatever else is sent is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.errors import InvalidRequest
+from orchestrator.rollouts.records import Item, Share, StageWish, Turn, Wish
+from orchestrator.rollouts.requests import (
+    MOST_BAKE_SECONDS,
+    MOST_STAGES,
+    MOST_TENANTS,
+    RolloutListing,
+    RolloutStep,
+    TurnStep,
+    parse_await_operator_step,
+    parse_rollout,
+    parse_rollout_step,
+    parse_rollouts,
+    parse_start,
+    parse_turn,
+)
+from tests.fakes import NEXT_VERSION
+from tests.unit.rollouts.world import ADA, ROLLOUT, tenant
+
+REST: dict[str, Any] = {"size": "rest"}
+RUN = {"Id": "arn:execution", "Input": {"rolloutId": ROLLOUT, "attempt": 2}}
+TURN: dict[str, Any] = {
+    "rolloutId": ROLLOUT,
+    "stage": 1,
+    "tenantId": "acme",
+    "version": NEXT_VERSION,
+    "execution": "arn:child",
+}
+
+
+def an_event(body: object = None, *, rollout: object = ROLLOUT, **more: object) -> dict[str, Any]:
+    return {
+        "body": None if body is None else json.dumps(body),
+        "pathParameters": {"rolloutId": rollout},
+        "requestContext": {"authorizer": {"iam": {"userArn": ADA}}},
+        **more,
+    }
+
+
+def wish(body: object = None) -> Wish:
+    return parse_start(an_event(body), max_concurrency=50).wish
+
+
+# What operators ask for
+
+
+def test_a_rollout_may_be_asked_for_without_a_word() -> None:
+    order = parse_start(an_event(), max_concurrency=8)
+
+    assert order.by == ADA
+    assert [str(stage.size) for stage in order.wish.stages] == ["1", "10%", "None"]
+    assert {stage.max_concurrency for stage in order.wish.stages} == {8}
+    assert (order.wish.version, order.wish.tenants) == (None, None)
+
+
+def test_everything_that_can_be_asked_for() -> None:
+    assert wish(
+        {
+            "version": "1.2.3",
+            "tenants": ["acme"],
+            "labels": {"team": "billing"},
+            "share": "20%",
+            "stages": [
+                {
+                    "size": "2",
+                    "maxConcurrency": 3,
+                    "tolerated": "1%",
+                    "bakeSeconds": 9,
+                    "alarm": "errors",
+                    "approval": True,
+                },
+                {"size": "rest", "alarm": None},
+            ],
+            "allowDowngrade": True,
+            "allowReplacement": True,
+            "dryRun": True,
+            "sample": "5",
+        }
+    ) == Wish(
+        "1.2.3",
+        (
+            StageWish(Share(2), 3, Share(1, percent=True), 9, "errors", approval=True),
+            StageWish(None, 50, Share(5, percent=True), 0),
+        ),
+        tenants=(tenant("acme"),),
+        labels={"team": "billing"},
+        share=Share(20, percent=True),
+        allow_downgrade=True,
+        allow_replacement=True,
+        dry_run=True,
+        sample=Share(5),
+    )
+
+
+def test_an_undo_names_the_rollout() -> None:
+    assert wish({"undo": ROLLOUT}).undo == ROLLOUT
+    assert wish({"undo": ROLLOUT, "version": "1.2.3"}).version == "1.2.3"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"version": "latest"}, "version: 'latest' is not a version like 1.2.3"),
+        ({"version": None}, "version: "),
+        ({"tenants": []}, "tenants: "),
+        ({"tenants": ["-"]}, "tenants.0: "),
+        ({"tenants": "acme"}, "tenants: "),
+        ({"tenants": [f"t{number}" for number in range(MOST_TENANTS + 1)]}, "tenants: "),
+        ({"labels": {"team": 1}}, "labels.team: "),
+        ({"share": "0"}, "share: "),
+        ({"share": "0%"}, "share: "),
+        ({"share": "101%"}, "share: "),
+        ({"share": "-1"}, "share: "),
+        ({"share": "1.5%"}, "share: "),
+        ({"share": 5}, "share: "),
+        ({"share": "5\n"}, "share: "),
+        ({"share": "٣"}, "share: "),
+        ({"stages": []}, "stages: "),
+        ({"stages": [{}]}, "stages.0: 'size' is a required property"),
+        ({"stages": [{"size": "1"}]}, "stages: the last one, and only that, takes the rest."),
+        ({"stages": [REST, {"size": "1"}]}, "stages: the last one, and only that, takes the rest."),
+        ({"stages": [REST, REST]}, "stages: the last one, and only that, takes the rest."),
+        ({"stages": [{"size": "1"}] * MOST_STAGES + [REST]}, "stages: "),
+        ({"stages": [{"size": "all"}]}, "stages.0.size: "),
+        ({"stages": [{**REST, "maxConcurrency": 0}]}, "stages.0.maxConcurrency: "),
+        ({"stages": [{**REST, "maxConcurrency": 51}]}, "maxConcurrency: this control plane moves 50 tenants"),
+        ({"stages": [{**REST, "maxConcurrency": True}]}, "stages.0.maxConcurrency: "),
+        ({"stages": [{**REST, "maxConcurrency": 1.5}]}, "stages.0.maxConcurrency: "),
+        ({"stages": [{**REST, "tolerated": "101%"}]}, "stages.0.tolerated: "),
+        ({"stages": [{**REST, "tolerated": "-1"}]}, "stages.0.tolerated: "),
+        ({"stages": [{**REST, "bakeSeconds": -1}]}, "stages.0.bakeSeconds: "),
+        ({"stages": [{**REST, "bakeSeconds": MOST_BAKE_SECONDS + 1}]}, "stages.0.bakeSeconds: "),
+        ({"stages": [{**REST, "alarm": ""}]}, "stages.0.alarm: "),
+        ({"stages": [{**REST, "alarm": "x" * 256}]}, "stages.0.alarm: "),
+        ({"stages": [{**REST, "surprise": 1}]}, "stages.0: Additional properties"),
+        ({"dryRun": "yes"}, "dryRun: "),
+        ({"sample": "5"}, "sample: only a dry run looks at a sample."),
+        ({"sample": "5", "dryRun": False}, "sample: only a dry run looks at a sample."),
+        ({"undo": "yesterday"}, "undo: "),
+        ({"undo": ROLLOUT, "tenants": ["acme"]}, "undo: it is about the tenants of that rollout"),
+        ({"retry": ROLLOUT}, "the body: Additional properties"),
+        ({"surprise": 1}, "the body: Additional properties"),
+        ([], "the body: "),
+        ("text", "the body: "),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_and_said_why(body: object, told: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        wish(body)
+
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "nul", "[" * 100_000, '{"share": NaN}', '{"stages": [{"maxConcurrency": 1e999}]}']
+)
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_start({"body": text}, max_concurrency=50)
+
+
+def test_a_query_would_be_ignored_and_is_refused_instead() -> None:
+    for parse in (lambda event: parse_start(event, max_concurrency=50), parse_rollout):
+        with pytest.raises(InvalidRequest, match="the query"):
+            parse(an_event(queryStringParameters={"force": "true"}))
+
+
+def test_whole_numbers_stay_whole() -> None:
+    (stage,) = wish({"stages": [{**REST, "maxConcurrency": 2.0, "bakeSeconds": 1e1}]}).stages
+
+    assert (type(stage.max_concurrency), type(stage.bake_seconds)) == (int, int)
+
+
+# One rollout, and a list of them
+
+
+def test_a_rollout_is_named_in_the_path() -> None:
+    assert parse_rollout(an_event()) == ROLLOUT
+
+
+@pytest.mark.parametrize("rollout", [None, 5, "", "acme", f"{ROLLOUT}\n", ROLLOUT.upper(), "../../etc"])
+def test_what_is_no_rollouts_name_is_refused(rollout: object) -> None:
+    with pytest.raises(InvalidRequest, match="rolloutId"):
+        parse_rollout(an_event(rollout=rollout))
+
+
+def test_a_body_would_be_ignored_and_is_refused_instead() -> None:
+    with pytest.raises(InvalidRequest, match="the body"):
+        parse_rollout(an_event({"force": True}))
+
+
+def test_a_list_may_go_on_where_another_ended() -> None:
+    assert parse_rollouts({}) == RolloutListing(None, 100)
+    assert parse_rollouts({"queryStringParameters": {"cursor": ROLLOUT, "limit": "7"}}) == RolloutListing(ROLLOUT, 7)
+
+
+@pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "501"}, {"limit": "x"}, {"cursor": "x"}, {"more": "1"}])
+def test_what_is_no_list_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_rollouts({"queryStringParameters": query})
+
+
+# What the machine sends
+
+
+def test_a_step_of_the_rollout() -> None:
+    assert parse_rollout_step({"execution": RUN}) == RolloutStep(ROLLOUT, 2, "arn:execution")
+
+
+def test_a_step_after_something_went_wrong_says_what() -> None:
+    step = parse_rollout_step({"execution": RUN, "failure": {"Error": "States.ItemReaderFailed", "Cause": "no key"}})
+
+    assert step.failure == "States.ItemReaderFailed: no key"
+
+
+def test_a_functions_own_words_are_told_in_its_words() -> None:
+    cause = json.dumps({"errorType": "Unsettled", "errorMessage": "others came before"})
+    step = parse_rollout_step({"execution": RUN, "failure": {"Error": "Runtime.HandlerError", "Cause": cause}})
+
+    assert step.failure == "Unsettled: others came before"
+
+
+def test_a_step_that_waits_for_an_operator_has_a_token() -> None:
+    step = parse_await_operator_step({"execution": RUN, "taskToken": "token"})
+
+    assert step == RolloutStep(ROLLOUT, 2, "arn:execution", task_token="token")
+
+
+def test_one_tenants_turn() -> None:
+    turn = Turn(ROLLOUT, 1, Item(tenant("acme"), NEXT_VERSION), "arn:child")
+
+    assert parse_turn(TURN) == TurnStep(turn, None)
+    assert parse_turn({**TURN, "stage": 1.0, "failure": {"Error": "E"}}) == TurnStep(turn, "E: ")
+
+
+@pytest.mark.parametrize("name", list(TURN))
+def test_a_turn_without_all_that_it_needs_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=name):
+        parse_turn({key: value for key, value in TURN.items() if key != name})
+
+
+# Whatever is sent
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["rest", "1", "5%"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *("version", "tenants", "labels", "share", "stages", "dryRun", "sample", "undo"),
+                    *("size", "maxConcurrency", "tolerated", "bakeSeconds", "alarm", "approval"),
+                    *("execution", "failure", "taskToken", "Id", "Input", "rolloutId", "attempt", "Error", "Cause"),
+                    *("stage", "tenantId", "body", "pathParameters", "queryStringParameters", "limit", "cursor"),
+                    *("isBase64Encoded", "requestContext", "authorizer", "iam", "userArn"),
+                ]
+            )
+            | st.text(max_size=4),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def only_refused(parse: Callable[[Any], object], sent: object) -> None:
+    with suppress(InvalidRequest):
+        parse(sent)
+
+
+@given(JSON)
+def test_whatever_a_body_is_it_is_understood_or_refused(body: object) -> None:
+    only_refused(lambda event: parse_start(event, max_concurrency=50), an_event(body))
+    only_refused(parse_rollout, an_event(body))
+
+
+@given(st.dictionaries(st.sampled_from(["size", "maxConcurrency", "tolerated", "bakeSeconds", "alarm"]), JSON))
+def test_whatever_a_stage_is_it_is_understood_or_refused(stage: object) -> None:
+    only_refused(lambda event: parse_start(event, max_concurrency=50), an_event({"stages": [stage]}))
+
+
+@given(st.dictionaries(st.sampled_from(["body", "pathParameters", "queryStringParameters", "isBase64Encoded"]), JSON))
+def test_whatever_an_event_is_it_is_understood_or_refused(event: dict[str, Any]) -> None:
+    for parse in (lambda event: parse_start(event, max_concurrency=50), parse_rollout, parse_rollouts):
+        only_refused(parse, event)
+
+
+@given(JSON)
+def test_whatever_a_state_sends_it_is_understood_or_refused(event: object) -> None:
+    for parse in (parse_rollout_step, parse_await_operator_step, parse_turn):
+        only_refused(parse, event)
+
+
+@given(st.sampled_from(list(TURN)), JSON)
+def test_whatever_is_in_a_turn_it_is_understood_or_refused(name: str, value: object) -> None:
+    only_refused(parse_turn, {**TURN, name: value})
+    only_refused(parse_turn, {**TURN, "failure": value})
+    only_refused(parse_rollout_step, {"execution": RUN, "failure": value})

@@ -1,0 +1,352 @@
+"""Which tenants a rollout moves, in which order and stage; and why others are left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.records import TenantState
+from orchestrator.rollouts.records import Item, Result, Share, Skip, Skipped, TenantOutcome
+from orchestrator.rollouts.selecting import (
+    NAMED_AT_MOST,
+    Candidate,
+    Selected,
+    divide,
+    in_order,
+    select,
+    select_again,
+    select_to_return,
+)
+from orchestrator.tenants import TenantId
+from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION
+from tests.unit.rollouts.world import LAST_VERSION, ROLLOUT, a_stage_wish, a_wish, tenant, tenants
+
+HUNDRED = tenants(100)
+
+
+def a_candidate(
+    who: TenantId = ACME,
+    *,
+    state: TenantState = TenantState.READY,
+    version: str | None = VERSION,
+    pin: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Candidate:
+    return Candidate(who, state, version, pin, labels or {})
+
+
+def an_outcome(
+    who: TenantId = ACME, *, version: str = NEXT_VERSION, from_version: str | None = VERSION
+) -> TenantOutcome:
+    return TenantOutcome(ROLLOUT, 1, Item(who, version), Result.SUCCEEDED, NOON, from_version=from_version)
+
+
+def chosen(selected: Selected) -> list[str]:
+    return [item.tenant.value for item in selected.items]
+
+
+def of_the_fleet(*fleet: Candidate, version: str = NEXT_VERSION, **wish: Any) -> Selected:
+    return select(a_wish(version=version, **wish), version, fleet)
+
+
+def those(*candidates: Candidate) -> dict[TenantId, Candidate]:
+    return {candidate.tenant: candidate for candidate in candidates}
+
+
+# Who is left out
+
+
+@pytest.mark.parametrize(
+    ("candidate", "why"),
+    [
+        (a_candidate(version=NEXT_VERSION), Skip.CURRENT),
+        (a_candidate(version=NEXT_VERSION, pin=VERSION), Skip.CURRENT),
+        (a_candidate(version=LAST_VERSION), Skip.NEWER),
+        (a_candidate(pin=VERSION), Skip.PINNED),
+        (a_candidate(pin=LAST_VERSION), Skip.PINNED),
+        (a_candidate(state=TenantState.PROVISIONING, version=None), Skip.BUSY),
+        (a_candidate(state=TenantState.UPDATING), Skip.BUSY),
+        (a_candidate(state=TenantState.DELETING), Skip.BUSY),
+        (a_candidate(state=TenantState.FAILED, version=None), Skip.NOT_PROVISIONED),
+        (a_candidate(state=TenantState.UNKNOWN, version=None), Skip.NOT_PROVISIONED),
+        (a_candidate(state=TenantState.READY, version=None), Skip.NOT_PROVISIONED),
+        (a_candidate(state=TenantState.DELETED, version=None), Skip.DELETED),
+    ],
+)
+def test_who_cannot_or_need_not_be_moved_is_left_out_with_the_reason(candidate: Candidate, why: Skip) -> None:
+    selected = of_the_fleet(candidate)
+
+    assert chosen(selected) == []
+    assert selected.skipped == {why: Skipped(1, ("acme",))}
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        a_candidate(),
+        a_candidate(state=TenantState.UPDATE_FAILED),
+        a_candidate(pin=NEXT_VERSION),
+        a_candidate(version="made-by-hand"),
+    ],
+)
+def test_who_is_served_at_another_version_is_moved(candidate: Candidate) -> None:
+    assert of_the_fleet(candidate).items == [Item(ACME, NEXT_VERSION)]
+
+
+def test_a_downgrade_has_to_be_allowed() -> None:
+    newer = a_candidate(version=LAST_VERSION)
+
+    assert chosen(of_the_fleet(newer)) == []
+    assert chosen(of_the_fleet(newer, allow_downgrade=True)) == ["acme"]
+
+
+def test_allowing_a_downgrade_lifts_no_pin() -> None:
+    pinned = a_candidate(version=LAST_VERSION, pin=LAST_VERSION)
+
+    assert of_the_fleet(pinned, allow_downgrade=True).skipped == {Skip.PINNED: Skipped(1, ("acme",))}
+
+
+def test_of_those_left_out_for_one_reason_all_are_counted_and_a_few_named() -> None:
+    selected = of_the_fleet(*(a_candidate(who, pin=VERSION) for who in reversed(HUNDRED)))
+
+    assert selected.skipped[Skip.PINNED].count == 100
+    assert selected.skipped[Skip.PINNED].tenants == tuple(who.value for who in HUNDRED[:NAMED_AT_MOST])
+
+
+# Whom the wish is about
+
+
+def test_without_a_list_it_is_about_everybody() -> None:
+    selected = of_the_fleet(*(a_candidate(who) for who in HUNDRED))
+
+    assert sorted(chosen(selected)) == [who.value for who in HUNDRED]
+    assert selected.skipped == {}
+
+
+def test_a_list_is_about_those_named_and_nobody_else() -> None:
+    selected = of_the_fleet(*(a_candidate(who) for who in HUNDRED), tenants=(HUNDRED[3], HUNDRED[7]))
+
+    assert sorted(chosen(selected)) == ["t004", "t008"]
+    assert selected.skipped == {}
+
+
+def test_who_is_named_and_is_not_there_is_told() -> None:
+    selected = of_the_fleet(a_candidate(), tenants=(ACME, tenant("nobody")))
+
+    assert chosen(selected) == ["acme"]
+    assert selected.skipped == {Skip.UNKNOWN: Skipped(1, ("nobody",))}
+
+
+def test_labels_are_about_those_that_have_all_of_them() -> None:
+    fleet = [
+        a_candidate(tenant("both"), labels={"team": "billing", "tier": "gold", "more": "x"}),
+        a_candidate(tenant("one"), labels={"team": "billing"}),
+        a_candidate(tenant("other-value"), labels={"team": "billing", "tier": "silver"}),
+        a_candidate(tenant("none")),
+    ]
+
+    selected = of_the_fleet(*fleet, labels={"team": "billing", "tier": "gold"})
+
+    assert chosen(selected) == ["both"]
+    assert selected.skipped == {}, "who it is not about is not left out"
+
+
+def test_who_is_listed_twice_while_its_state_changes_has_one_turn() -> None:
+    selected = of_the_fleet(a_candidate(), a_candidate(state=TenantState.UPDATING), a_candidate())
+
+    assert chosen(selected) == ["acme"]
+    assert selected.skipped == {}
+
+
+@pytest.mark.parametrize(("share", "size"), [("1", 1), ("30", 30), ("500", 100)])
+def test_a_share_may_be_a_number(share: str, size: int) -> None:
+    fleet = [a_candidate(who) for who in HUNDRED]
+
+    assert len(chosen(of_the_fleet(*fleet, share=Share(int(share))))) == size
+
+
+@pytest.mark.parametrize(("percent", "of", "size"), [(10, 100, 10), (1, 3, 1), (50, 3, 2), (100, 3, 3), (34, 100, 34)])
+def test_a_share_may_be_percentages_rounded_up(percent: int, of: int, size: int) -> None:
+    fleet = [a_candidate(who) for who in HUNDRED[:of]]
+
+    assert len(chosen(of_the_fleet(*fleet, share=Share(percent, percent=True)))) == size
+
+
+@given(st.integers(1, 100), st.integers(1, 100), st.booleans(), st.booleans(), st.integers(0, 60))
+def test_a_larger_share_contains_the_smaller_and_the_same_is_always_the_same(
+    one: int, another: int, one_percent: bool, another_percent: bool, total: int
+) -> None:
+    fleet = [a_candidate(who) for who in HUNDRED[:total]]
+    shares = [Share(one, one_percent), Share(another, another_percent)]
+
+    smaller, larger = sorted((chosen(of_the_fleet(*fleet, share=share)) for share in shares), key=len)
+
+    assert larger[: len(smaller)] == smaller
+
+
+def test_a_share_is_of_those_that_can_be_moved() -> None:
+    fleet = [a_candidate(who, pin=VERSION if who in HUNDRED[:50] else None) for who in HUNDRED]
+
+    selected = of_the_fleet(*fleet, share=Share(10, percent=True))
+
+    assert len(selected.items) == 5
+    assert selected.skipped[Skip.PINNED].count == 50
+
+
+# In which order
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_does_not_depend_on_how_the_fleet_is_listed(chance: random.Random) -> None:
+    fleet = [a_candidate(who) for who in HUNDRED]
+    expected = chosen(of_the_fleet(*fleet))
+    chance.shuffle(fleet)
+
+    assert chosen(of_the_fleet(*fleet)) == expected
+
+
+def test_the_order_is_not_that_of_the_names_and_other_releases_have_another() -> None:
+    fleet = [a_candidate(who) for who in HUNDRED]
+
+    orders = [chosen(of_the_fleet(*fleet, version=version)) for version in (NEXT_VERSION, LAST_VERSION)]
+
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) not in orders
+
+
+# Those of another rollout
+
+
+def test_to_undo_is_to_return_each_to_where_it_was() -> None:
+    moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
+    fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
+
+    selected = select_to_return(a_wish(version=None, allow_downgrade=True), moved, fleet)
+
+    assert sorted((item.tenant.value, item.version) for item in selected.items) == [("a", "0.0.9"), ("b", VERSION)]
+
+
+def test_to_undo_may_be_to_move_all_to_one_version() -> None:
+    moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
+    fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
+
+    selected = select_to_return(a_wish(version=LAST_VERSION), moved, fleet)
+
+    assert {item.version for item in selected.items} == {LAST_VERSION}
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ([a_candidate(version=LAST_VERSION)], Skip.MOVED_SINCE),
+        ([a_candidate(version=None, state=TenantState.FAILED)], Skip.MOVED_SINCE),
+        ([a_candidate(version=VERSION)], Skip.CURRENT),
+        ([a_candidate(version=NEXT_VERSION, pin=NEXT_VERSION)], Skip.PINNED),
+        ([a_candidate(version=NEXT_VERSION, state=TenantState.UPDATING)], Skip.BUSY),
+        ([], Skip.DELETED),
+    ],
+)
+def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Candidate], why: Skip) -> None:
+    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome()], those(*now))
+
+    assert chosen(selected) == []
+    assert selected.skipped == {why: Skipped(1, ("acme",))}
+
+
+def test_who_was_not_moved_by_the_rollout_is_not_returned_by_undoing_it() -> None:
+    at_release = those(a_candidate(version=NEXT_VERSION))
+
+    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
+
+    assert chosen(selected) == []
+
+
+def test_undoing_for_some_labels_says_nothing_about_others() -> None:
+    moved = [an_outcome(tenant("a")), an_outcome(tenant("b")), an_outcome(tenant("c"))]
+    fleet = those(
+        a_candidate(tenant("a"), version=NEXT_VERSION, labels={"team": "billing"}),
+        a_candidate(tenant("b"), version=LAST_VERSION),
+        a_candidate(tenant("c"), version=NEXT_VERSION, pin=NEXT_VERSION),
+    )
+
+    selected = select_to_return(a_wish(version=None, allow_downgrade=True, labels={"team": "billing"}), moved, fleet)
+
+    assert chosen(selected) == ["a"]
+    assert selected.skipped == {}
+
+
+def test_to_try_again_is_to_move_each_where_it_was_to_be_moved() -> None:
+    failed = [an_outcome(tenant("a")), an_outcome(tenant("b"), version=LAST_VERSION)]
+    fleet = those(
+        a_candidate(tenant("a"), state=TenantState.UPDATE_FAILED),
+        a_candidate(tenant("b"), state=TenantState.UPDATE_FAILED),
+        a_candidate(tenant("c")),
+    )
+
+    selected = select_again(a_wish(), failed, fleet)
+
+    assert sorted((item.tenant.value, item.version) for item in selected.items) == [
+        ("a", NEXT_VERSION),
+        ("b", LAST_VERSION),
+    ]
+
+
+def test_who_was_moved_or_deleted_since_is_not_tried_again() -> None:
+    failed = [an_outcome(tenant("a")), an_outcome(tenant("b"))]
+
+    selected = select_again(a_wish(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
+
+    assert chosen(selected) == []
+    assert selected.skipped == {Skip.CURRENT: Skipped(1, ("a",)), Skip.DELETED: Skipped(1, ("b",))}
+
+
+# In which stage
+
+
+@pytest.mark.parametrize(
+    ("sizes", "total", "expected"),
+    [
+        ([Share(1), Share(10, True), None], 100, [1, 10, 89]),
+        ([Share(1), Share(10, True), None], 15, [1, 2, 12]),
+        ([Share(50, True), Share(50, True), None], 9, [5, 4, 0]),
+        ([Share(1), Share(10, True), None], 1, [1, 0, 0]),
+        ([Share(7), None], 3, [3, 0]),
+        ([None], 4, [4]),
+        ([Share(1), None], 0, [0, 0]),
+    ],
+)
+def test_stages_take_their_shares_of_the_whole_and_the_last_the_rest(
+    sizes: list[Share | None], total: int, expected: list[int]
+) -> None:
+    items = [Item(who, NEXT_VERSION) for who in HUNDRED[:total]]
+
+    divided = divide(items, [a_stage_wish(size) for size in sizes])
+
+    assert [len(stage) for stage in divided] == expected
+
+
+SHARES = st.builds(Share, st.integers(1, 100), st.booleans())
+
+
+@given(st.integers(0, 100), st.lists(SHARES, max_size=9))
+def test_no_tenant_is_in_two_stages_and_none_is_lost(total: int, sizes: list[Share]) -> None:
+    items = in_order([Item(who, NEXT_VERSION) for who in HUNDRED[:total]], NEXT_VERSION)
+
+    divided = divide(items, [*(a_stage_wish(size) for size in sizes), a_stage_wish()])
+
+    assert [item for stage in divided for item in stage] == items
+    assert all(len(stage) <= size.size_of(total) for stage, size in zip(divided, sizes, strict=False))
+
+
+@given(SHARES, st.integers(0, 1_000))
+def test_a_share_of_something_is_something_and_a_bound_is_never_more_than_said(share: Share, total: int) -> None:
+    assert min(total, 1) <= share.size_of(total) <= total
+    if share.percent:
+        assert share.bound_of(total) * 100 <= share.number * total
+    else:
+        assert share.bound_of(total) == share.number

@@ -1,0 +1,355 @@
+"""A fleet and everything that rollouts need, in memory; and the machine's part, played by hand."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.errors import Throttled
+from orchestrator.records import (
+    THROTTLING,
+    Metadata,
+    Operation,
+    RootCause,
+    Run,
+    Status,
+    timestamp,
+)
+from orchestrator.rollouts.advancing import Advancing, Bake, Next, RunStage
+from orchestrator.rollouts.control import Rollouts, Underway
+from orchestrator.rollouts.gate import Admitted, Gate
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Stage,
+    StageStatus,
+    StageWish,
+    TenantOutcome,
+    Turn,
+    Wish,
+)
+from orchestrator.schemas import parse_run
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    FakeAlarms,
+    FakeClock,
+    FakeRolloutExecutions,
+    FakeThrottling,
+    InMemoryManifests,
+    InMemoryRollouts,
+    InMemoryTable,
+    a_release,
+    an_audit,
+    execution_arn,
+    some_metadata,
+    stack_arn,
+)
+
+ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+BOB = "arn:aws:sts::000000000000:assumed-role/operator/bob"
+LAST_VERSION = "0.3.0"
+ROLLOUT = "20261116-120000-abcd"
+NONE_TOLERATED = Share(0)
+THROTTLED_CAUSE = RootCause("berth-tenant-x", THROTTLING, "Rate exceeded")
+A_SECOND = timedelta(seconds=1)
+
+
+def tenant(name: str) -> TenantId:
+    return TenantId.parse(name)
+
+
+def tenants(count: int) -> list[TenantId]:
+    return [tenant(f"t{number:03}") for number in range(1, count + 1)]
+
+
+def a_stage_wish(
+    size: Share | None = None, *, at_once: int = 50, tolerated: Share = NONE_TOLERATED, **more: Any
+) -> StageWish:
+    return StageWish(size, at_once, tolerated, **more)
+
+
+def a_wish(*stages: StageWish, version: str | None = NEXT_VERSION, **more: Any) -> Wish:
+    return Wish(version, stages or (a_stage_wish(),), **more)
+
+
+def a_rollout(
+    wish: Wish | None = None,
+    *,
+    status: RolloutStatus = RolloutStatus.RUNNING,
+    execution: str | None = execution_arn("rollout"),
+    **more: Any,
+) -> Rollout:
+    wish = wish or a_wish()
+    return Rollout(ROLLOUT, wish, ADA, NOON, (1,), 1, {}, status=status, execution=execution, **more)
+
+
+def a_stage(number: int = 1, *, wish: StageWish | None = None, **more: Any) -> Stage:
+    wish = wish or a_stage_wish()
+    values: dict[str, Any] = {
+        "total": 1,
+        "tolerated": 0,
+        "manifest": f"rollouts/{ROLLOUT}/stage-{number}.json",
+        "pace": Pace.beginning(wish.max_concurrency),
+        "status": StageStatus.RUNNING,
+    }
+    return Stage(ROLLOUT, number, wish, **values | more)
+
+
+class FlakyRolloutExecutions(FakeRolloutExecutions):
+    """Step Functions that throttles the next starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.throttled_starts = 0
+
+    def start_rollout(self, rollout: Rollout) -> str | None:
+        if self.throttled_starts:
+            self.throttled_starts -= 1
+            raise Throttled("StartExecution: Rate exceeded")
+        return super().start_rollout(rollout)
+
+    def die(self, execution: str) -> None:
+        self.running.discard(execution)
+
+
+class MeddledRollouts(InMemoryRollouts):
+    """The table, in which others write something just before the next writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddlers: deque[Callable[[], object]] = deque()
+
+    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+        self._meddle()
+        return super().change(rollout, revision=revision)
+
+    def change_stage(self, stage: Stage) -> bool:
+        self._meddle()
+        return super().change_stage(stage)
+
+    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+        self._meddle()
+        return super().register(rollout, stages, revision=revision)
+
+    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        self._meddle()
+        return super().admit(stage, outcome)
+
+    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        self._meddle()
+        return super().record(stage, outcome)
+
+    def _meddle(self) -> None:
+        """Once for each writing: what others write is not meddled with in turn."""
+        if self.meddlers:
+            others, self.meddlers = self.meddlers, deque()
+            others.popleft()()
+            self.meddlers = others
+
+
+class World:
+    def __init__(self, count: int = 0, *, version: str = VERSION) -> None:
+        self.count = count
+        self.clock = FakeClock()
+        self.table = InMemoryTable()
+        self.ledger = MeddledRollouts()
+        self.manifests = InMemoryManifests()
+        self.throttling = FakeThrottling()
+        self.alarms = FakeAlarms(errors=None)
+        self.executions = FlakyRolloutExecutions()
+        for each in (VERSION, NEXT_VERSION, LAST_VERSION):
+            self.table.record_release(a_release(each))
+        for who in tenants(count):
+            self.add(who, version=version)
+
+    @property
+    def rollouts(self) -> Rollouts:
+        return Rollouts(
+            ledger=self.ledger,
+            tenants=self.table,
+            fleet=self.table,
+            releases=self.table,
+            manifests=self.manifests,
+            alarms=self.alarms,
+            executions=self.executions,
+            clock=self.clock,
+            version=NEXT_VERSION,
+        )
+
+    @property
+    def gate(self) -> Gate:
+        return Gate(self.ledger, self.table, self.throttling, self.clock)
+
+    @property
+    def advancing(self) -> Advancing:
+        return Advancing(
+            ledger=self.ledger,
+            tenants=self.table,
+            manifests=self.manifests,
+            alarms=self.alarms,
+            throttling=self.throttling,
+            executions=self.executions,
+            clock=self.clock,
+        )
+
+    # Tenants
+
+    def add(self, who: TenantId, *, version: str | None = VERSION, **more: Any) -> None:
+        metadata = replace(some_metadata(tenant=who, version=version), **more)
+        self.table.plant_audit(an_audit(Status.SUCCESS, tenant=who, version=version, at=NOON - A_SECOND))
+        self.table.plant_metadata(metadata)
+
+    def change(self, who: TenantId, **changes: Any) -> None:
+        self.table.plant_metadata(replace(self.metadata(who), **changes))
+
+    def metadata(self, who: TenantId) -> Metadata:
+        metadata = self.table.metadata(who)
+        assert metadata is not None
+        return metadata
+
+    def delete(self, who: TenantId) -> None:
+        self.table.plant_metadata(replace(self.metadata(who), withdrawn_by="delete"), listed=False)
+        self.table.plant_audit(
+            an_audit(Status.SUCCESS, Operation.DELETE, tenant=who, version=None, at=self.clock.now())
+        )
+
+    def at(self, version: str) -> list[str]:
+        """Who of the numbered tenants is at that version."""
+        return [each.value for each in tenants(self.count) if self.metadata(each).version == version]
+
+    # What the machine does
+
+    def run_of(self, admitted: Admitted) -> Run:
+        return parse_run(
+            {
+                "execution": {
+                    "Id": execution_arn(admitted.name),
+                    "StartTime": timestamp(self.clock.now()),
+                    "Input": {**admitted.input, "AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "parent"},
+                }
+            }
+        )
+
+    def begin_update(self, admitted: Admitted) -> Run:
+        run = self.run_of(admitted)
+        assert self.table.begin(run, at=self.clock.now()) is None
+        return run
+
+    def update(self, admitted: Admitted, *, cause: RootCause | None = None) -> None:
+        """The tenant's own update, from its begin to its end."""
+        run = self.begin_update(admitted)
+        self.clock.advance(timedelta(milliseconds=1))
+        if cause:
+            assert self.table.fail(run, cause, self.clock.now())
+            return
+        self.table.publish(
+            run,
+            stack_id=stack_arn(run.tenant),
+            queue=QUEUE,
+            version=run.attempt.version,
+            deployed=None,
+            at=self.clock.now(),
+        )
+
+    def advance(self, rollout: str, attempt: int = 1, execution: str | None = None) -> Next:
+        return self.advancing.advance(rollout, attempt, execution or execution_arn(f"rollout-{rollout}-{attempt}"))
+
+    def run_stage(
+        self, rollout: str, run: Next, *, failing: Collection[str] = (), cause: RootCause = QUEUE_TABOO
+    ) -> list[object]:
+        """What the map does with its list: one child after another."""
+        assert isinstance(run, RunStage)
+        return [
+            self.take_turn(
+                Turn(rollout, run.stage, item, f"child/{item.tenant}/{len(self.executions.started)}"), failing, cause
+            )
+            for item in self.manifests.read(run.manifest)
+        ]
+
+    def take_turn(self, turn: Turn, failing: Collection[str] = (), cause: RootCause = QUEUE_TABOO) -> object:
+        answer = self.gate.admit(turn)
+        if not isinstance(answer, Admitted):
+            return answer
+        self.update(answer, cause=cause if turn.item.tenant.value in failing else None)
+        return self.gate.record(turn)
+
+    def bake(self, told: Next) -> None:
+        assert isinstance(told, Bake)
+        self.clock.advance(timedelta(seconds=told.seconds))
+
+    def drive(self, rollout: str, attempt: int = 1, *, failing: Collection[str] = ()) -> Next:
+        """Until it is over, or waits for somebody."""
+        for _ in range(1_000):
+            told = self.advance(rollout, attempt)
+            if isinstance(told, RunStage):
+                self.run_stage(rollout, told, failing=failing)
+            elif isinstance(told, Bake):
+                self.bake(told)
+            else:
+                return told
+        raise AssertionError("It never ends.")
+
+    # Starting and looking
+
+    def start(self, wish: Wish | None = None, by: str = ADA) -> str:
+        started = self.rollouts.start(wish or a_wish(), by)
+        assert isinstance(started, Underway), started
+        self.clock.advance(A_SECOND)  # So that the next one has another id.
+        return started.rollout.id
+
+    def rollout(self, rollout: str) -> Rollout:
+        found = self.ledger.rollout(rollout)
+        assert found is not None
+        return found
+
+    def status(self, rollout: str) -> RolloutStatus:
+        return self.rollout(rollout).status
+
+    def stage(self, rollout: str, number: int = 1) -> Stage:
+        found = self.ledger.stage(rollout, number)
+        assert found is not None
+        return found
+
+    def outcome(self, rollout: str, who: str | TenantId) -> TenantOutcome:
+        found = self.ledger.tenant_outcome(rollout, who if isinstance(who, TenantId) else tenant(who))
+        assert found is not None
+        return found
+
+    def results(self, rollout: str) -> dict[str, Result]:
+        return {each.item.tenant.value: each.result for each in self.ledger.outcomes(rollout)}
+
+    def items(self, rollout: str, stage: int = 1) -> Sequence[Item]:
+        return self.manifests.read(self.stage(rollout, stage).manifest)
+
+    def everybody_of(self, rollout: str) -> list[str]:
+        return [
+            item.tenant.value for stage in self.ledger.stages(rollout) for item in self.items(rollout, stage.number)
+        ]
+
+    def touch_stage(self, rollout: str, number: int = 1, **changes: Any) -> None:
+        """Another's write."""
+        assert self.ledger.change_stage(replace(self.stage(rollout, number), **changes))
+
+    def touch(self, rollout: str, **changes: Any) -> None:
+        """Another's write."""
+        assert self.ledger.change(replace(self.rollout(rollout), **changes))
+
+    def plant(self, rollout: Rollout, stages: Iterable[Stage], *outcomes: TenantOutcome) -> None:
+        """A rollout in the middle of its life."""
+        stages = list(stages)
+        assert self.ledger.register(rollout, stages, revision=self.ledger.registry().revision)
+        for outcome in outcomes:
+            stage = self.stage(outcome.rollout, outcome.stage)
+            assert self.ledger.record(stage, outcome)

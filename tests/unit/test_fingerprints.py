@@ -1,0 +1,271 @@
+"""What a stack was made from: an update that would make it from the same has nothing to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.decisions import Ready
+from orchestrator.errors import LostOwnership
+from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published
+from orchestrator.records import Lock, Operation, Request, Run
+from orchestrator.releases import fingerprint, stack_parameters
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    VERSION,
+    InMemoryTable,
+    a_release,
+    a_run,
+    parameters_of,
+    some_metadata,
+    take,
+)
+from tests.unit.test_operations import A_MOMENT, DONE, World
+
+UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+BACK = a_run(operation=Operation.UPDATE, version=VERSION, request=Request(allow_downgrade=True))
+SAME_CONTENT = "the same but for its version"
+
+
+@pytest.fixture
+def world() -> World:
+    """A tenant at a release, and another release that is really another."""
+    made = World()
+    made.create()
+    made.clock.advance(A_MOMENT)
+    return made
+
+
+@pytest.fixture
+def alike() -> World:
+    """A tenant at a release, and another release that differs from it only in its version."""
+    made = World()
+    made.table = InMemoryTable()
+    for version in (VERSION, NEXT_VERSION):
+        made.table.record_release(a_release(version, content=SAME_CONTENT))
+    made.create()
+    made.clock.advance(A_MOMENT)
+    return made
+
+
+# The fingerprint
+
+
+def test_each_tenant_and_each_content_has_a_fingerprint_of_its_own() -> None:
+    releases, tenants = [a_release(), a_release(NEXT_VERSION)], [ACME, TenantId.parse("other")]
+    assert len({fingerprint(release, parameters_of(tenant)) for release in releases for tenant in tenants}) == 4
+
+
+def test_a_fingerprint_knows_neither_the_version_nor_the_order_of_parameters() -> None:
+    one = fingerprint(a_release(VERSION, content="x"), {"a": "1", "b": "2"})
+    assert one == fingerprint(a_release(NEXT_VERSION, content="x", digest="e" * 64), {"b": "2", "a": "1"})
+
+
+def test_a_release_from_before_contents_were_recorded_has_none() -> None:
+    assert fingerprint(a_release(content=""), parameters_of(ACME)) is None
+
+
+# Nothing to do
+
+
+def test_an_update_that_would_change_nothing_but_the_version_is_done_without_cloudformation(alike: World) -> None:
+    before = alike.metadata()
+    assert alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+    assert alike.metadata() == before
+    assert alike.table.lock(ACME) == Lock(UPDATE, None)
+    assert not alike.stacks.calls
+
+
+def test_an_update_that_would_change_nothing_touches_nothing(alike: World) -> None:
+    class Untouchable(InMemoryTable):
+        def touch(self, run: Run) -> None:
+            raise AssertionError(f"{run.attempt.name} touches the stack")
+
+    untouchable = Untouchable()
+    untouchable.record_release(a_release(NEXT_VERSION, content=SAME_CONTENT))
+    untouchable.plant_metadata(alike.metadata())
+    alike.table = untouchable
+    assert alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+
+
+def test_an_update_that_is_done_already_is_so_however_often_it_begins(alike: World) -> None:
+    assert alike.begin(UPDATE) == alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+    assert len([entry for entry in alike.table.history(ACME) if entry.execution == UPDATE.execution]) == 1
+
+
+def test_an_update_that_is_done_already_is_finished_as_any_other(alike: World) -> None:
+    done = alike.begin(UPDATE)
+    assert isinstance(done, Done)
+    assert alike.finish(UPDATE, done) == Published()
+    assert alike.decision() == Ready(QUEUE, NEXT_VERSION)
+    assert alike.table.lock(ACME) is None
+    assert alike.begin(BACK) == Done("stack-1", QUEUE, VERSION)
+
+
+@pytest.mark.parametrize("missing", ["queue", "stack_id"])
+def test_an_update_of_a_stack_that_is_not_known_in_full_is_not_done_already(alike: World, missing: str) -> None:
+    unknown: dict[str, Any] = {missing: None}
+    alike.table.plant_metadata(replace(alike.metadata(), **unknown))
+    assert isinstance(alike.begin(UPDATE), Begun | GaveUp)
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.DELETE])
+def test_only_an_update_is_done_already(alike: World, operation: Operation) -> None:
+    before = alike.metadata().deployed
+    assert alike.begin(a_run(operation=operation, version=NEXT_VERSION)) == Begun()
+    assert alike.metadata().deployed == before
+
+
+# Something to do
+
+
+def test_an_update_to_another_content_touches_the_stack_before_it_begins(world: World) -> None:
+    assert world.begin(UPDATE) == Begun()
+    assert world.metadata().deployed is None
+    assert world.decision() == Ready(QUEUE, VERSION)
+
+
+def test_an_update_with_other_parameters_is_a_change_also_at_the_same_content(alike: World) -> None:
+    alike.parameters = lambda tenant: stack_parameters(tenant, service_token="another function")
+    assert alike.begin(UPDATE) == Begun()
+    assert alike.metadata().deployed is None
+
+
+def test_the_parameters_are_the_tenants_own(alike: World) -> None:
+    asked_for: list[TenantId] = []
+
+    def parameters(tenant: TenantId) -> dict[str, str]:
+        asked_for.append(tenant)
+        return parameters_of(tenant)
+
+    alike.parameters = parameters
+    alike.begin(UPDATE)
+    assert asked_for == [ACME]
+
+
+@pytest.mark.parametrize("deployed", [None, "something else"])
+def test_an_update_of_a_stack_that_was_made_from_who_knows_what_begins(world: World, deployed: str | None) -> None:
+    world.table.plant_metadata(some_metadata(deployed=deployed))
+    assert world.begin(UPDATE) == Begun()
+    assert world.metadata().deployed is None
+
+
+def test_an_update_to_a_release_from_before_contents_were_recorded_begins_and_leaves_no_fingerprint() -> None:
+    world = World()
+    world.table = InMemoryTable()
+    world.table.record_release(a_release(NEXT_VERSION, content=""))
+    world.table.plant_metadata(some_metadata(deployed="something"))
+    assert world.begin(UPDATE) == Begun()
+    assert world.metadata().deployed is None
+    world.finish(UPDATE, replace(DONE, version=NEXT_VERSION))
+    assert world.metadata().deployed is None
+
+
+@pytest.mark.parametrize(
+    "run",
+    [a_run(operation=Operation.UPDATE, version="9.9.9"), a_run(operation=Operation.UPDATE, version=VERSION)],
+    ids=["unknown release", "downgrade"],
+)
+def test_what_is_refused_touches_nothing(world: World, run: Run) -> None:
+    world.table.plant_metadata(some_metadata(version=NEXT_VERSION, deployed="something"))
+    assert isinstance(world.begin(run), GaveUp)
+    assert world.metadata().deployed == "something"
+
+
+def test_who_waits_touches_nothing(world: World) -> None:
+    world.begin(a_run(operation=Operation.DELETE))
+    assert isinstance(world.begin(UPDATE), Busy)
+    assert world.metadata().deployed is not None
+
+
+# What goes wrong after that
+
+
+def test_an_update_that_dies_after_it_touched_the_stack_leaves_no_fingerprint_and_the_next_one_begins(
+    world: World,
+) -> None:
+    world.begin(UPDATE)
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    assert world.begin(replace(BACK, started_at=world.clock.now())) == Begun()
+    assert world.metadata().deployed is None
+
+
+def test_an_update_that_fails_after_it_touched_the_stack_leaves_no_fingerprint_and_the_next_one_begins(
+    world: World,
+) -> None:
+    world.begin(UPDATE)
+    world.record_failure(UPDATE)
+    assert world.metadata().deployed is None
+    assert world.begin(BACK) == Begun()
+
+
+def test_a_crash_between_taking_the_lock_and_touching_is_mended_by_beginning_again(world: World) -> None:
+    take(world.table, UPDATE)
+    assert world.metadata().deployed is not None
+    assert world.begin(UPDATE) == Begun()
+    assert world.metadata().deployed is None
+
+
+def test_beginning_again_after_touching_is_not_touching_again_but_going_on(world: World) -> None:
+    assert world.begin(UPDATE) == world.begin(UPDATE) == Begun()
+    assert world.metadata().deployed is None
+
+
+def test_who_lost_the_lock_before_touching_touches_nothing(world: World) -> None:
+    successor = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+
+    class Overtaken(InMemoryTable):
+        def touch(self, run: Run) -> None:
+            self.begin(successor, at=NOON, instead_of=Lock(run, None))
+            super().touch(run)
+
+    overtaken = Overtaken()
+    overtaken.record_release(a_release(NEXT_VERSION))
+    overtaken.plant_metadata(some_metadata(deployed="something"))
+    world.table = overtaken
+    with pytest.raises(LostOwnership):
+        world.begin(UPDATE)
+    assert world.metadata().deployed == "something"
+
+
+# Finish
+
+
+def test_finishing_records_what_the_stack_is_made_from(world: World) -> None:
+    assert world.metadata().deployed == fingerprint(a_release(VERSION), parameters_of(ACME))
+    world.begin(UPDATE)
+    world.finish(UPDATE, replace(DONE, version=NEXT_VERSION))
+    assert world.metadata().deployed == fingerprint(a_release(NEXT_VERSION), parameters_of(ACME))
+
+
+@pytest.mark.parametrize("found", [VERSION, "0.0.9"], ids=["published", "never published"])
+def test_a_stack_that_was_found_at_another_version_was_made_from_who_knows_what(found: str) -> None:
+    world = World()
+    run = a_run(version=NEXT_VERSION)
+    world.begin(run)
+    world.finish(run, replace(DONE, version=found))
+    assert (world.metadata().version, world.metadata().deployed) == (found, None)
+
+
+def test_a_later_update_of_a_stack_that_was_found_begins() -> None:
+    world = World()
+    run = a_run(version=NEXT_VERSION)
+    world.begin(run)
+    world.finish(run, replace(DONE, version=VERSION))
+    assert world.begin(UPDATE) == Begun()
+
+
+def test_a_finish_that_lost_the_lock_records_no_fingerprint(world: World) -> None:
+    world.begin(UPDATE)
+    world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
+    world.begin(replace(BACK, started_at=world.clock.now()))
+    with pytest.raises(LostOwnership):
+        world.finish(UPDATE, replace(DONE, version=NEXT_VERSION))
+    assert world.metadata().deployed is None
