@@ -25,7 +25,7 @@ def main() -> None:
             results += measure()
     table = Table("what", "value", "unit", "aim")
     for result in results:
-        table.add_row(result.name, f"{result.value:.3g}", result.unit, result.aim)
+        table.add_row(result.name, f"{result.value:,}", result.unit, result.aim)
     console.print(table)
     RESULTS.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
 

@@ -44,8 +44,8 @@ class SimulatedUpdate:
         aws, started_at = self.aws, self.aws.clock.seconds
         yield from self._state(states=2)  # Begin, HasBegun
         self.tenants.begin(self.tenant, self.attempt)
+        yield from self._review()
         while True:
-            yield from self._review()
             outcome = yield from self._start_and_inspect()
             if outcome == _DONE:
                 yield from self._state()  # Finish
@@ -61,11 +61,14 @@ class SimulatedUpdate:
 
     def _review(self) -> Generator[float | None, None, None]:
         yield from self._state()  # ReviewChanges
-        if (yield from self.aws.call(self.aws.reads)) and (yield from self.aws.call(self.aws.mutations)):
-            # Drawn up once; asked for again it is there already, which costs a call all the same.
-            self.drawn_up_at = self.drawn_up_at or self.aws.clock.seconds + self._review_seconds()
+        if (yield from self.aws.call(self.aws.reads)):
+            yield from self._draw_up()
         yield from self.aws.enter()  # AwaitReview
         yield _AWAIT_REVIEW_SECONDS
+
+    def _draw_up(self) -> Generator[float | None, None, None]:
+        if (yield from self.aws.call(self.aws.mutations)):
+            self.drawn_up_at = self.aws.clock.seconds + self._review_seconds()
 
     def _start_and_inspect(self) -> Outcome:
         """Until the stack has settled, or has to be started again."""
@@ -86,7 +89,12 @@ class SimulatedUpdate:
             return _AGAIN
         if self.settled_at is not None:
             return _STARTED
-        if not (yield from aws.call(aws.reads)) or self.drawn_up_at is None or aws.clock.seconds < self.drawn_up_at:
+        if not (yield from aws.call(aws.reads)):
+            return _AGAIN
+        if self.drawn_up_at is None:
+            yield from self._draw_up()
+            return _AGAIN
+        if aws.clock.seconds < self.drawn_up_at:
             return _AGAIN
         if not (yield from aws.call(aws.mutations)):
             return _AGAIN

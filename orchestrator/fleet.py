@@ -69,6 +69,9 @@ class TenantDetail:
 
 
 def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
+    # The rows are read one after the other. Whoever sees in the history that an operation has ended has to find the
+    # tenant as it is since then, so what says how it is now is read later.
+    history = reader.history(tenant)
     audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
     metadata = reader.metadata(tenant)
     return TenantDetail(
@@ -78,7 +81,7 @@ def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
         root_cause=root_cause_of(metadata, audits),
         lock=reader.lock(tenant),
         audits=audits,
-        history=reader.history(tenant),
+        history=history,
     )
 
 

@@ -35,7 +35,7 @@ def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks
     """Before an update: have CloudFormation say what it would change."""
     _check_lock(run, reader)
     release = _release(run, releases)
-    with suppress(Throttled):  # Starting finds nothing drawn up then, and leads back here.
+    with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
         updating.review(run, _own_stack(run, stacks), release, stacks=stacks)
     return Reviewing()
 
@@ -51,7 +51,7 @@ def start_stack(
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks)
             case Operation.UPDATE:
-                return updating.start(run, stack, stacks=stacks, queues=queues)
+                return updating.start(run, stack, _release(run, releases), stacks=stacks, queues=queues)
             case Operation.DELETE:
                 return deleting.start(run, stack, stacks=stacks)
     except Throttled as throttled:

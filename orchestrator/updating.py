@@ -31,7 +31,7 @@ def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks) -
 
 
 def start(
-    run: Run, stack: Stack | None, *, stacks: Stacks, queues: Queues
+    run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, queues: Queues
 ) -> Started | Clearing | Unchanged | Again | GaveUp:
     """Make the changes that were drawn up, or heal a stack that an earlier update left half-way."""
     if stack is None:
@@ -43,17 +43,19 @@ def start(
             return _heal(run, stack, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
             drawn_up = stacks.changes(stack.stack_id, _change_set(run))
+            if drawn_up is None:
+                # Throttled when they were to be drawn up, or out of date since. What is there is not asked for twice:
+                # calls that change something are what CloudFormation allows the fewest of.
+                review(run, stack, release, stacks=stacks)
+                return Again("the changes are being drawn up only now", throttled=True)
             return _carry_out(run, stack, drawn_up, stacks=stacks, queues=queues)
         case _:
             return broken(stack)
 
 
 def _carry_out(
-    run: Run, stack: Stack, drawn_up: ChangeSet | None, *, stacks: Stacks, queues: Queues
+    run: Run, stack: Stack, drawn_up: ChangeSet, *, stacks: Stacks, queues: Queues
 ) -> Started | Unchanged | Again | GaveUp:
-    if drawn_up is None:
-        # Nothing else keeps them from being there: any other error in drawing them up has failed the run.
-        return Again("CloudFormation had no time to draw up the changes yet", throttled=True)
     match drawn_up.state:
         case ChangeSetState.PENDING:
             return Again("CloudFormation is still drawing up the changes")

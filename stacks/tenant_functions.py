@@ -96,7 +96,8 @@ class TenantFunctions:
 
     def _start_stack(self) -> BerthFunction:
         start_stack = self._function_with_the_stack_role(
-            "StartStack", "start_stack", "CreateStack", "DeleteStack", "RollbackStack", "ContinueUpdateRollback"
+            *("StartStack", "start_stack"),
+            *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
         )
         # A change set brings the role that it was drawn up with.
         allow_on_tenant_stacks(

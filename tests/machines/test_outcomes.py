@@ -145,7 +145,7 @@ def test_every_choice_is_told_of_above_with_every_outcome_that_reaches_it() -> N
         ("update_tenant", "ReviewChanges", "AwaitReview"),
         ("update_tenant", "AwaitReview", "StartStack"),
         ("update_tenant", "AwaitQueue", "InspectStack"),
-        ("update_tenant", "PauseBeforeStart", "ReviewChanges"),
+        ("update_tenant", "PauseBeforeStart", "StartStack"),
         ("delete_tenant", "AwaitDrain", "CheckMessages"),
         ("delete_tenant", "PauseBeforeStart", "StartStack"),
         ("tenant_queue", "AwaitTenant", "Settle"),

@@ -147,6 +147,7 @@ FUNCTIONS: dict[str, Grants] = {
             "cloudformation:CreateStack",
             "cloudformation:DeleteStack",
             "cloudformation:RollbackStack",
+            "cloudformation:CreateChangeSet",
             "cloudformation:ContinueUpdateRollback",
         },
         "tenant stacks": {

@@ -185,6 +185,27 @@ def test_the_detail_has_lock_audits_and_history_in_the_order_of_time() -> None:
     assert detail.known
 
 
+@pytest.mark.parametrize("reads_before", range(5))
+def test_whoever_sees_that_an_operation_has_ended_sees_the_tenant_as_it_is_since(reads_before: int) -> None:
+    """The delete ends between two of the reads that the detail is made of."""
+    table, reads = InMemoryTable(), 0
+    table.plant_metadata(some_metadata())
+    delete = a_run(operation=Operation.DELETE)
+    take(table, delete)
+
+    class Meanwhile:
+        def __getattr__(self, name: str) -> object:
+            nonlocal reads
+            if reads == reads_before:
+                table.remove(delete, at=NOON + ONE_HOUR)
+            reads += 1
+            return getattr(table, name)
+
+    detail = tenant_detail(ACME, Meanwhile())  # type: ignore[arg-type]
+    ended = any(entry.status is Status.SUCCESS for entry in [*detail.history, *detail.audits])
+    assert not ended or detail.state is TenantState.DELETED
+
+
 def test_the_detail_of_a_tenant_that_is_served_has_its_queue_and_what_was_said_about_it() -> None:
     table = InMemoryTable()
     table.plant_metadata(some_metadata(labels={"tier": "gold"}, pinned_version=VERSION))

@@ -145,9 +145,9 @@ def test_being_throttled_while_reviewing_costs_another_round() -> None:
     world.stacks.plant_done(ACME)
     world.stacks.throttled_calls = 1
     assert world.review() == Reviewing()
-    assert told_why(world.start(), throttled=True) == "CloudFormation had no time to draw up the changes yet"
-    world.review()
+    assert told_why(world.start(), throttled=True) == "the changes are being drawn up only now"
     assert isinstance(world.start(), Started)
+    assert world.stacks.calls.count("draw_up_changes") == 1
 
 
 # Start, whatever the operation

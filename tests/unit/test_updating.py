@@ -185,7 +185,7 @@ def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: World
     world.review()
     world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
     take(world.table, world.run, instead_of=world.table.lock(ACME))
-    assert why(world.start()) == "CloudFormation had no time to draw up the changes yet"
+    assert why(world.start()) == "the changes are being drawn up only now"
     assert not world.touched
 
 

@@ -150,5 +150,5 @@ def test_being_throttled_is_waited_for(functions: Functions, stacks: FakeStacks)
     assert step(functions, "start_stack", UPDATE) == throttled
     not_drawn_up = step(functions, "start_stack", UPDATE)
     assert (not_drawn_up["outcome"], not_drawn_up["throttled"]) == ("again", True)
-    assert "to draw up the changes" in not_drawn_up["reason"]
+    assert "drawn up only now" in not_drawn_up["reason"]
     assert step(functions, "inspect_stack", UPDATE, stack=not_drawn_up) == not_drawn_up
