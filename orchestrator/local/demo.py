@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 TENANT = TenantId("acme")
-OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylent", "umbrella", "wayne"))
+OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylent"))
 HOME = DEFAULT_HOME / "demo"
 """Its own: the demonstration leaves a control plane that was started with `make up` alone."""
 
@@ -93,7 +93,7 @@ def _show(console: Console, emulator: Emulator, outputs: dict[str, str]) -> None
     _provision(api, OTHERS)
     _berth(console, emulator, "rollout", "plan", "--to", better, "--all")
     _chapter(console, "A canary first, then a few, then the rest:")
-    rollout = ("rollout", "start", "--stages", "1,30%,rest", "--concurrency", "4", "--bake", "5", "--watch")
+    rollout = ("rollout", "start", "--stages", "1,40%,rest", "--concurrency", "2", "--bake", "3", "--watch")
     _berth(console, emulator, *rollout, "--to", better)
     _chapter(console, f"Release {worse} gets no further than the canary:")
     _berth(console, emulator, *rollout, "--to", worse, ends_with=ExitCode.FAILED)

@@ -147,7 +147,8 @@ class Advancing:
         stage = stages[rollout.current_stage - 1]
         match stage.status:
             case StageStatus.WAITING | StageStatus.AWAITING_APPROVAL:
-                return self._begin(stage)
+                earlier = stages[stage.number - 2] if stage.number > 1 else None
+                return self._begin(stage, earlier)
             case StageStatus.RUNNING:
                 return self._after_running(rollout, stage)
             case StageStatus.BAKING:
@@ -155,13 +156,13 @@ class Advancing:
             case StageStatus.DONE:
                 return self._next_stage(rollout, stages)
 
-    def _begin(self, stage: Stage) -> Next | None:
+    def _begin(self, stage: Stage, earlier: Stage | None) -> Next | None:
         if stage.wish.approval and stage.approved_by is None:
             if stage.status is StageStatus.AWAITING_APPROVAL:
                 return AwaitOperator()
             self.ledger.change_stage(replace(stage, status=StageStatus.AWAITING_APPROVAL))
             return None
-        pace = stage.pace.starting_again(self.throttling.throttles())
+        pace = stage.pace.after(earlier.pace if earlier else None, self.throttling.throttles())
         begun = replace(stage, status=StageStatus.RUNNING, started_at=self.clock.now(), pace=pace)
         self.ledger.change_stage(begun)
         return None

@@ -1,8 +1,8 @@
 """How many tenants at once. Nobody publishes how much CloudFormation bears, so it is felt for.
 
-A stage begins with a few. Every tenant that succeeds lets one more in, until CloudFormation throttles for the first
-time; from then on as many more as are in flight have to succeed for one more. Throttling takes a part of them away. It
-never fails a tenant: who is in flight tries again later.
+A rollout begins with a few, and each of its stages where the one before had got to. Every tenant that succeeds lets one
+more in, until CloudFormation throttles for the first time; from then on as many more as are in flight have to succeed
+for one more. Throttling takes a part of them away. It never fails a tenant: who is in flight tries again later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 FIRST = 4
-"""As many at once as a stage begins with."""
+"""As many at once as a rollout begins with."""
 
 SLOWED_TO = 0.9
 """A little, because it is known only that it was too many, not by how many: calls that nobody makes are lost for good,
@@ -55,6 +55,11 @@ class Pace:
         more = 1.0 if self.feeling_for_it else 1.0 / self.limit
         return replace(self, limit=min(float(self.ceiling), self.limit + more))
 
-    def starting_again(self, throttles: int) -> Pace:
-        """What was throttled before the stage began does not concern it."""
-        return replace(Pace.beginning(self.ceiling), throttles_seen=throttles)
+    def after(self, earlier: Pace | None, throttles: int) -> Pace:
+        """The pace of a stage that begins: as fast as the one before had got. What was throttled since then is past."""
+        if earlier is None:
+            return replace(self, throttles_seen=throttles)
+        # One that never felt the limit may just have had a low ceiling, or few tenants.
+        limit = max(self.limit, earlier.limit) if earlier.feeling_for_it else earlier.limit
+        limit = min(limit, float(self.ceiling))
+        return replace(self, limit=limit, feeling_for_it=earlier.feeling_for_it, throttles_seen=throttles)

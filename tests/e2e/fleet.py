@@ -25,12 +25,12 @@ def a_fleet(berth: Deployed, name: str, size: int, version: str | None = None) -
             assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
 
     # As many at once as the emulator bears on two cores.
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(4) as pool:
         list(pool.map(provision, tenants))
     return tenants
 
 
-def stages(*sizes: str, concurrency: int = 6, tolerated: str = "0", **more: Any) -> list[dict[str, Any]]:
+def stages(*sizes: str, concurrency: int = 4, tolerated: str = "0", **more: Any) -> list[dict[str, Any]]:
     return [
         {"size": size, "maxConcurrency": concurrency, "tolerated": tolerated, "bakeSeconds": 0, **more}
         for size in sizes

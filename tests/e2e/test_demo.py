@@ -38,12 +38,12 @@ def test_the_demonstration_shows_the_life_of_a_tenant_and_a_rollout_and_stops_wh
         "state:      READY",
         "History",
         "rollout plan --to 0.4.0 --all",
-        "7 would change",
-        "rollout start --stages 1,30%,rest --concurrency 4 --bake 5 --watch --to 0.4.0",
-        "7 succeeded.",
+        "5 would change",
+        "rollout start --stages 1,40%,rest --concurrency 2 --bake 3 --watch --to 0.4.0",
+        "5 succeeded.",
         "--watch --to 0.5.0",
         "HALTED",
-        "0 succeeded, 1 failed, 6 not begun.",
+        "0 succeeded, 1 failed, 4 not begun.",
         "releases",
     ):
         assert any(expected in line for line in told), f"{expected!r} is missing, or in the wrong place: {done.stdout}"

@@ -181,20 +181,13 @@ def test_a_rollout_is_paused_resumed_and_aborted_and_no_other_may_be_at_its_tena
     assert 0 < moved == aborted["succeeded"]
 
     assert order(berth, rollout, "resume").status == 409
-    rest = started(berth, FLEET, version=CHANGES_NOTHING, stages=stages("rest"))
-    told = over(berth, rest)
-    assert (told["status"], told["total"], told["skipped"]["current"]["count"]) == ("SUCCEEDED", SIZE - moved, moved)
-    assert set(versions(berth, fleet).values()) == {CHANGES_NOTHING}
 
 
 def test_a_release_that_changes_nothing_is_recorded_without_a_word_to_cloudformation(
     berth: Deployed, fleet: list[TenantId]
 ) -> None:
-    """The fleet has just been moved to one: the stacks are still as the release before it has left them."""
-    tenant = turns(fleet, WORKS)[0]
-    metadata = berth.table.metadata(tenant)
-    assert metadata is not None
-    assert metadata.version == CHANGES_NOTHING
+    """Some have just been moved to one: their stacks are still as the release before it has left them."""
+    tenant = next(TenantId(name) for name, version in versions(berth, fleet).items() if version == CHANGES_NOTHING)
     outputs = {each["OutputKey"]: each["OutputValue"] for each in berth.stack(tenant)["Outputs"]}
     assert outputs["Version"] == WORKS
 

@@ -64,6 +64,13 @@ def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture(scope="session")
+def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane with all that can be switched on."""
+    assembly = tmp_path_factory.mktemp("assembly")
+    return _template(_synthesised(assembly, credentialsSeconds="1800", rolloutOnPublish="true"))
+
+
+@pytest.fixture(scope="session")
 def control_plane_template(control_plane: Json) -> Template:
     return Template.from_json(control_plane)
 

@@ -921,7 +921,7 @@ def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, 
     at_hand = AtHand(["outdated", "ready"], [NO_ROLLOUT], most_at_once=8, only_dry_runs=True)
     start = OPERATIONS["startRollout"]
     for mode in GenerationMode:
-        drive(start, mode, session, BASE_URL, at_hand=at_hand, max_examples=25)
+        drive(start, mode, session, BASE_URL, at_hand=at_hand, max_examples=8)
     cover(start, session, BASE_URL, at_hand=at_hand)
 
     before = set(ROLLOUTS.values())

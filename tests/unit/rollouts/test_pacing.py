@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -93,10 +94,22 @@ def test_it_never_goes_beyond_the_ceiling() -> None:
     assert succeeding(Pace.beginning(5), 20).limit == 5.0
 
 
-def test_a_stage_begins_carefully_whatever_was_throttled_before() -> None:
-    begun = Pace(33.0, CEILING, feeling_for_it=False, throttles_seen=4, slowed_at=NOON).starting_again(9)
+@pytest.mark.parametrize(
+    ("earlier", "begins"),
+    [
+        (None, Pace(float(FIRST), CEILING)),
+        (Pace(33.0, 99, feeling_for_it=False, throttles_seen=4, slowed_at=NOON), Pace(33.0, CEILING, False)),
+        (Pace(2.0, CEILING, feeling_for_it=False, throttles_seen=4), Pace(2.0, CEILING, False)),
+        (Pace(1.0, 1), Pace(float(FIRST), CEILING)),
+        (Pace(99.0, 99), Pace(float(CEILING), CEILING)),
+    ],
+)
+def test_a_stage_begins_where_the_one_before_had_got_to_and_what_was_throttled_since_is_past(
+    earlier: Pace | None, begins: Pace
+) -> None:
+    begun = Pace.beginning(CEILING).after(earlier, throttles=9)
 
-    assert begun == Pace(float(FIRST), CEILING, feeling_for_it=True, throttles_seen=9)
+    assert begun == replace(begins, throttles_seen=9)
     assert begun.seeing(9, NOON) == begun
 
 
