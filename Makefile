@@ -18,7 +18,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.jso
 	@echo "Installing the environment into $(VENV) (about two minutes, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Berth needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@# What is imported is compiled then; the rest, most of the CDK, never is.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/npm ci --silent --no-progress
 	@touch $@
 
@@ -37,7 +38,9 @@ status: install ## Say whether the local control plane is up, and where
 reset: install ## Stop the local control plane and forget its state
 	@$(BIN)/python -m orchestrator.local reset
 
-test: format-check lint types pytest ## Run every check: format, lint, types, all tests
+# The types take two minutes of one core when they are checked for the first time, so the tests run beside them.
+test: format-check lint ## Run every check: format, lint, types, all tests
+	@$(MAKE) --no-print-directory --jobs 2 types pytest
 
 format: install ## Format the code
 	@$(BIN)/ruff format .
@@ -52,8 +55,9 @@ lint: install ## Lint (ruff)
 types: install ## Check types (mypy --strict)
 	@$(BIN)/mypy
 
+# Three at once, also on two cores: the end-to-end tests mostly wait.
 pytest: install
-	@$(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
+	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench

@@ -22,12 +22,14 @@ def _part(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file.endswith(("test_demo.py", "test_local_emulator.py")):
         return "own emulator"
+    if file.endswith("e2e/test_rollouts.py"):
+        return "rollouts"  # As long as all other end-to-end tests together: worth a deployment of its own.
     return next((part for part in ("e2e", "stacks") if f"tests/{part}/" in file), file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: the end-to-end tests mostly wait, and the others run meanwhile."""
-    parts = ["e2e", "stacks", "own emulator"]
+    parts = ["e2e", "rollouts", "own emulator", "stacks"]
     items.sort(key=lambda item: parts.index(part) if (part := _part(item.nodeid)) in parts else len(parts))
 
 
