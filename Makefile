@@ -38,9 +38,7 @@ status: install ## Say whether the local control plane is up, and where
 reset: install ## Stop the local control plane and forget its state
 	@$(BIN)/python -m orchestrator.local reset
 
-# The types take two minutes of one core when they are checked for the first time, so the tests run beside them.
-test: format-check lint ## Run every check: format, lint, types, all tests
-	@$(MAKE) --no-print-directory --jobs 2 types pytest
+test: format-check lint types pytest ## Run every check: format, lint, types, all tests
 
 format: install ## Format the code
 	@$(BIN)/ruff format .

@@ -78,15 +78,15 @@ def _start_rollout(event: Event) -> Response:
 
 
 def _pause_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.pause(parse_rollout(event)))
+    return tell_changed(wiring.rollouts.pause(parse_rollout(event), caller(event)))
 
 
 def _resume_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.resume(parse_rollout(event)))
+    return tell_changed(wiring.rollouts.resume(parse_rollout(event), caller(event)))
 
 
 def _abort_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.abort(parse_rollout(event)))
+    return tell_changed(wiring.rollouts.abort(parse_rollout(event), caller(event)))
 
 
 def _approve_rollout(event: Event) -> Response:

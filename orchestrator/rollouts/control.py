@@ -104,25 +104,25 @@ class Rollouts:
         wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
         return self.start(wish, by)
 
-    def pause(self, rollout_id: str) -> Answered:
+    def pause(self, rollout_id: str, by: str) -> Answered:
         def paused(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             match rollout.status:
                 case RolloutStatus.PAUSED:
                     return AlreadySo(f"Rollout {rollout_id} is paused already.")
                 case RolloutStatus.PENDING | RolloutStatus.RUNNING:
-                    return replace(rollout, status=RolloutStatus.PAUSED, reason="Paused by an operator.")
+                    return replace(rollout, status=RolloutStatus.PAUSED, reason=f"Paused by {by}.")
                 case _:
                     return _over(rollout)
 
         return self._change(rollout_id, paused)
 
-    def resume(self, rollout_id: str) -> Answered:
+    def resume(self, rollout_id: str, by: str) -> Answered:
         """Let it go on: after a pause, after it halted, or after its execution died."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
             return _unknown(rollout_id)
         if rollout.status is RolloutStatus.HALTED:
-            return self._reopen(rollout_id)
+            return self._reopen(rollout_id, by)
 
         def resumed(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
@@ -130,7 +130,7 @@ class Rollouts:
             dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
-            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason="")
+            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason=f"Resumed by {by}.")
             if rollout.execution is None:
                 return replace(going_on, status=RolloutStatus.PENDING)
             return _next_attempt(going_on) if dead else going_on
@@ -140,9 +140,9 @@ class Rollouts:
             return self._start_or_replace(answered)
         return answered
 
-    def abort(self, rollout_id: str) -> Answered:
+    def abort(self, rollout_id: str, by: str) -> Answered:
         def aborted(rollout: Rollout) -> Rollout | AlreadySo | Refused:
-            reason = "Aborted by an operator."
+            reason = f"Aborted by {by}."
             if not rollout.status.active:
                 return _over(rollout)
             if rollout.execution is None or not self.executions.is_running(rollout.execution):
@@ -327,7 +327,7 @@ class Rollouts:
                 return Underway(decided, self.ledger.stages(rollout_id))
         raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
 
-    def _reopen(self, rollout_id: str) -> Answered:
+    def _reopen(self, rollout_id: str, by: str) -> Answered:
         """After it halted: the failures so far have been seen, and only further ones count."""
         for _ in range(_ROUNDS):
             registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
@@ -342,7 +342,7 @@ class Rollouts:
             stage = stages[rollout.current_stage - 1]
             if not self.ledger.change_stage(replace(stage, forgiven=stage.failed, idle_rounds=0)):
                 continue
-            reopened = replace(_next_attempt(rollout), reason="", ended_at=None)
+            reopened = replace(_next_attempt(rollout), reason=f"Resumed by {by}.", ended_at=None)
             if self.ledger.change(reopened, revision=registry.revision):
                 self._start(reopened)
                 return Underway(reopened, self.ledger.stages(rollout.id))

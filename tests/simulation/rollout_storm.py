@@ -198,9 +198,8 @@ class RolloutStorm:
         """Whether anything came of it."""
         rollouts = self.fleet.rollouts(self._around_operator)
         asked: Callable[..., object] = getattr(rollouts, what)
-        by = [OPERATOR.by] if what == "approve" else []
         try:
-            answered = asked(self.rollout_id, *by)
+            answered = asked(self.rollout_id, OPERATOR.by)
         except (Crash, BerthError):
             return True  # Perhaps.
         self.seen[what] += isinstance(answered, Underway)

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -184,3 +185,20 @@ def test_get_queues_function_starts_light() -> None:
         told["made"]
     )
     assert told["models"] == ["dynamodb"]
+
+
+def test_the_types_of_every_module_of_the_cdk_that_is_used_are_checked() -> None:
+    """The others are skipped, because all of the CDK takes minutes; one that was forgotten would pass for anything."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (checked,) = (
+        set(override["module"])
+        for override in settings["tool"]["mypy"]["overrides"]
+        if override["follow_imports"] == "normal"
+    )
+    imported = {
+        name
+        for module in modules("stacks")
+        for name in imports(module)
+        if re.fullmatch(r"aws_cdk(\.aws_[a-z0-9_]+)?", name)
+    }
+    assert imported == checked

@@ -185,7 +185,7 @@ class InMemoryApi(BerthApi):
             case ["GET", _] if event["pathParameters"]:
                 rollout = self.ledger.rollout(parse_rollout(event))
                 if rollout is None:
-                    return tell_changed(self.control.pause(parse_rollout(event)))
+                    return tell_changed(self.control.pause(parse_rollout(event), ADA))
                 failures, outcomes = self.ledger.failures(rollout.id), self.ledger.outcomes(rollout.id)
                 return tell_rollout(rollout, self.ledger.stages(rollout.id), failures, outcomes)
             case ["GET", _]:
@@ -196,7 +196,7 @@ class InMemoryApi(BerthApi):
             case ["POST", _, "approve"]:
                 return tell_changed(self.control.approve(parse_rollout(event), ADA))
             case ["POST", _, ("pause" | "resume" | "abort") as verb]:
-                return tell_changed(getattr(self.control, verb)(parse_rollout(event)))
+                return tell_changed(getattr(self.control, verb)(parse_rollout(event), ADA))
         raise AssertionError(f"There is no route for {route}.")
 
     # What the rollout's machine does with the newest one

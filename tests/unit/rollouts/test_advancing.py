@@ -334,7 +334,7 @@ def test_resuming_after_a_halt_forgives_what_was_seen_and_goes_on_with_the_rest(
     order = [item.tenant.value for item in world.items(rollout)]
     assert isinstance(world.drive(rollout, failing=order[:1]), NotSucceeded)
 
-    assert isinstance(world.rollouts.resume(rollout), Underway)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), Underway)
     run = world.advance(rollout, 2)
 
     assert isinstance(run, RunStage)
@@ -348,7 +348,7 @@ def test_a_further_failure_after_resuming_halts_again() -> None:
     world, rollout = started(5)
     order = [item.tenant.value for item in world.items(rollout)]
     world.drive(rollout, failing=order[:1])
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
 
     told = world.drive(rollout, 2, failing=order[2:3])
 
@@ -365,7 +365,7 @@ def test_giving_up_halts_it_so_that_it_can_be_resumed() -> None:
         RolloutStatus.HALTED, "States.ItemReaderFailed: no such key"
     )
 
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
     assert world.drive(rollout, 2) == Succeeded()
 
 
@@ -381,7 +381,7 @@ def test_giving_up_changes_nothing_about_a_rollout_that_is_over() -> None:
 def test_giving_up_while_it_is_being_aborted_ends_it_as_aborted() -> None:
     world, rollout = started(1)
     world.advance(rollout)
-    world.rollouts.abort(rollout)
+    world.rollouts.abort(rollout, "ada")
 
     assert world.advancing.give_up(rollout, 1, "fault").status == RolloutStatus.ABORTED
     assert world.status(rollout) is RolloutStatus.ABORTED
@@ -452,11 +452,11 @@ def test_resuming_after_an_alarm_halts_again_until_the_alarm_is_off() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60, alarm="errors"), a_stage_wish()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
     world.drive(rollout)
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
     assert isinstance(world.drive(rollout, 2), NotSucceeded)
 
     world.alarms.alarms["errors"] = None
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
 
     assert world.drive(rollout, 3) == Succeeded()
 
@@ -531,10 +531,10 @@ def test_who_begins_to_wait_while_it_is_being_approved_is_woken() -> None:
 def test_who_begins_to_wait_while_an_operator_speaks_is_woken(verb: str) -> None:
     world, rollout = started(3)
     world.advance(rollout)
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
     world.ledger.meddlers.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
-    getattr(world.rollouts, verb)(rollout)
+    getattr(world.rollouts, verb)(rollout, "ada")
 
     assert "token" in world.executions.woken
 
@@ -542,7 +542,7 @@ def test_who_begins_to_wait_while_an_operator_speaks_is_woken(verb: str) -> None
 def test_the_token_may_be_left_twice() -> None:
     world, rollout = started(3)
     world.advance(rollout)
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
 
     for _ in range(2):
         world.advancing.await_operator(rollout, 1, "token")
@@ -585,7 +585,7 @@ def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -
                 before = world.at(NEXT_VERSION)
                 assert world.advance(rollout) == AwaitOperator()
                 assert world.at(NEXT_VERSION) == before
-                world.rollouts.resume(rollout)
+                world.rollouts.resume(rollout, "ada")
             case AwaitOperator():
                 world.rollouts.approve(rollout, ADA)
             case _:
@@ -598,7 +598,7 @@ def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -
 def test_paused_at_any_moment_it_waits_and_then_goes_on_to_the_end(moment: int) -> None:
     world, rollout = started(4, MOMENTS)
 
-    assert play(world, rollout, moment, lambda: world.rollouts.pause(rollout)) == Succeeded()
+    assert play(world, rollout, moment, lambda: world.rollouts.pause(rollout, "ada")) == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 4
 
 
@@ -609,11 +609,11 @@ def test_aborted_at_any_moment_it_ends_as_aborted_and_moves_nobody_any_more(mome
 
     def abort() -> None:
         moved.extend(world.at(NEXT_VERSION))
-        assert isinstance(world.rollouts.abort(rollout), Underway)
+        assert isinstance(world.rollouts.abort(rollout, "ada"), Underway)
 
     told = play(world, rollout, moment, abort)
 
-    assert told == NotSucceeded(RolloutStatus.ABORTED, "Aborted by an operator.")
+    assert told == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
     assert world.at(NEXT_VERSION) == moved
     assert world.ledger.registry().active == frozenset()
 
@@ -624,7 +624,7 @@ def test_who_is_in_flight_when_it_is_paused_is_finished_and_nobody_else_is_start
     first, second = (Turn(rollout, 1, item, "child") for item in world.items(rollout)[:2])
     run = admitted(world, first)
 
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
 
     assert world.gate.admit(second) == NoMore()
     world.update(run)
@@ -642,7 +642,7 @@ def test_an_execution_that_died_is_replaced_by_another_attempt() -> None:
     world.take_turn(Turn(rollout, 1, world.items(rollout)[0], "child"))
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
 
-    assert isinstance(world.rollouts.resume(rollout), Underway)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), Underway)
 
     assert world.rollout(rollout).attempt == 2
     assert world.executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
@@ -662,7 +662,7 @@ def test_an_execution_that_was_replaced_may_write_nothing(step: Callable[[World,
     world, rollout = started(5)
     world.advance(rollout)
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
     before = world.rollout(rollout), world.ledger.stages(rollout)
 
     with pytest.raises(Conflict, match=rollout):
@@ -682,7 +682,7 @@ def test_an_update_that_an_execution_left_behind_is_waited_for_and_not_counted_t
     left_behind = admitted(world, first_turn(world, rollout, child="dead"))
     run = world.begin_update(left_behind)
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
 
     again = world.advance(rollout, 2)
 

@@ -327,7 +327,7 @@ def test_what_was_written_down_but_not_started_is_started_by_resuming_it() -> No
     (rollout,) = world.ledger.rollouts(limit=10)
     assert (rollout.status, world.executions.started) == (RolloutStatus.PENDING, [])
 
-    answer = world.rollouts.resume(rollout.id)
+    answer = world.rollouts.resume(rollout.id, "ada")
 
     assert underway(answer).attempt == 1
     assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
@@ -338,7 +338,7 @@ def test_resuming_what_was_started_and_has_not_said_so_starts_nothing_else() -> 
     world = World(3)
     rollout = world.start()
 
-    assert underway(world.rollouts.resume(rollout)).attempt == 1
+    assert underway(world.rollouts.resume(rollout, "ada")).attempt == 1
     assert len(world.executions.started) == 1
 
 
@@ -347,7 +347,7 @@ def test_an_execution_that_died_before_its_first_step_is_replaced() -> None:
     rollout = world.start()
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
 
-    assert underway(world.rollouts.resume(rollout)).attempt == 2
+    assert underway(world.rollouts.resume(rollout, "ada")).attempt == 2
     assert world.executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
     assert world.drive(rollout, 2) == Succeeded()
 
@@ -359,9 +359,9 @@ def test_a_resume_that_fails_half_way_may_be_repeated() -> None:
     assert world.status(rollout) is RolloutStatus.HALTED
     world.executions.throttled_starts = 1
     with pytest.raises(Throttled):
-        world.rollouts.resume(rollout)
+        world.rollouts.resume(rollout, "ada")
 
-    underway(world.rollouts.resume(rollout))
+    underway(world.rollouts.resume(rollout, "ada"))
 
     assert world.rollout(rollout).attempt == 2
     assert isinstance(world.advance(rollout, 2), RunStage)
@@ -374,7 +374,7 @@ def test_what_was_not_started_may_be_aborted() -> None:
         world.rollouts.start(a_wish(), ADA)
     (rollout,) = world.ledger.rollouts(limit=10)
 
-    world.rollouts.abort(rollout.id)
+    world.rollouts.abort(rollout.id, "ada")
 
     assert world.status(rollout.id) is RolloutStatus.ABORTED
     assert world.ledger.registry().active == frozenset()
@@ -383,9 +383,9 @@ def test_what_was_not_started_may_be_aborted() -> None:
 def test_an_execution_that_starts_after_all_finds_that_it_was_aborted() -> None:
     world = World(3)
     rollout = world.start()
-    world.rollouts.abort(rollout)
+    world.rollouts.abort(rollout, "ada")
 
-    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by an operator.")
+    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
 
 # Every word in every status
@@ -442,7 +442,7 @@ def planted(status: RolloutStatus, *, alive: bool = True, **more: Any) -> World:
 
 
 def said(world: World, verb: str) -> object:
-    return getattr(world.rollouts, verb)(ROLLOUT)
+    return getattr(world.rollouts, verb)(ROLLOUT, ADA)
 
 
 @pytest.mark.parametrize(("verb", "status", "becomes"), ALIVE)
@@ -523,10 +523,10 @@ def test_a_word_that_others_never_let_through_is_told() -> None:
 def test_paused_before_its_first_step_it_waits_and_goes_on_when_resumed() -> None:
     world = World(2)
     rollout = world.start()
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
     assert world.advance(rollout) == AwaitOperator()
 
-    underway(world.rollouts.resume(rollout))
+    underway(world.rollouts.resume(rollout, "ada"))
 
     assert world.drive(rollout) == Succeeded()
 
@@ -534,9 +534,9 @@ def test_paused_before_its_first_step_it_waits_and_goes_on_when_resumed() -> Non
 def test_paused_and_resumed_before_its_first_step_it_is_about_to_run() -> None:
     world = World(2)
     rollout = world.start()
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
 
-    assert underway(world.rollouts.resume(rollout)).status is RolloutStatus.PENDING
+    assert underway(world.rollouts.resume(rollout, "ada")).status is RolloutStatus.PENDING
     assert len(world.executions.started) == 1
     assert world.drive(rollout) == Succeeded()
 
@@ -558,9 +558,9 @@ def test_of_two_who_resume_a_halted_one_at_the_same_moment_one_reopens_it() -> N
     world = World(4)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003", "t004"])
-    world.ledger.meddlers.append(lambda: underway(world.rollouts.resume(rollout)))
+    world.ledger.meddlers.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
 
-    assert isinstance(world.rollouts.resume(rollout), AlreadySo)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), AlreadySo)
 
     assert world.rollout(rollout).attempt == 2
     assert len(world.executions.started) == 2
@@ -573,12 +573,12 @@ def test_one_who_resumes_late_forgives_nothing_that_failed_since() -> None:
     world.drive(rollout, failing=everybody)
 
     def other() -> None:
-        world.rollouts.resume(rollout)
+        world.rollouts.resume(rollout, "ada")
         world.run_stage(rollout, world.advance(rollout, 2), failing=everybody)
 
     world.ledger.meddlers.append(other)
 
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
 
     assert world.stage(rollout).forgiven == 1
     assert isinstance(world.advance(rollout, 2), NotSucceeded)
@@ -589,8 +589,8 @@ def test_aborted_at_the_moment_of_its_first_step_it_is_ended_by_its_execution() 
     rollout = world.start()
     world.ledger.meddlers.append(lambda: world.advance(rollout))
 
-    assert underway(world.rollouts.abort(rollout)).status is RolloutStatus.ABORTING
-    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by an operator.")
+    assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
+    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
 
 def test_a_halted_rollout_is_not_resumed_while_another_is_at_its_tenants() -> None:
@@ -599,7 +599,7 @@ def test_a_halted_rollout_is_not_resumed_while_another_is_at_its_tenants() -> No
     world.drive(rollout, failing=["t001", "t002", "t003"])
     other = world.start(a_wish(version=LAST_VERSION))
 
-    answer = world.rollouts.resume(rollout)
+    answer = world.rollouts.resume(rollout, "ada")
 
     assert isinstance(answer, Refused)
     assert (answer.kind, answer.details) == (Refusal.ROLLOUT_IN_THE_WAY, {"rolloutId": other})
@@ -612,7 +612,7 @@ def test_a_halted_rollout_is_not_resumed_when_another_takes_its_tenants_at_the_s
     world.drive(rollout, failing=["t001", "t002", "t003"])
     world.ledger.meddlers.append(lambda: world.start(a_wish(version=LAST_VERSION)))
 
-    assert refused(world.rollouts.resume(rollout)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert refused(world.rollouts.resume(rollout, "ada")) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.status(rollout) is RolloutStatus.HALTED
 
 
@@ -620,11 +620,11 @@ def test_a_resumed_rollout_has_its_claim_again() -> None:
     world = World(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
 
     assert world.ledger.registry().active == {rollout}
     assert refused(world.rollouts.start(a_wish(version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
-    assert (world.rollout(rollout).ended_at, world.rollout(rollout).reason) == (None, "")
+    assert (world.rollout(rollout).ended_at, world.rollout(rollout).reason) == (None, "Resumed by ada.")
 
 
 # Approving
@@ -682,12 +682,12 @@ def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
     world = World(2)
     rollout = world.start(a_wish(a_stage_wish(approval=True)))
     world.advance(rollout)
-    world.rollouts.pause(rollout)
+    world.rollouts.pause(rollout, "ada")
 
     underway(world.rollouts.approve(rollout, ADA))
 
     assert world.advance(rollout) == AwaitOperator()
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
     assert world.drive(rollout) == Succeeded()
 
 
@@ -758,7 +758,7 @@ def test_a_rollout_that_stopped_half_way_is_undone_as_far_as_it_came(how: str) -
     if how == "halted":
         world.drive(rollout, failing=[item.tenant.value for item in world.items(rollout, 2)])
     else:
-        world.rollouts.abort(rollout)
+        world.rollouts.abort(rollout, "ada")
         world.drive(rollout)
     moved = sorted(item.tenant.value for item in world.items(rollout))
     assert world.at(NEXT_VERSION) == moved
@@ -802,7 +802,7 @@ def test_what_was_moved_by_an_execution_that_died_is_returned_to_where_it_was() 
     left_behind = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "dead"))
     assert isinstance(left_behind, Admitted)
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
-    world.rollouts.resume(rollout)
+    world.rollouts.resume(rollout, "ada")
     run = world.advance(rollout, 2)
     world.update(left_behind)
     world.run_stage(rollout, run)
@@ -819,7 +819,7 @@ def test_who_arrived_after_the_rollout_had_ended_is_returned_too() -> None:
     world.advance(rollout)
     arriving, staying = (world.gate.admit(Turn(rollout, 1, item, "child")) for item in world.items(rollout))
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
-    world.rollouts.abort(rollout)
+    world.rollouts.abort(rollout, "ada")
     assert isinstance(arriving, Admitted)
     assert isinstance(staying, Admitted)
     world.update(arriving)
