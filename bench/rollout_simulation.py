@@ -36,9 +36,9 @@ from orchestrator.records import TenantState
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.documents import wish_from
 from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
-from orchestrator.rollouts.pacing import Pace
-from orchestrator.rollouts.records import Item, Rollout, Stage, Turn
-from orchestrator.rollouts.selecting import Candidate, divide, select
+from orchestrator.rollouts.planning import plan
+from orchestrator.rollouts.records import Item, Turn
+from orchestrator.rollouts.selecting import Candidate, select
 from orchestrator.tenants import TenantId
 
 TENANTS_AN_ACCOUNT = 2_000
@@ -104,25 +104,12 @@ class SimulatedRollout:
         wish = wish_from(_DOCUMENT, max_concurrency=max_concurrency)
         fleet = [TenantId(f"tenant-{seed}-{number}") for number in range(tenants)]
         candidates = [Candidate(each, TenantState.READY, OLD, None, {}) for each in fleet]
-        items = select(wish, NEW, candidates).items
-        self._place = {item.tenant: place for place, item in enumerate(items)}
+        selected = select(wish, NEW, candidates)
+        self._place = {item.tenant: place for place, item in enumerate(selected.items)}
         self._tenants = SimulatedTenants(fleet, self.aws.clock)
         self._manifests = SimulatedManifests()
         now = self.aws.clock.now()
-        lists = [(stage, list_) for stage, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
-        stages = [
-            Stage(
-                _ID,
-                number,
-                stage,
-                total=len(list_),
-                tolerated=stage.tolerated.bound_of(len(list_)),
-                manifest=self._manifests.write(f"{_ID}/stage-{number}", list_),
-                pace=Pace.beginning(stage.max_concurrency),
-            )
-            for number, (stage, list_) in enumerate(lists, 1)
-        ]
-        rollout = Rollout(_ID, wish, "bench", now, tuple(len(list_) for _, list_ in lists), tenants, skipped={})
+        rollout, stages = plan(_ID, wish, selected, by="bench", at=now, manifests=self._manifests)
         self._ledger = SimulatedRollouts(rollout, stages, self.aws.chance, conditions.overtaken)
         self._gate = Gate(self._ledger, self._tenants, self.aws, self.aws.clock)
         self._advancing = Advancing(

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lambdas.runtime import count, logger, wiring
-from orchestrator.admission import Refusal, Refused
 from orchestrator.answers import Response, come_back_later, refuse
 from orchestrator.callers import caller
 from orchestrator.errors import InvalidRequest, Throttled, Unsettled
@@ -21,6 +20,7 @@ from orchestrator.operator_requests import (
     parse_unpin,
     parse_upgrade,
 )
+from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
 from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
 
@@ -101,8 +101,7 @@ def _rollout(event: Event) -> Response:
     table, rollout_id = wiring.rollout_table, parse_rollout(event)
     rollout = table.rollout(rollout_id)
     if rollout is None:
-        unknown = f"No such rollout: {rollout_id}. See them: berth rollout list"
-        return tell_changed(Refused(Refusal.UNKNOWN_ROLLOUT, unknown, {"rolloutId": rollout_id}))
+        return tell_changed(unknown_rollout(rollout_id))
     # Every tenant's row is read only where that is the answer: a fleet may have thousands of them.
     looked_at = table.outcomes(rollout_id) if rollout.wish.dry_run else ()
     return tell_rollout(rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at)

@@ -16,7 +16,7 @@
 Further branches stand beside what raises them:
 
 - orchestrator/local: ``LocalError``
-- orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``
+- orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``, ``NoRollout``
 - stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``
 
 Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.

@@ -10,26 +10,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import LISTED_STATES, state_of
 from orchestrator.lifecycle import AlreadySo
-from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
     Result,
     Rollout,
     RolloutStatus,
-    Share,
     Skip,
     Stage,
     StageStatus,
     StageWish,
     Wish,
 )
-from orchestrator.rollouts.selecting import Candidate, Selected, divide, select, select_again, select_to_return
+from orchestrator.rollouts.selecting import Candidate, Selected, select, select_again, select_to_return
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ class Rollouts:
             return selected
         if not selected.items:
             return _nothing_to_do(wish, selected)
-        planned, stages = self._plan(wish, selected.items, by)
-        rollout = replace(planned, skipped=selected.skipped)
+        now = self.clock.now()
+        rollout_id = _new_id(wish, by, now)
+        rollout, stages = plan(rollout_id, wish, selected, by=by, at=now, manifests=self.manifests)
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
             if not wish.dry_run and (refused := self._in_the_way(selected.items, registry.active)):
@@ -98,7 +99,7 @@ class Rollouts:
         """Another rollout, of only those that failed."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
-            return _unknown(rollout_id)
+            return unknown_rollout(rollout_id)
         if rollout.status.active:
             return _not_over(rollout)
         wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
@@ -120,7 +121,7 @@ class Rollouts:
         """Let it go on: after a pause, after it halted, or after its execution died."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
-            return _unknown(rollout_id)
+            return unknown_rollout(rollout_id)
         if rollout.status is RolloutStatus.HALTED:
             return self._reopen(rollout_id, by)
 
@@ -161,7 +162,7 @@ class Rollouts:
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
-                return _unknown(rollout_id)
+                return unknown_rollout(rollout_id)
             stages = self.ledger.stages(rollout_id)
             stage = stages[rollout.current_stage - 1]
             going_on = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
@@ -207,7 +208,7 @@ class Rollouts:
     def _select_to_return(self, wish: Wish, undone: str) -> Selected | Refused:
         rollout = self.ledger.rollout(undone)
         if rollout is None or rollout.wish.dry_run:
-            return _unknown(undone)
+            return unknown_rollout(undone)
         if rollout.status.active:
             return _not_over(rollout)
         # Also those whose turn was cut short: they may have arrived after all.
@@ -252,29 +253,6 @@ class Rollouts:
             else:
                 yield Candidate(tenant, state, metadata.version, metadata.pinned_version, metadata.labels)
 
-    def _plan(self, wish: Wish, items: Sequence[Item], by: str) -> tuple[Rollout, list[Stage]]:
-        now = self.clock.now()
-        digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
-        rollout_id = f"{now:%Y%m%d-%H%M%S}-{digest[:4]}"
-        stages = [(each, list_) for each, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
-        planned = tuple(len(list_) for _, list_ in stages)
-        if wish.dry_run:
-            sample = items if wish.sample is None else items[: wish.sample.size_of(len(items))]
-            stages = [(_to_look(stages[0][0]), sample)]
-        rollout = Rollout(rollout_id, wish, by, now, planned, total=sum(len(list_) for _, list_ in stages), skipped={})
-        return rollout, [
-            Stage(
-                rollout_id,
-                number,
-                stage,
-                total=len(list_),
-                tolerated=stage.tolerated.bound_of(len(list_)),
-                manifest=self.manifests.write(f"{rollout_id}/stage-{number}", list_),
-                pace=Pace.beginning(stage.max_concurrency),
-            )
-            for number, (stage, list_) in enumerate(stages, 1)
-        ]
-
     def _in_the_way(self, items: Iterable[Item], active: Iterable[str]) -> Refused | None:
         wanted = {item.tenant for item in items}
         for other in sorted(active):
@@ -317,7 +295,7 @@ class Rollouts:
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
-                return _unknown(rollout_id)
+                return unknown_rollout(rollout_id)
             decided = decide(rollout)
             if not isinstance(decided, Rollout):
                 self._wake(rollout)  # It may be so without the execution having heard of it.
@@ -332,7 +310,7 @@ class Rollouts:
         for _ in range(_ROUNDS):
             registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
             if rollout is None:
-                return _unknown(rollout_id)
+                return unknown_rollout(rollout_id)
             if rollout.status is not RolloutStatus.HALTED:
                 return _running_already(rollout)
             stages = self.ledger.stages(rollout.id)
@@ -353,13 +331,14 @@ class Rollouts:
             self.executions.wake(rollout.task_token)
 
 
+def _new_id(wish: Wish, by: str, now: datetime) -> str:
+    """Ids sort by time."""
+    digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
+    return f"{now:%Y%m%d-%H%M%S}-{digest[:4]}"
+
+
 def _next_attempt(rollout: Rollout) -> Rollout:
     return replace(rollout, attempt=rollout.attempt + 1, execution=None, task_token=None, status=RolloutStatus.PENDING)
-
-
-def _to_look(stage: StageWish) -> StageWish:
-    """The one stage of a dry run: nothing is changed, so nothing needs to be stopped."""
-    return StageWish(None, stage.max_concurrency, Share(100, percent=True))
 
 
 def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
@@ -371,7 +350,7 @@ def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
     return NothingToDo(f"No tenant has to be moved{f' ({left_out})' if left_out else ''}.", selected)
 
 
-def _unknown(rollout: str) -> Refused:
+def unknown_rollout(rollout: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. See them: berth rollout list", {"rolloutId": rollout}
     )

@@ -1,0 +1,46 @@
+"""A rollout as it is written down: its stages, and where the list of each stage's tenants is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import Item, Rollout, Share, Stage, StageWish, Wish
+from orchestrator.rollouts.selecting import Selected, divide
+
+if TYPE_CHECKING:
+    from orchestrator.rollouts.ports import Manifests
+
+
+def plan(
+    rollout_id: str, wish: Wish, selected: Selected, *, by: str, at: datetime, manifests: Manifests
+) -> tuple[Rollout, list[Stage]]:
+    """The lists are stored by this; nothing else is."""
+    items = selected.items
+    lists = [(stage, list_) for stage, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
+    planned = tuple(len(list_) for _, list_ in lists)
+    if wish.dry_run:
+        sample = items if wish.sample is None else items[: wish.sample.size_of(len(items))]
+        lists = [(_to_look(lists[0][0]), sample)]
+    total = sum(len(list_) for _, list_ in lists)
+    stages = [_stage(rollout_id, number, stage, list_, manifests) for number, (stage, list_) in enumerate(lists, 1)]
+    return Rollout(rollout_id, wish, by, at, planned, total, selected.skipped), stages
+
+
+def _stage(rollout_id: str, number: int, stage: StageWish, items: Sequence[Item], manifests: Manifests) -> Stage:
+    return Stage(
+        rollout_id,
+        number,
+        stage,
+        total=len(items),
+        tolerated=stage.tolerated.bound_of(len(items)),
+        manifest=manifests.write(f"{rollout_id}/stage-{number}", items),
+        pace=Pace.beginning(stage.max_concurrency),
+    )
+
+
+def _to_look(stage: StageWish) -> StageWish:
+    """The one stage of a dry run: nothing is changed, so nothing needs to be stopped."""
+    return StageWish(None, stage.max_concurrency, Share(100, percent=True))
