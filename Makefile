@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.jso
 	@$(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-demo: install ## Deploy onto a local emulator, provision a tenant, use its queue, stop
+demo: install ## Deploy onto a local emulator, see the life of a tenant and a rollout, stop
 	@$(BIN)/python -m orchestrator.local demo
 
 up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port)

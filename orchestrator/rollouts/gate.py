@@ -88,7 +88,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """It was throttled all the time, which is no failure."""
+    """Nothing has come of it yet: it was throttled all the time, which is no failure, or it never began."""
 
     outcome = "again"
 
