@@ -49,5 +49,7 @@ def test_the_demonstration_shows_the_life_of_a_tenant_and_a_rollout_and_stops_wh
         assert any(expected in line for line in told), f"{expected!r} is missing, or in the wrong place: {done.stdout}"
     assert "Value must be between 0 and 43200" in done.stderr
     assert "inbound queue: 1 visible" in done.stderr
-    assert "stage 2 of 3 RUNNING" in done.stderr
+    # How much of the progress is seen depends on the machine; the last look at each of the two always is.
+    assert "stage 3 of 3" in done.stderr
+    assert "stage 1 of 3" in done.stderr
     assert Emulator.running(tmp_path / "demo") is None
