@@ -57,6 +57,12 @@ types: install ## Check types (mypy --strict)
 pytest: install
 	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
+fuzz: install ## Send 10,000 bad inputs to every route, edge and command (BERTH_FUZZ_SEED sends one of them again)
+	@BERTH_FUZZ_INPUTS=10000 $(BIN)/pytest --numprocesses 2 --dist loadscope tests/adapters/bad_input tests/unit/cli/test_bad_input.py
+
+soak: install ## Play 10,000 seeds of the simulation on all cores (SOAK_ARGS="--from N", "--seed N" replays one)
+	@$(BIN)/python -m tests.simulation --seeds 10000 $(SOAK_ARGS)
+
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
@@ -71,4 +77,4 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 	@$(BIN)/python -m stacks.dependencies
 	@cdk deploy Berth $(CDK_ARGS)
 
-.PHONY: help install demo up down status reset test format format-check lint types pytest bench release bootstrap deploy
+.PHONY: help install demo up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy

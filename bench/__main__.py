@@ -2,33 +2,98 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from dataclasses import asdict
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from bench.get_queue import cold_import, ready_path
+from bench.load import load
+from bench.measure import Result
 from bench.operations import operations
 from bench.rollout_emulator import rollout_emulator
 from bench.rollout_simulation import rollout_simulation
 
 RESULTS = Path(__file__).parent / "results.json"
+PARTS: Mapping[str, Callable[[], list[Result]]] = {
+    "cold-import": cold_import,
+    "ready-path": ready_path,
+    "operations": operations,
+    "rollout-simulation": rollout_simulation,
+    "rollout-emulator": rollout_emulator,
+    "load": load,
+}
+_MOST_DETAILS = 10
 
 
-def main() -> None:
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    parts: Mapping[str, Callable[[], list[Result]]] = PARTS,
+    file: Path = RESULTS,
+) -> int:
+    """The exit status: 1 when something was counted of which there may be none."""
+    chosen = _chosen(arguments, parts)
     console = Console()
-    results = []
-    for measure in (cold_import, ready_path, operations, rollout_simulation, rollout_emulator):
-        with console.status(f"Measuring: {measure.__name__.replace('_', ' ')} ..."):
-            results += measure()
+    measured: dict[str, list[Result]] = {}
+    for part in chosen:
+        with console.status(f"Measuring: {part.replace('-', ' ')} ..."):
+            measured[part] = parts[part]()
+    results = [result for part in measured.values() for result in part]
     table = Table("what", "value", "unit", "aim")
     for result in results:
         table.add_row(result.name, f"{result.value:,}", result.unit, result.aim)
     console.print(table)
-    RESULTS.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    for result in results:
+        _print_details(console, result)
+    before = json.loads(file.read_text()) if file.exists() else []
+    file.write_text(json.dumps(_kept(before, measured, parts), indent=2) + "\n")
+    return 1 if any(result.is_broken for result in results) else 0
+
+
+def _chosen(arguments: Sequence[str] | None, parts: Mapping[str, object]) -> list[str]:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure speed, as ratios in one run; keeps the figures in results.json."
+    )
+    parser.add_argument(
+        "part", nargs="*", metavar="PART", help=f"what to measure: {', '.join(parts)}; everything unless chosen"
+    )
+    asked = parser.parse_args(arguments).part
+    for unknown in (part for part in asked if part not in parts):
+        parser.error(f"there is no part {unknown}: choose from {', '.join(parts)}")
+    return [part for part in parts if part in asked or not asked]
+
+
+def _print_details(console: Console, result: Result) -> None:
+    if not result.details:
+        return
+    console.print(f"{result.name}:", highlight=False)
+    for detail in result.details[:_MOST_DETAILS]:
+        console.print(f"  {detail}", highlight=False, markup=False)
+    if len(result.details) > _MOST_DETAILS:
+        console.print(f"  and {len(result.details) - _MOST_DETAILS} more", highlight=False)
+
+
+def _kept(
+    before: list[dict[str, Any]], measured: Mapping[str, list[Result]], parts: Mapping[str, object]
+) -> list[dict[str, Any]]:
+    """What was measured now, and what was measured before of the parts that were not."""
+    kept: list[dict[str, Any]] = []
+    for part in parts:
+        if part in measured:
+            kept += [
+                {"part": part, "name": each.name, "value": each.value, "unit": each.unit, "aim": each.aim}
+                for each in measured[part]
+            ]
+        else:
+            kept += [each for each in before if each.get("part") == part]
+    return kept
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -14,6 +14,18 @@ class Result:
     value: float
     unit: str
     aim: str
+    details: tuple[str, ...] = ()
+    """Printed under the table; not kept."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Something was counted of which there may be none. A ratio beyond its aim is for a reader to judge."""
+        return self.aim == "0" and self.value != 0
+
+
+def percentile(values: Sequence[float], part: int) -> float:
+    """The smallest of them that so many per cent do not exceed."""
+    return sorted(values)[-(-len(values) * part // 100) - 1]
 
 
 def interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from bench.deployed import Deployed, deployed
 from bench.measure import Result
-from orchestrator.adapters.sessions import session_without_profile
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
-from orchestrator.local.deployment import deploy
-from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.local.home import polls
 from orchestrator.local.releases import bumped, publish, released_template
 from orchestrator.records import Attempt, Operation, Request
@@ -22,24 +17,15 @@ _ASK_CLOUDFORMATION = frozenset({"ReviewChanges", "StartStack", "AwaitStack", "I
 
 def operations() -> list[Result]:
     """The straight path of each machine: the first signal finds the stack done."""
-    with tempfile.TemporaryDirectory() as home:
-        emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
-        emulator.start()
-        try:
-            # Long enough for a stack to be done when it is first looked at, as it is when an event says so.
-            outputs = deploy(emulator, lambda _step: None, awaitStackSeconds="5")
-            return _measure(emulator, outputs)
-        finally:
-            emulator.stop()
+    # Long enough for a stack to be done when it is first looked at, as it is when an event says so.
+    with deployed(awaitStackSeconds="5") as control_plane:
+        return _measure(control_plane)
 
 
-def _measure(emulator: Emulator, outputs: dict[str, str]) -> list[Result]:
-    session = session_without_profile(emulator.session_settings())
-    stepfunctions = session.client("stepfunctions", endpoint_url=emulator.endpoint)
-    logs = session.client("logs", endpoint_url=emulator.endpoint)
-    executions = StepFunctionsExecutions(
-        lambda: stepfunctions, lambda operation: outputs[f"{operation.value.capitalize()}TenantMachineArn"]
-    )
+def _measure(control_plane: Deployed) -> list[Result]:
+    emulator, outputs = control_plane.emulator, control_plane.outputs
+    stepfunctions, logs = control_plane.client("stepfunctions"), control_plane.client("logs")
+    executions = control_plane.executions()
     tenant, version = TenantId("bench"), outputs["Version"]
     changed, unchanged = "98.0.0", "99.0.0"
     template = released_template(version)

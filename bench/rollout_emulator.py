@@ -6,26 +6,17 @@ takes ten seconds or more. So also with stacks that take such a time: a function
 
 from __future__ import annotations
 
-import io
-import tempfile
-import threading
 import time
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
+from bench.deployed import Deployed, deployed
 from bench.measure import Result
+from bench.memory import watched
 from orchestrator.adapters.berth_api import BerthApi
-from orchestrator.adapters.sessions import session_without_profile
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
-from orchestrator.local.deployment import deploy
-from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.local.home import Home, polls
+from orchestrator.local.home import polls
 from orchestrator.local.releases import Template, bumped, publish, released_template
 from orchestrator.records import Attempt, Operation, Release, Request, parse_timestamp
 from orchestrator.tenants import TenantId
@@ -52,15 +43,8 @@ def handler(event, _context):
 
 
 def rollout_emulator() -> list[Result]:
-    with tempfile.TemporaryDirectory() as home:
-        emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
-        emulator.start()
-        try:
-            outputs = deploy(emulator, lambda _step: None)
-            with _watched(emulator) as memory:
-                return [*_measure(_Fleet(emulator, outputs)), memory.result()]
-        finally:
-            emulator.stop()
+    with deployed() as control_plane, watched(control_plane.emulator) as memory:
+        return [*_measure(_Fleet(control_plane)), memory.result("rollout")]
 
 
 def _measure(fleet: _Fleet) -> list[Result]:
@@ -90,17 +74,13 @@ def _a_minute(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class _Fleet:
-    emulator: Emulator
-    outputs: dict[str, str]
+    on: Deployed
 
     def create(self) -> None:
-        stepfunctions = self._client("stepfunctions")
-        executions = StepFunctionsExecutions(
-            lambda: stepfunctions, lambda operation: self.outputs[f"{operation.value.capitalize()}TenantMachineArn"]
-        )
+        stepfunctions, executions = self.on.client("stepfunctions"), self.on.executions()
 
         def create(tenant: TenantId) -> None:
-            attempt = Attempt(tenant, Operation.CREATE, self.outputs["Version"], 1)
+            attempt = Attempt(tenant, Operation.CREATE, self.on.outputs["Version"], 1)
             execution = executions.start(attempt, Request(by="bench", explicit=True))
             for _ in _looks():
                 status = stepfunctions.describe_execution(executionArn=execution)["status"]
@@ -114,10 +94,10 @@ class _Fleet:
             list(pool.map(create, self._tenants))
 
     def publish(self, version: str, template: Template) -> Release:
-        return publish(self.emulator, self.outputs, version, bumped(template, version))
+        return publish(self.on.emulator, self.on.outputs, version, bumped(template, version))
 
     def quick_template(self, visibility_timeout: int) -> Template:
-        template = released_template(self.outputs["Version"])
+        template = released_template(self.on.outputs["Version"])
         template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = visibility_timeout
         return template
 
@@ -143,7 +123,7 @@ class _Fleet:
         raise RuntimeError(f"The rollout did not end: {told.body}")
 
     def update_bare(self, release: Release) -> float:
-        cloudformation = self._client("cloudformation")
+        cloudformation = self.on.client("cloudformation")
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in ("TenantId", "MetadataServiceToken")]
 
         def update(tenant: TenantId) -> None:
@@ -168,30 +148,11 @@ class _Fleet:
 
     @cached_property
     def _api(self) -> BerthApi:
-        session = session_without_profile(self.emulator.session_settings())
-        credentials = session.get_credentials()
-        assert credentials is not None
-        url = self.emulator.api_url(self.outputs["ApiUrl"])
-        return BerthApi(url, credentials, session.region_name, connect_to=self.emulator.endpoint)
+        return self.on.api()
 
     @cached_property
     def _sleeper(self) -> str:
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as code:
-            code.writestr("sleeper.py", _SLEEPER)
-        created = self._client("lambda").create_function(
-            FunctionName="sleeper",
-            Runtime="python3.13",
-            Role="arn:aws:iam::000000000000:role/sleeper",
-            Handler="sleeper.handler",
-            Code={"ZipFile": archive.getvalue()},
-            Timeout=60,
-        )
-        return str(created["FunctionArn"])
-
-    def _client(self, service: str) -> Any:
-        session: Any = session_without_profile(self.emulator.session_settings())
-        return session.client(service, endpoint_url=self.emulator.endpoint)
+        return self.on.function("sleeper", _SLEEPER)
 
 
 def _looks(every: float = 0.2) -> Iterator[None]:
@@ -200,51 +161,3 @@ def _looks(every: float = 0.2) -> Iterator[None]:
         if time.monotonic() - looked_at >= every:
             looked_at = time.monotonic()
             yield
-
-
-class _Memory:
-    """The most that the emulator and its workers have held at once."""
-
-    def __init__(self, group: int) -> None:
-        self._group = group
-        self._most = 0
-        self._processes = 0
-
-    def look(self) -> None:
-        held = [size for size in map(self._held, Path("/proc").glob("[0-9]*")) if size]
-        if sum(held) > self._most:
-            self._most, self._processes = sum(held), len(held)
-
-    def result(self) -> Result:
-        name = f"rollout: most memory of the emulator, in {self._processes} processes"
-        return Result(name, round(self._most / 1024), "MB", "")
-
-    def _held(self, process: Path) -> int:
-        """In kB; 0 of others' processes, and of those that have ended."""
-        try:
-            group = int((process / "stat").read_text().rpartition(")")[2].split()[2])
-            if group != self._group:
-                return 0
-            lines = (process / "status").read_text().splitlines()
-        except OSError:
-            return 0
-        return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
-
-
-@contextmanager
-def _watched(emulator: Emulator) -> Iterator[_Memory]:
-    record = Home(emulator.home).record()
-    assert record is not None
-    memory, ended = _Memory(record.pid), threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(1.0):
-            memory.look()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield memory
-    finally:
-        ended.set()
-        watcher.join()

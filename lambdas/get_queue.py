@@ -50,10 +50,9 @@ def _access(event: dict[str, Any]) -> Access | None:
     asked = query.get("credentials") if isinstance(query, dict) else event.get("credentials")
     if asked is None:
         return None
-    try:
-        return Access(asked)
-    except ValueError:
-        raise InvalidRequest("credentials: ask for send or receive.") from None
+    if asked not in list(Access):
+        raise InvalidRequest("credentials: ask for send or receive.")
+    return Access(asked)
 
 
 def _told(response: Response, tenant: TenantId | None) -> dict[str, Any]:

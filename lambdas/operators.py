@@ -13,13 +13,15 @@ from orchestrator.operator_requests import (
     parse_create,
     parse_delete,
     parse_list,
+    parse_nothing,
     parse_pin,
-    parse_releases,
     parse_retry,
     parse_tenant,
     parse_unpin,
     parse_upgrade,
 )
+from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
+from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
 from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
 from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
@@ -68,7 +70,7 @@ def _tenants(event: Event) -> Response:
 
 
 def _releases(event: Event) -> Response:
-    parse_releases(event)
+    parse_nothing(event)
     return tell_releases(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
 
 
@@ -112,8 +114,22 @@ def _rollouts(event: Event) -> Response:
     return tell_rollouts(wiring.rollout_table.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
 
 
+def _reconcile(event: Event) -> Response:
+    order = parse_reconcile(event)
+    return tell_reconciliation_started(wiring.reconciliations.start(order.wish, order.by))
+
+
+def _reconciliation(event: Event) -> Response:
+    return tell_reconciliation(wiring.reconciliations.find(parse_reconciliation(event)))
+
+
+def _health(event: Event) -> Response:
+    parse_nothing(event)
+    return tell_health(wiring.settings.version, wiring.health.examine())
+
+
 def _no_such_route(event: Event) -> Response:
-    raise InvalidRequest(f"There is no route {event.get('routeKey')!a}: call the operators' API through API Gateway.")
+    raise InvalidRequest(f"There is no route {_route(event)[:100]!a}: call the operators' API through API Gateway.")
 
 
 ROUTES: Mapping[str, Callable[[Event], Response]] = {
@@ -134,12 +150,20 @@ ROUTES: Mapping[str, Callable[[Event], Response]] = {
     "POST /rollouts/{rolloutId}/abort": _abort_rollout,
     "POST /rollouts/{rolloutId}/approve": _approve_rollout,
     "POST /rollouts/{rolloutId}/retry": _retry_rollout,
+    "POST /reconciliations": _reconcile,
+    "GET /reconciliations/{reconciliationId}": _reconciliation,
+    "GET /diagnosis": _health,
 }
+
+
+def _route(event: Event) -> str:
+    route = event.get("routeKey")
+    return route if isinstance(route, str) else ""
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     asked = event if isinstance(event, dict) else {}
-    route = str(asked.get("routeKey", ""))
+    route = _route(asked)
     try:
         response = ROUTES.get(route, _no_such_route)(asked)
     except InvalidRequest as error:
@@ -149,7 +173,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     logger.info(
         "Asked by an operator",
         extra={
-            "route": route,
+            "route": route if route in ROUTES else None,
             "caller": caller(asked),
             "tenant_id": response.body.get("tenantId"),
             "rollout_id": response.body.get("rolloutId"),

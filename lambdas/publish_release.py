@@ -1,15 +1,14 @@
 """Custom::Release: the deployment publishes a tenant template under its version."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
 from orchestrator.releases import publish_release
-from orchestrator.resource_requests import parse_release_request
+from orchestrator.resource_requests import answerable, parse_release_request
 
 
-def handler(event: Mapping[str, Any], _context: object) -> None:
+def handler(given: object, _context: object) -> None:
+    event = answerable(given)
+
     def work() -> dict[str, str]:
         if event.get("RequestType") == "Delete":
             return {}  # What was released stays: tenants are running on it.

@@ -98,9 +98,9 @@ def tell(outcome: Outcome) -> dict[str, Any]:
     return {"outcome": outcome.outcome, **{_camel(name): value for name, value in fields.items()}}
 
 
-def count(metric: str) -> None:
+def count(metric: str, value: int = 1) -> None:
     """Count something that happened, by way of the log."""
-    with single_metric(name=metric, unit=MetricUnit.Count, value=1) as single:
+    with single_metric(name=metric, unit=MetricUnit.Count, value=value) as single:
         single.add_dimension(name="service", value=logger.service)
 
 

@@ -1,13 +1,10 @@
 """Custom::Rollout: the deployment, at its end, moves the fleet to the release that it has published."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Conflict
-from orchestrator.resource_requests import parse_rollout_request
+from orchestrator.resource_requests import answerable, parse_rollout_request
 from orchestrator.rollouts.control import NothingToDo
 from orchestrator.rollouts.documents import wish_from
 
@@ -17,7 +14,9 @@ _NO_FAULT_OF_THE_DEPLOYMENT = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOW
 """The release is there to be rolled out later. To undo the deployment would be worse, and be refused as well."""
 
 
-def handler(event: Mapping[str, Any], _context: object) -> None:
+def handler(given: object, _context: object) -> None:
+    event = answerable(given)
+
     def work() -> dict[str, str]:
         if event.get("RequestType") == "Delete":
             return {}  # What was moved stays where it is.

@@ -1,16 +1,15 @@
 """Custom::TenantMetadata: a tenant's stack keeps the metadata of its queue true."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import respond
 from orchestrator.errors import InvalidRequest
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.resource_requests import Kind, parse_metadata_request
+from orchestrator.resource_requests import Kind, answerable, parse_metadata_request
 
 
-def handler(event: Mapping[str, Any], _context: object) -> None:
+def handler(given: object, _context: object) -> None:
+    event = answerable(given)
+
     def work() -> dict[str, str]:
         try:
             asked = parse_metadata_request(event)

@@ -30,7 +30,9 @@ What the machines do then:
 16. :mod:`orchestrator.queue_metadata` what the stack itself says about its queue
 17. :mod:`orchestrator.releases`       publishing the tenant template under its version
 
-And the fleet as a whole: :mod:`orchestrator.rollouts` moves it to a release.
+And the fleet as a whole: :mod:`orchestrator.rollouts` moves it to a release, :mod:`orchestrator.reconciling` gives
+what died its end and finds what is not as it is recorded, :mod:`orchestrator.health` says whether the control plane
+itself is well.
 
 :mod:`orchestrator.ports` names what these need from the outside; ``adapters/`` provides it on AWS. What comes in at
 the edges is checked in :mod:`orchestrator.operator_requests`, :mod:`orchestrator.resource_requests` and

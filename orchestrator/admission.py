@@ -31,6 +31,7 @@ class Refusal(StrEnum):
     ROLLOUT_IN_THE_WAY = "rollout-in-the-way"
     ROLLOUT_OVER = "rollout-over"
     NOTHING_TO_APPROVE = "nothing-to-approve"
+    UNKNOWN_RECONCILIATION = "unknown-reconciliation"
 
 
 @dataclass(frozen=True, slots=True)

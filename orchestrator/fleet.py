@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.decisions import revived
-from orchestrator.errors import InvalidRequest
+from orchestrator.errors import InvalidRequest, InvalidTenantId
 from orchestrator.records import (
     Audit,
     HistoryEntry,
@@ -168,8 +168,11 @@ def _position(cursor: str, states: Sequence[TenantState], version: str | None) -
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
         state, of_version, position = text.split("/", 2)
-        if position and TenantState(state) in states and of_version == (version or ""):
+        at_version, _, tenant = position.rpartition("#")
+        TenantId.parse(tenant)
+        # DynamoDB goes on only from where the query could have come by: from another version it could not.
+        if TenantState(state) in states and of_version == (version or "") and version in (None, at_version):
             return TenantState(state), position
-    except (ValueError, binascii.Error):
+    except (ValueError, binascii.Error, InvalidTenantId):
         pass
     raise InvalidRequest("The cursor is not one that a list with the same filters has returned.")

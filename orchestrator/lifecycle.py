@@ -68,8 +68,11 @@ class Lifecycle:
     version: str
     """The release that tenants are created at and upgraded to, unless another is named."""
 
-    def create(self, tenant: TenantId, request: Request, *, unpin: bool = False) -> Ordered:
-        """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too."""
+    def create(self, tenant: TenantId, request: Request, *, unpin: bool = False, explicit: bool = True) -> Ordered:
+        """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too.
+
+        Not ``explicit`` when nobody asked for the tenant itself: whoever was deleted meanwhile is not brought back.
+        """
         if request.pin and self.releases.release(request.pin) is None:
             return unknown_release(tenant, request.pin)
         metadata = self.reader.metadata(tenant)
@@ -77,10 +80,10 @@ class Lifecycle:
             return self._describe(tenant, metadata, request, unpin=unpin)
         if unpin:
             self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
-        explicit = replace(request, explicit=True)
+        asked = replace(request, explicit=explicit)
         # One that was pinned before, and has no queue since, comes back where it was to stay.
         pinned = metadata.pinned_version if metadata and not unpin else None
-        return self._order(tenant, Operation.CREATE, request.pin or pinned or self.version, explicit, metadata)
+        return self._order(tenant, Operation.CREATE, request.pin or pinned or self.version, asked, metadata)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
@@ -107,11 +110,14 @@ class Lifecycle:
         request = replace(latest.request, by=by, explicit=latest.request.explicit or not is_deleted(audits))
         return self._order(tenant, latest.operation, version, request, metadata)
 
-    def delete(self, tenant: TenantId, request: Request) -> Ordered:
-        """Delete the tenant, if nothing is lost by it or that was asked for."""
+    def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> Ordered:
+        """Delete the tenant, if nothing is lost by it or that was asked for.
+
+        ``remains`` of a tenant that was deleted are deleted, too: someone has seen a stack that nobody should have.
+        """
         metadata = self.reader.metadata(tenant)
         audits = self.reader.audits(tenant)
-        if metadata is None and (not audits or is_deleted(audits)):
+        if metadata is None and (not audits or (is_deleted(audits) and not remains)):
             return AlreadySo(f"There is no tenant {tenant}, so there was nothing to delete.")
         return self._order(tenant, Operation.DELETE, self.version, request, metadata)
 

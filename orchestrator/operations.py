@@ -127,15 +127,17 @@ def record_failure(
     restore = run.attempt.operation is Operation.DELETE and _was_left_alone(run, stacks)
     if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
-            f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but a later attempt has taken its place."
+            f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but another attempt has taken its place."
         )
     return cause
 
 
 def _was_left_alone(run: Run, stacks: Stacks) -> bool:
-    """Whether the stack is as the delete found it: in whatever state, but not one of being deleted."""
+    """Whether the tenant's stack is as the delete found it: in whatever state, but not one of being deleted."""
     stack = stacks.find(run.tenant.stack_name)
-    return stack is not None and not stack.status.startswith("DELETE_")
+    if stack is None or stack.tenant_id != run.tenant.value:
+        return False
+    return not stack.status.startswith("DELETE_")
 
 
 def _first_failure_of(stack_id: str | None, stacks: Stacks) -> RootCause | None:

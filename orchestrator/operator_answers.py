@@ -29,6 +29,7 @@ _STATUSES = {
     Refusal.ROLLOUT_IN_THE_WAY: (409, "A rollout is in the way"),
     Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
     Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
+    Refusal.UNKNOWN_RECONCILIATION: (404, "There is no such reconciliation"),
 }
 
 

@@ -19,6 +19,9 @@ from orchestrator.validation import DRAIN_SECONDS, LABELS, VERSION, Schema, obje
 
 MOST_A_PAGE = 500
 
+MOST_CHARACTERS = 65_536
+"""Of a body: more than twice the longest that could be valid. To say what is wrong with a million things takes long."""
+
 _FLAG = {"type": "boolean"}
 _CREATE = Schema(object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS}, closed=True))
 _UPGRADE = Schema(object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG}, closed=True))
@@ -124,7 +127,8 @@ def parse_tenant(event: Mapping[str, Any]) -> TenantId:
     return tenant
 
 
-def parse_releases(event: Mapping[str, Any]) -> None:
+def parse_nothing(event: Mapping[str, Any]) -> None:
+    """The route says it all: what the query says besides would be ignored, and is refused instead."""
     valid(_NOTHING, query_of(event), what="the query")
 
 
@@ -167,6 +171,8 @@ def body_of(event: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     try:
         if event.get("isBase64Encoded"):
             text = base64.b64decode(text, validate=True).decode()
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidRequest(f"The body has {len(text)} characters; at most {MOST_CHARACTERS} are allowed.")
         body = json.loads(text) if text.strip() else {}
     except (ValueError, binascii.Error, RecursionError):
         raise InvalidRequest("The body is not JSON.") from None

@@ -47,6 +47,9 @@ class Executions(Protocol):
     def is_over(self, execution: str) -> bool:
         """Whether nothing of it can still be at work: of an aborted one the function that it had called may be."""
 
+    def how_it_ended(self, execution: str) -> str:
+        """In words that go on from "the execution": ``was aborted (by ada)``."""
+
     def wake(self, task_token: str) -> bool:
         """Let a waiting execution go on. ``False`` when it is no longer waiting."""
 
@@ -88,7 +91,7 @@ class OperationLedger(Protocol):
         """Forget the metadata, record Success and free the lock."""
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
-        """Record Failure and free the lock. ``False`` when a later attempt has already taken its place.
+        """Record Failure and free the lock. ``False`` when another attempt has taken its place, or is at it.
 
         ``restore`` serves the metadata again that this delete has withdrawn.
         """

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.errors import InvalidTenantId
+from orchestrator.errors import InvalidRequest, InvalidTenantId
 from orchestrator.records import Queue, Request
 from orchestrator.tenants import TenantId
-from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
+
+_IDS = ("RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
+_MOST_OF_AN_ID = 1_000
+"""As many characters as any of them has. A stack's and a resource's together are who asked for a tenant."""
+_ID = {"type": "string", "minLength": 1, "maxLength": _MOST_OF_AN_ID}
+_ADDRESS = {"type": "string", "pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?][!-~]*)?$", "maxLength": 4096}
+_ANSWERABLE = Schema(object_of({"ResponseURL": _ADDRESS}))
+
+_MOST_CHARACTERS = 200_000
+"""Of an event as JSON. The machine that it is handed to takes no more than 256 KiB with all that is around it."""
 
 MOST_NOTES = 4_000
 """As many characters as are kept of what the changelog says about a release."""
@@ -70,13 +81,14 @@ def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | 
         object_of(
             {
                 "RequestType": {"enum": [kind.value for kind in Kind]},
-                "StackId": TEXT,
-                "RequestId": TEXT,
-                "LogicalResourceId": TEXT,
-                "ResponseURL": TEXT,
+                "StackId": _ID,
+                # An execution is named after it.
+                "RequestId": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
+                "LogicalResourceId": _ID,
+                "ResponseURL": _ADDRESS,
                 "ResourceProperties": object_of(required, optional),
             },
-            {"OldResourceProperties": {"type": "object"}},
+            {"PhysicalResourceId": _ID, "OldResourceProperties": {"type": "object"}},
         )
     )
 
@@ -96,6 +108,17 @@ _TENANT_QUEUE = _custom_resource(
     {"TenantId": TENANT_ID},
     {"Version": VERSION, "Labels": LABELS, "OnDelete": {"enum": [each.value for each in OnDelete]}},
 )
+
+
+def answerable(event: object) -> Mapping[str, Any]:
+    """Any event that says where the answer goes, whatever else is wrong with it. An id that is none is left out."""
+    given = event if isinstance(event, dict) else {}
+    valid(_ANSWERABLE, {"ResponseURL": given.get("ResponseURL")})
+    return {name: value for name, value in given.items() if name not in _IDS or _is_id(value)}
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _MOST_OF_AN_ID and is_utf8(value)
 
 
 def parse_metadata_request(event: object) -> MetadataRequest:
@@ -128,6 +151,8 @@ def parse_rollout_request(event: object) -> RolloutRequest:
 
 def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     checked = valid(_TENANT_QUEUE, event)
+    if len(json.dumps(checked)) > _MOST_CHARACTERS:
+        raise InvalidRequest(f"the event: it is too large; at most {_MOST_CHARACTERS} characters are allowed")
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])

@@ -202,11 +202,12 @@ def fault_of(failure: Mapping[str, Any]) -> str:
     error, cause = str(failure["Error"]), str(failure.get("Cause", ""))
     try:
         told = json.loads(cause)
-    except ValueError:
-        told = None
-    if isinstance(told, dict) and "errorMessage" in told:
-        error, cause = str(told.get("errorType", error)), str(told["errorMessage"])
-    return f"{error}: {cause}"
+        if isinstance(told, dict) and "errorMessage" in told:
+            error, cause = str(told.get("errorType", error)), str(told["errorMessage"])
+    except (ValueError, RecursionError):
+        pass
+    # It is recorded, whatever it is: half of a surrogate pair could not be.
+    return f"{error}: {cause}".encode(errors="replace").decode()
 
 
 def parse_stack_event(event: object) -> str:
@@ -229,5 +230,5 @@ def _run(event: Mapping[str, Any]) -> Run:
 def _started_at(execution: Mapping[str, Any]) -> datetime:
     try:
         return parse_timestamp(execution["StartTime"])
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InvalidRequest(f"execution.StartTime is not a time: {execution['StartTime']!a}") from None

@@ -36,7 +36,7 @@ def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks
     _check_lock(run, reader)
     release = _release(run, releases)
     with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
-        updating.review(run, _own_stack(run, stacks), release, stacks=stacks)
+        updating.review(run, own_stack(run, stacks), release, stacks=stacks)
     return Reviewing()
 
 
@@ -46,7 +46,7 @@ def start_stack(
     """Take one step towards what the operation wants of the stack."""
     _check_lock(run, reader)
     try:
-        stack = _own_stack(run, stacks)
+        stack = own_stack(run, stacks)
         match run.attempt.operation:
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks)
@@ -143,7 +143,7 @@ def _check_lock(run: Run, reader: TenantReader) -> None:
         )
 
 
-def _own_stack(run: Run, stacks: Stacks) -> Stack | None:
+def own_stack(run: Run, stacks: Stacks) -> Stack | None:
     stack = stacks.find(run.tenant.stack_name)
     gone = stack is None or condition(stack.status) is StackCondition.GONE
     if not gone and stack and stack.tenant_id != run.tenant.value:

@@ -49,13 +49,45 @@ LABELS = {
 DRAIN_SECONDS = {"type": "integer", "minimum": 0, "maximum": MOST_DRAIN_SECONDS}
 
 
-def valid(schema: Any, given: object, *, what: str = "the event") -> dict[str, Any]:
+MOST_LEVELS = 50
+"""What is nested more deeply is nothing of ours. Much more deeply, and Python could not even show it."""
+
+
+def is_utf8(text: str) -> bool:
+    """Whether it can be stored and sent on. Half of a surrogate pair is text to JSON, and to no service."""
+    if text.isascii():
+        return True
     try:
-        error = best_match(schema.iter_errors(given))
-    except RecursionError:
-        raise InvalidRequest(f"{what}: it is nested too deeply") from None
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def valid(schema: Any, given: object, *, what: str = "the event") -> dict[str, Any]:
+    _check_can_be_handled(given, what)
+    error = best_match(schema.iter_errors(given))
     if error is not None:
         where = ".".join(str(step) for step in error.absolute_path) or what
         raise InvalidRequest(f"{where}: {error.message[:300]}")
     assert isinstance(given, dict)  # noqa: S101 - every schema that is passed in requires an object
     return given
+
+
+def _check_can_be_handled(given: object, what: str) -> None:
+    level = [given]
+    for _ in range(MOST_LEVELS):
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, str):
+                if not is_utf8(each):
+                    raise InvalidRequest(f"{what}: it holds half of a surrogate pair, which is no character")
+            elif isinstance(each, dict):
+                below += each
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+        if not below:
+            return
+        level = below
+    raise InvalidRequest(f"{what}: it is nested too deeply")

@@ -15,7 +15,8 @@ from stacks.permissions import acknowledge_wildcard, statement
 _PARAMETER = re.compile(r"\{\w+\}")
 
 _ALL_OR_NONE = (
-    "The wildcard stands for a tenant's or a rollout's id: callers are trusted with all of them, or with none."
+    "The wildcard stands for the id of a tenant, a rollout or a reconciliation: callers are trusted with all of them, "
+    "or with none."
 )
 
 
@@ -26,6 +27,7 @@ class AccessPolicies(Construct):
         self.operator = self._policy(
             "Operator",
             api,
+            # Not all of it any more. A changed description would be another policy, attached to nobody.
             "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
             [*OPERATOR_ROUTES, QUEUE_ROUTE],
         )

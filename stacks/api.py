@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
@@ -13,6 +17,7 @@ from constructs import Construct
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.log_groups import log_group
 from stacks.permissions import allow
+from stacks.reconciliation import Reconciliation
 from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
 from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
@@ -38,6 +43,9 @@ OPERATOR_ROUTES = (
     "POST /rollouts/{rolloutId}/abort",
     "POST /rollouts/{rolloutId}/approve",
     "POST /rollouts/{rolloutId}/retry",
+    "POST /reconciliations",
+    "GET /reconciliations/{reconciliationId}",
+    "GET /diagnosis",
 )
 """As in ``lambdas/operators.py``."""
 
@@ -48,6 +56,8 @@ _REQUESTS_PER_SECOND = 500
 _BURST = 1000
 # API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
 _GIVEN_UP_AFTER_SECONDS = 29
+
+_LIMITS_ARE_THE_ACCOUNTS = "How many stacks an account may have is asked of the account: the action takes no resource."
 
 _ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -73,11 +83,13 @@ class Api(Construct):
         kit: FunctionKit,
         machines: TenantMachines,
         rollouts: RolloutMachine,
+        reconciliation: Reconciliation,
+        dead_letters: Mapping[str, sqs.Queue],
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
-        self.operators = self._operators(kit, machines, rollouts)
+        self.operators = self._operators(kit, machines, rollouts, reconciliation, dead_letters)
 
         api = apigateway.HttpApi(
             self,
@@ -103,8 +115,12 @@ class Api(Construct):
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
         )
+        self._api = api
         self.id = api.api_id
         self.url = stage.url
+
+    def metric_server_errors(self, *, period: Duration, label: str | None = None) -> cloudwatch.Metric:
+        return self._api.metric_server_error(period=period, label=label, statistic="Sum")
 
     def _get_queue(self, kit: FunctionKit, machines: TenantMachines, settings: Settings) -> BerthFunction:
         get_queue = BerthFunction(
@@ -121,7 +137,14 @@ class Api(Construct):
         machines.allow_describing(get_queue.role)
         return get_queue
 
-    def _operators(self, kit: FunctionKit, machines: TenantMachines, rollouts: RolloutMachine) -> BerthFunction:
+    def _operators(
+        self,
+        kit: FunctionKit,
+        machines: TenantMachines,
+        rollouts: RolloutMachine,
+        reconciliation: Reconciliation,
+        dead_letters: Mapping[str, sqs.Queue],
+    ) -> BerthFunction:
         operators = BerthFunction(
             self,
             "Operators",
@@ -129,17 +152,28 @@ class Api(Construct):
             name="operators",
             timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             environment={
-                "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
-                "BERTH_UPDATE_MACHINE": machines.update.state_machine_arn,
-                "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
+                **machines.environment,
                 **rollouts.environment,
+                **reconciliation.environment,
+                "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
+                    {holds: queue.queue_url for holds, queue in dead_letters.items()}
+                ),
             },
         )
         machines.allow_orders(operators.role, kit.table, (machines.create, machines.update, machines.delete))
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
         rollouts.allow_operating(operators.role)
+        reconciliation.allow_asking(operators.role)
+        _allow_examining(operators.role, kit, dead_letters.values())
         return operators
+
+
+def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[sqs.Queue]) -> None:
+    """What it takes to tell whether the control plane is well."""
+    kit.table.allow_listing_unfinished(role)
+    allow(role, ["sqs:GetQueueAttributes"], *(queue.queue_arn for queue in dead_letters))
+    allow(role, ["cloudformation:DescribeAccountLimits"], "*", wildcard_because=_LIMITS_ARE_THE_ACCOUNTS)
 
 
 def _add_routes(api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]) -> None:

@@ -9,8 +9,10 @@ from stacks.access_policies import AccessPolicies
 from stacks.alarms import Alarms
 from stacks.api import Api
 from stacks.automatic_rollout import AutomaticRollout
+from stacks.dashboard import Dashboard
 from stacks.functions import FunctionKit
 from stacks.queue_access import QueueAccess
+from stacks.reconciliation import Reconciliation
 from stacks.release_publisher import ReleasePublisher
 from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
@@ -19,6 +21,15 @@ from stacks.stack_role import TenantStackRole
 from stacks.table import TenantTable
 from stacks.tenant_machines import TenantMachines
 from stacks.tenant_queue_provider import SERVICE_TOKEN_EXPORT, TenantQueueProvider
+from stacks.watching import (
+    watch_api,
+    watch_dead_letters,
+    watch_functions,
+    watch_operations,
+    watch_reconciliation,
+    watch_rollouts,
+    watch_tenant_queues,
+)
 
 
 class ControlPlaneStack(Stack):
@@ -51,14 +62,36 @@ class ControlPlaneStack(Stack):
             stack_role=stack_role,
             releases=releases.bucket,
         )
+        reconciliation = Reconciliation(
+            self,
+            "Reconciliation",
+            kit=kit,
+            machines=machines,
+            rollouts=rollouts,
+            stack_role=stack_role,
+        )
+        dead_letters = {
+            "events about tenants' stacks": stack_events.undelivered,
+            "executions that ended": reconciliation.not_closed,
+            "reconciliations": reconciliation.not_run,
+        }
         # The API's URL is known to its callers. It hangs on this id, which is from when the API was only getQueue's.
-        api = Api(self, "QueueApi", kit=kit, machines=machines, rollouts=rollouts, settings=settings)
+        api = Api(
+            self,
+            "QueueApi",
+            kit=kit,
+            machines=machines,
+            rollouts=rollouts,
+            reconciliation=reconciliation,
+            dead_letters=dead_letters,
+            settings=settings,
+        )
         access = AccessPolicies(self, "Access", api=api)
         if settings.credentials_seconds is not None:
             QueueAccess(self, "QueueAccess", get_queue=api.get_queue, seconds=settings.credentials_seconds)
         provider = TenantQueueProvider(self, "TenantQueueProvider", kit=kit, machines=machines, settings=settings)
         # These start creates, so every version that a tenant may be created at has to be published by then.
-        for function in (api.get_queue, api.operators, provider.settle_tenant_queue):
+        for function in (api.get_queue, api.operators, provider.settle_tenant_queue, reconciliation.reconcile):
             function.function.node.add_dependency(*releases.releases)
         functions = [
             api.get_queue,
@@ -66,6 +99,8 @@ class ControlPlaneStack(Stack):
             *machines.functions,
             *rollouts.functions,
             stack_events.stack_event,
+            reconciliation.close_execution,
+            reconciliation.reconcile,
             stack_role.tenant_metadata,
             provider.tenant_queue,
             provider.settle_tenant_queue,
@@ -75,15 +110,22 @@ class ControlPlaneStack(Stack):
         if settings.rollout_on_publish:
             automatic = AutomaticRollout(self, "AutomaticRollout", kit=kit, rollouts=rollouts)
             functions.append(automatic.start_rollout)
-        Alarms(
+        alarms = Alarms(self, "Alarms", topic_arn=settings.alarm_topic_arn)
+        watch_operations(alarms, machines)
+        watch_tenant_queues(alarms, provider.machine)
+        watch_rollouts(alarms, rollouts.machine)
+        watch_functions(alarms, functions)
+        watch_api(alarms, api)
+        watch_reconciliation(alarms, reconciliation)
+        watch_dead_letters(alarms, stack_events=stack_events.undelivered, reconciliation=reconciliation)
+        Dashboard(
             self,
-            "Alarms",
+            "Dashboard",
+            api=api,
             machines=machines,
-            tenant_queue_machine=provider.machine,
             rollout_machine=rollouts.machine,
-            functions=functions,
-            undelivered_events=stack_events.undelivered,
-            topic_arn=settings.alarm_topic_arn,
+            reconciliation=reconciliation,
+            dead_letters=dead_letters,
         )
         if automatic is not None:
             automatic.begin_after(self.node.children)
@@ -98,6 +140,8 @@ class ControlPlaneStack(Stack):
         CfnOutput(self, "UpdateTenantMachineArn", value=machines.update.state_machine_arn)
         CfnOutput(self, "DeleteTenantMachineArn", value=machines.delete.state_machine_arn)
         CfnOutput(self, "RolloutMachineArn", value=rollouts.machine.state_machine_arn)
+        CfnOutput(self, "ReconcileFunctionName", value=reconciliation.reconcile.function.function_name)
+        CfnOutput(self, "EndedExecutionsQueueUrl", value=reconciliation.ended.queue_url)
         CfnOutput(self, "TenantQueueServiceToken", value=provider.tenant_queue.arn, export_name=SERVICE_TOKEN_EXPORT)
         CfnOutput(self, "ReleaseBucketName", value=releases.bucket.bucket_name)
         CfnOutput(self, "Version", value=version)

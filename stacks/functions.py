@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aws_cdk import Duration, IgnoreMode
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks.log_groups import log_group
@@ -15,6 +17,8 @@ from stacks.permissions import acknowledge_wildcard, allow
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 from stacks.table import TenantTable
+
+METRICS_NAMESPACE = "Berth"
 
 # As in .gitignore: the handlers and the domain they call, nothing that only runs on an operator's machine.
 _NOT_FUNCTION_CODE = (
@@ -38,6 +42,7 @@ class FunctionKit:
     table: TenantTable
     version: str
     log_retention_days: int
+    linger_seconds: int
 
     @classmethod
     def create(cls, scope: Construct, *, table: TenantTable, version: str, settings: Settings) -> FunctionKit:
@@ -61,6 +66,7 @@ class FunctionKit:
             table=table,
             version=version,
             log_retention_days=settings.log_retention_days,
+            linger_seconds=settings.linger_seconds,
         )
 
 
@@ -75,9 +81,11 @@ class BerthFunction(Construct):
         kit: FunctionKit,
         name: str,
         timeout_seconds: int = 15,
+        memory_megabytes: int = 256,
         environment: Mapping[str, str] | None = None,
         function_name: str | None = None,
         reserved_concurrency: int | None = None,
+        dead_letters: sqs.Queue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = name
@@ -94,9 +102,10 @@ class BerthFunction(Construct):
             runtime=kit.runtime,
             architecture=kit.architecture,
             layers=list(kit.layers),
-            memory_size=256,
+            memory_size=memory_megabytes,
             timeout=Duration.seconds(timeout_seconds),
             reserved_concurrent_executions=reserved_concurrency,
+            dead_letter_queue=dead_letters,
             role=self.role,
             log_group=logs,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -104,8 +113,9 @@ class BerthFunction(Construct):
             environment={
                 "BERTH_TABLE": kit.table.name,
                 "BERTH_VERSION": kit.version,
+                "BERTH_LINGER_SECONDS": str(kit.linger_seconds),
                 "POWERTOOLS_SERVICE_NAME": name,
-                "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
                 **(environment or {}),
             },
@@ -115,3 +125,16 @@ class BerthFunction(Construct):
     @property
     def arn(self) -> str:
         return self.function.function_arn
+
+    def counted(
+        self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """What the function counts by ``lambdas.runtime.count``."""
+        return cloudwatch.Metric(
+            namespace=METRICS_NAMESPACE,
+            metric_name=metric,
+            dimensions_map={"service": self.name},
+            statistic=statistic,
+            period=period,
+            label=label,
+        )

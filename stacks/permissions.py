@@ -57,9 +57,9 @@ def allow_on_tenant_queues(
     allow(
         role,
         [f"sqs:{operation}" for operation in operations],
-        _tenant_queue_arns(role),
+        tenant_queue_arns(role),
         conditions=conditions,
-        wildcard_because=_TENANT_QUEUES_ARE_MANY,
+        wildcard_because=TENANT_QUEUES_ARE_MANY,
     )
 
 
@@ -74,12 +74,12 @@ def tenant_stack_arns(scope: Construct) -> str:
     )
 
 
-def _tenant_queue_arns(scope: Construct) -> str:
+def tenant_queue_arns(scope: Construct) -> str:
     return Stack.of(scope).format_arn(service="sqs", resource=f"{STACK_NAME_PREFIX}*")
 
 
 _TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."
-_TENANT_QUEUES_ARE_MANY = (
+TENANT_QUEUES_ARE_MANY = (
     "CloudFormation names a tenant's queues after its stack, so they are recognised by the stacks' prefix."
 )
 

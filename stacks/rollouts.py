@@ -102,7 +102,7 @@ class RolloutMachine(Construct):
         table.allow_listing(role)
         self._allow_lists(role)
         allow(role, ["states:StartExecution"], self.machine.state_machine_arn)
-        allow(role, ["states:DescribeExecution"], executions_of(self.machine), wildcard_because=EXECUTIONS_ARE_MANY)
+        self._allow_describing(role)
 
     def allow_operating(self, role: iam.Role) -> None:
         """Let a role start rollouts, look at them, and have their execution go on."""
@@ -111,6 +111,15 @@ class RolloutMachine(Construct):
         self._kit.table.allow_listing_rollouts(role)
         _allow_alarms(role)
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
+
+    def allow_watching(self, role: iam.Role) -> None:
+        """Let a role see which rollouts go on, and whether they still have an execution."""
+        self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow(role, "GetItem", rows=REGISTRY_ROWS)
+        self._allow_describing(role)
+
+    def _allow_describing(self, role: iam.Role) -> None:
+        allow(role, ["states:DescribeExecution"], executions_of(self.machine), wildcard_because=EXECUTIONS_ARE_MANY)
 
     # The functions
 

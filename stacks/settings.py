@@ -58,6 +58,8 @@ class Settings:
     """How long temporary credentials for a queue are good for; without it, getQueue gives none."""
     rollout_concurrency: int = 50
     """How many tenants a rollout moves at once at most, whatever is asked for."""
+    linger_seconds: int = 60
+    """For how long a function may still be at work after its execution was aborted or timed out."""
     rollout_on_publish: bool = False
     """Whether a deployment ends by moving every tenant to the release that it has published."""
 
@@ -73,6 +75,7 @@ class Settings:
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
             rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
+            linger_seconds=_linger(context, "berth:lingerSeconds", cls.linger_seconds),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
@@ -98,6 +101,14 @@ def _seconds(context: Node, key: str, default: int) -> int:
     seconds = _integer(context, key, default)
     if not 1 <= seconds <= 3600:
         raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 3600 seconds.")
+    return seconds
+
+
+def _linger(context: Node, key: str, default: int) -> int:
+    # What ended waits as long in a queue, with a little to spare: SQS holds a message back for 15 minutes at most.
+    seconds = _integer(context, key, default)
+    if not 1 <= seconds <= 300:
+        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 300 seconds.")
     return seconds
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from orchestrator.tenants import STACK_NAME_PREFIX
+from stacks.dead_letters import dead_letter_queue
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.permissions import acknowledge, allow
 from stacks.table import TENANT_ROWS
@@ -22,15 +22,8 @@ class StackEvents(Construct):
         kit.table.allow(self.stack_event.role, "GetItem", rows=TENANT_ROWS)
         allow(self.stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 
-        self.undelivered = sqs.Queue(
-            self,
-            "Undelivered",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=Duration.days(14),
-        )
+        self.undelivered = dead_letter_queue(self, "Undelivered")
         acknowledge(self.undelivered, "AwsSolutions-SQS3", "This is itself the dead-letter queue of an event rule.")
-
         events.Rule(
             self,
             "Settled",

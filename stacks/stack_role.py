@@ -7,12 +7,31 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks, tenant_stack_arns
+from stacks.permissions import (
+    TENANT_QUEUES_ARE_MANY,
+    acknowledge_wildcard,
+    allow,
+    allow_on_tenant_queues,
+    allow_on_tenant_stacks,
+    statement,
+    tenant_queue_arns,
+    tenant_stack_arns,
+)
 from stacks.table import TENANT_ROWS
 
 # The function's ARN is the ServiceToken inside every tenant's stack, and a ServiceToken must never change:
 # so this one name is not left to CloudFormation.
 TENANT_METADATA_FUNCTION_NAME = "berth-tenant-metadata"
+
+_QUEUE_OPERATIONS = (
+    "CreateQueue",
+    "DeleteQueue",
+    "GetQueueAttributes",
+    "SetQueueAttributes",
+    "TagQueue",
+    "UntagQueue",
+    "ListQueueTags",
+)
 
 
 class TenantStackRole(Construct):
@@ -40,15 +59,23 @@ class TenantStackRole(Construct):
                 "ArnLike": {"aws:SourceArn": tenant_stack_arns(self)},
             },
         )
-        self.role = iam.Role(self, "Role", assumed_by=cloudformation)
-        allow_on_tenant_queues(
-            self.role,
-            "CreateQueue",
-            "DeleteQueue",
-            "GetQueueAttributes",
-            "SetQueueAttributes",
-            "TagQueue",
-            "UntagQueue",
-            "ListQueueTags",
+        self.role = iam.Role(
+            self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary(self.tenant_metadata.arn)
         )
+        allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
+
+    def _boundary(self, tenant_metadata: str) -> iam.ManagedPolicy:
+        """What the role can never do more than, whatever is attached to it later: least of all give itself rights."""
+        boundary = iam.ManagedPolicy(
+            self,
+            "Boundary",
+            description="What CloudFormation may at most do in the stacks of Berth's tenants.",
+            statements=[
+                statement([f"sqs:{operation}" for operation in _QUEUE_OPERATIONS], [tenant_queue_arns(self)]),
+                statement(["lambda:InvokeFunction"], [tenant_metadata]),
+                iam.PolicyStatement(effect=iam.Effect.DENY, actions=["iam:*", "sts:*"], resources=["*"]),
+            ],
+        )
+        acknowledge_wildcard(boundary, tenant_queue_arns(self), TENANT_QUEUES_ARE_MANY)
+        return boundary

@@ -13,9 +13,11 @@ from orchestrator.adapters.keys import (
     HISTORY_PREFIX,
     LISTED_ROLLOUTS,
     LISTING_INDEX,
+    RECONCILIATIONS,
     RELEASES,
     ROLLOUT_PREFIX,
     TENANT_PREFIX,
+    UNFINISHED_OPERATIONS,
     pace_key,
     registry_key,
 )
@@ -29,6 +31,7 @@ REGISTRY_ROWS = registry_key()["pk"]["S"]
 """Which rollouts have a claim on tenants now."""
 PACE_ROWS = pace_key()["pk"]["S"]
 """How often CloudFormation has throttled, which slows rollouts down."""
+RECONCILIATION_ROWS = RECONCILIATIONS
 
 LISTED_TENANTS = "TENANT#*"
 """The partitions of the index that tenants are listed in, whatever their state."""
@@ -72,6 +75,10 @@ class TenantTable(Construct):
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role list tenants, by way of the index."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+
+    def allow_listing_unfinished(self, role: iam.Role) -> None:
+        """Let a role list the operations that say Started."""
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [UNFINISHED_OPERATIONS])
 
     def allow_listing_rollouts(self, role: iam.Role) -> None:
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)

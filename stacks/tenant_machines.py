@@ -81,7 +81,7 @@ def machine(
     ``others`` are what its placeholders stand for that are not functions.
     """
     arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
-    role = iam.Role(scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    role = iam.Role(scope, f"{construct_id}Role", assumed_by=_step_functions(scope))
     allow(role, ["lambda:InvokeFunction"], *arns.values())
     acknowledge_wildcard(
         role, "*", "Log delivery and X-Ray, which the CDK lets a machine write to, have no resources to name."
@@ -105,6 +105,18 @@ def machine(
             # The data includes task tokens: whoever reads one can answer in CloudFormation's place.
             include_execution_data=False,
         ),
+    )
+
+
+def _step_functions(scope: Construct) -> iam.ServicePrincipal:
+    """Step Functions, on behalf of a machine of this account. Which one, is not known before its role is."""
+    stack = Stack.of(scope)
+    return iam.ServicePrincipal(
+        "states.amazonaws.com",
+        conditions={
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": stack.format_arn(service="states", resource="stateMachine:*")},
+        },
     )
 
 
@@ -146,6 +158,15 @@ class TenantMachines(Construct):
     @property
     def arns(self) -> list[str]:
         return [each.state_machine_arn for each in (self.create, self.update, self.delete)]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a function is told that starts every kind of operation."""
+        return {
+            "BERTH_CREATE_MACHINE": self.create.state_machine_arn,
+            "BERTH_UPDATE_MACHINE": self.update.state_machine_arn,
+            "BERTH_DELETE_MACHINE": self.delete.state_machine_arn,
+        }
 
     @property
     def executions(self) -> list[str]:

@@ -22,7 +22,7 @@ def _part(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file.endswith(("test_demo.py", "test_local_emulator.py")):
         return "own emulator"
-    if file.endswith("e2e/test_rollouts.py"):
+    if file.endswith(("e2e/test_rollouts.py", "e2e/test_what_dies.py")):
         return "rollouts"  # As long as all other end-to-end tests together: worth a deployment of its own.
     return next((part for part in ("e2e", "stacks") if f"tests/{part}/" in file), file)
 

@@ -38,6 +38,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from orchestrator.errors import InvalidRequest, InvalidTenantId
+from orchestrator.reconciling.requests import parse_reconcile
 from orchestrator.rollouts.documents import REST
 from orchestrator.rollouts.requests import MOST_AT_ONCE, ROLLOUT_ID_PATTERN, parse_start
 from orchestrator.tenants import TenantId
@@ -94,10 +95,11 @@ class AtHand:
 
     tenants: Sequence[str]
     rollouts: Sequence[str]
+    reconciliations: Sequence[str]
     most_at_once: int = MOST_AT_ONCE
     """As many tenants as the control plane moves at once."""
     only_dry_runs: bool = False
-    """No rollout is started but dry runs, and those only of the tenants at hand."""
+    """Nothing is rolled out or reconciled but in dry runs; and rolled out only to the tenants at hand."""
 
 
 def drive(
@@ -123,9 +125,10 @@ def drive(
         case=operation.as_strategy(generation_mode=mode),
         tenant=st.sampled_from(at_hand.tenants),
         rollout=st.sampled_from(at_hand.rollouts),
+        reconciliation=st.sampled_from(at_hand.reconciliations),
     )
-    def ask(case: Case[Any], tenant: str, rollout: str) -> None:
-        _keep_to(at_hand, case, tenant, rollout)
+    def ask(case: Case[Any], tenant: str, rollout: str, reconciliation: str) -> None:
+        _keep_to(at_hand, case, tenant, rollout, reconciliation)
         seen[_answered(case, session, base_url, checks)] += 1
 
     ask()
@@ -145,26 +148,40 @@ def cover(
     cases = operation.schema.iter_coverage_cases(
         operation, generation_modes=list(GenerationMode), generation_config=GenerationConfig()
     )
-    tenants, rollouts = itertools.cycle(at_hand.tenants), itertools.cycle(at_hand.rollouts)
-    for case, tenant, rollout in zip(cases, tenants, rollouts, strict=False):
+    everybody = (itertools.cycle(each) for each in (at_hand.tenants, at_hand.rollouts, at_hand.reconciliations))
+    for case, tenant, rollout, reconciliation in zip(cases, *everybody, strict=False):
         if case.method.upper() == operation.method.upper():
-            _keep_to(at_hand, case, tenant, rollout)
+            _keep_to(at_hand, case, tenant, rollout, reconciliation)
             seen[_answered(case, session, base_url, checks)] += 1
     return seen
 
 
-def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str) -> None:
+def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconciliation: str) -> None:
     """Ask about what is at hand, and as no document can say that one has to."""
     # Each new tenant would get a stack.
     if _is_tenant_id(case.path_parameters.get("tenantId")):
         case.path_parameters["tenantId"] = tenant
     if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("rolloutId"))):
         case.path_parameters["rolloutId"] = rollout
+    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("reconciliationId"))):
+        case.path_parameters["reconciliationId"] = reconciliation
     # A cursor comes from the page before. No document can say which ones there are.
     if case.meta is not None and case.meta.generation.mode.is_positive:
         case.query.pop("cursor", None)
     if case.operation.definition.raw["operationId"] == "startRollout":
         _keep_wish_to(at_hand, case, rollout)
+    if case.operation.definition.raw["operationId"] == "startReconciliation" and at_hand.only_dry_runs:
+        _keep_dry(case)
+
+
+def _keep_dry(case: Case[Any]) -> None:
+    """What would be refused is sent as it is."""
+    body: Any = {} if case.body is NOT_SET else case.body
+    try:
+        parse_reconcile({"body": json.dumps(body)})
+    except (InvalidRequest, TypeError):
+        return
+    case.body, case.media_type = {"dryRun": True}, "application/json"
 
 
 def _keep_wish_to(at_hand: AtHand, case: Case[Any], rollout: str) -> None:

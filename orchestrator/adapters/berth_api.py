@@ -122,6 +122,15 @@ class BerthApi:
     def rollouts(self, *, cursor: str | None = None, limit: int | None = None) -> ApiAnswer:
         return self.request("GET", "/rollouts", _given(cursor=cursor, limit=limit))
 
+    def reconcile(self, *, dry_run: bool = False, detect_drift: bool = False) -> ApiAnswer:
+        return self.request("POST", "/reconciliations", body={"dryRun": dry_run, "detectDrift": detect_drift})
+
+    def reconciliation(self, reconciliation: str) -> ApiAnswer:
+        return self.request("GET", f"/reconciliations/{quote(reconciliation, safe='')}")
+
+    def health(self) -> ApiAnswer:
+        return self.request("GET", "/diagnosis")
+
     def request(
         self,
         method: str,

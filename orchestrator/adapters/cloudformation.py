@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DeploymentConfigTypeDef,
         DescribeChangeSetOutputTypeDef,
         ParameterTypeDef,
+        StackEventTypeDef,
         StackTypeDef,
     )
 
@@ -65,10 +66,10 @@ class CloudFormationStacks:
             with self._throttling():
                 stacks = self._client.describe_stacks(StackName=name_or_id)["Stacks"]
         except ClientError as error:
-            if error_code(error) == "ValidationError" and "does not exist" in error_message(error):
+            if _does_not_exist(error):
                 return None
             raise
-        return _stack(stacks[0]) if stacks else None
+        return described_stack(stacks[0]) if stacks else None
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         try:
@@ -160,20 +161,14 @@ class CloudFormationStacks:
             )
 
     def events(self, stack_id: str) -> Iterator[ResourceEvent]:
-        with self._throttling():
-            for page in self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id):
-                for event in page["StackEvents"]:
-                    reason = event.get("ResourceStatusReason", "")
-                    yield ResourceEvent(
-                        at=event["Timestamp"],
-                        resource=event.get("LogicalResourceId", ""),
-                        resource_type=event.get("ResourceType", ""),
-                        status=event.get("ResourceStatus", ""),
-                        reason=reason,
-                        is_stack=event.get("PhysicalResourceId") == event["StackId"],
-                        cancelled="cancelled" in reason.lower(),
-                        client_token=event.get("ClientRequestToken", ""),
-                    )
+        """None of a stack that nobody knows: a failure is recorded also without them."""
+        try:
+            with self._throttling():
+                for page in self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id):
+                    yield from map(_event, page["StackEvents"])
+        except ClientError as error:
+            if not _does_not_exist(error):
+                raise
 
     def _parameters(self, tenant: TenantId) -> list[ParameterTypeDef]:
         parameters = stack_parameters(tenant, service_token=self._service_token)
@@ -192,6 +187,24 @@ class CloudFormationStacks:
     def _deployment(self) -> DeploymentConfigTypeDef:
         # Express returns before resources have stabilised: the queue itself is asked before it is published.
         return {"Mode": self._mode, "DisableRollback": False}
+
+
+def _does_not_exist(error: ClientError) -> bool:
+    return error_code(error) == "ValidationError" and "does not exist" in error_message(error)
+
+
+def _event(event: StackEventTypeDef) -> ResourceEvent:
+    reason = event.get("ResourceStatusReason", "")
+    return ResourceEvent(
+        at=event["Timestamp"],
+        resource=event.get("LogicalResourceId", ""),
+        resource_type=event.get("ResourceType", ""),
+        status=event.get("ResourceStatus", ""),
+        reason=reason,
+        is_stack=event.get("PhysicalResourceId") == event["StackId"],
+        cancelled="cancelled" in reason.lower(),
+        client_token=event.get("ClientRequestToken", ""),
+    )
 
 
 def _name_in(stack_id: str) -> str:
@@ -219,7 +232,7 @@ def _change(change: ChangeTypeDef) -> Change:
     )
 
 
-def _stack(described: StackTypeDef) -> Stack:
+def described_stack(described: StackTypeDef) -> Stack:
     outputs = {o.get("OutputKey", ""): o.get("OutputValue", "") for o in described.get("Outputs", [])}
     parameters = {p.get("ParameterKey", ""): p.get("ParameterValue", "") for p in described.get("Parameters", [])}
     arn, url = outputs.get("InboundQueueArn"), outputs.get("InboundQueueUrl")

@@ -10,6 +10,8 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orchestrator.errors import InvalidRequest
+
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
 _REASON_BYTES = 1_024
 
@@ -40,14 +42,15 @@ def answer_resource(
             "Status": "FAILED" if reason else "SUCCESS",
             "Reason": bounded_reason(reason or ""),
             "PhysicalResourceId": physical_id,
-            "StackId": event["StackId"],
-            "RequestId": event["RequestId"],
-            "LogicalResourceId": event["LogicalResourceId"],
+            **{name: event.get(name, "") for name in ("StackId", "RequestId", "LogicalResourceId")},
             "Data": dict(data or {}),
         },
         ensure_ascii=False,
     ).encode()
-    _put(event["ResponseURL"], body)
+    try:
+        _put(event["ResponseURL"], body)
+    except ValueError as error:
+        raise InvalidRequest(f"ResponseURL: there can be nobody: {error}") from None
 
 
 def bounded_reason(told: str) -> str:

@@ -13,7 +13,7 @@ from orchestrator.adapters import keys, rows
 from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
 from orchestrator.adapters.reads import Reads
 from orchestrator.adapters.rows import Item, s, time
-from orchestrator.adapters.writes import NOT_OVERTAKEN, Writes
+from orchestrator.adapters.writes import NOT_IN_THE_WAY, NOT_OVERTAKEN, Writes
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
 from orchestrator.fleet import LISTED_STATES, root_cause_of, state_of
 from orchestrator.records import (
@@ -33,7 +33,7 @@ from orchestrator.tenants import TenantId
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from orchestrator.ports import ListedTenant, Pin
+    from orchestrator.ports import ListedTenant, Pin, Stack
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -174,8 +174,8 @@ class DynamoTable:
                 self._metadata_after_failure(run, cause, at, restore=restore),
             ]
         else:
-            # It never began, or is repeating itself: whoever came later is not overwritten.
-            writes = [self._writes.audit(run, Status.FAILURE, at, cause, condition=NOT_OVERTAKEN)]
+            # It never began, or is repeating itself: whoever came later, or is at it, is not overwritten.
+            writes = [self._writes.audit(run, Status.FAILURE, at, cause, condition=NOT_IN_THE_WAY)]
             if lock is None:  # Else the holder says what state the tenant is in, now and when it ends.
                 writes.append(self._writes.check_no_lock(run.tenant))
                 writes.append(self._metadata_after_failure(run, cause, at, restore=False))
@@ -234,6 +234,27 @@ class DynamoTable:
             tenant, expression, values | {":stack": s(stack_id)}, condition="StackId = :stack", names=names
         )
 
+    # What a reconciliation puts right
+
+    def correct(self, seen: Metadata, stack: Stack, *, at: datetime) -> bool:
+        row = self._reads.get(keys.metadata_key(seen.tenant))
+        if row is None or rows.metadata_from(row) != seen:
+            return False
+        corrected = replace(
+            seen,
+            queue=stack.queue or seen.queue,
+            stack_id=stack.stack_id,
+            version=stack.version or seen.version,
+            updated_at=at,
+        )
+        # A tenant that no operation has listed yet is listed from now on.
+        state = state_of(corrected, self.audits(seen.tenant))
+        writes = [
+            self._writes.check_no_lock(seen.tenant),
+            self._writes.metadata_of_corrected(row, corrected, state),
+        ]
+        return self._went_through(writes)
+
     # Releases
 
     def release(self, version: str) -> Release | None:
@@ -283,13 +304,19 @@ class DynamoTable:
         return True
 
     def _transact(self, run: Run, writes: list[Any]) -> None:
+        if not self._went_through(writes):
+            raise _lost(run)
+
+    def _went_through(self, writes: list[Any]) -> bool:
+        """``False`` when one of the conditions does not hold; nothing is written then."""
         try:
             with throttling():
                 self._client.transact_write_items(TransactItems=writes)
         except ClientError as error:
             if "ConditionalCheckFailed" in cancellation_codes(error):
-                raise _lost(run) from error
+                return False
             raise
+        return True
 
     def _update_metadata(
         self,

@@ -12,6 +12,7 @@
 | outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
+| reconciliation | RECONCILIATION | {id}                                                 |
 
 History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these.
 
@@ -48,6 +49,7 @@ PLAN = "PLAN"
 STAGE_PREFIX = "STAGE#"
 OUTCOME_PREFIX = "TENANT#"
 LISTED_ROLLOUTS = "ROLLOUT"
+RECONCILIATIONS = "RECONCILIATION"
 
 Key = dict[str, dict[str, str]]
 
@@ -169,6 +171,13 @@ def registry_key() -> Key:
 
 def pace_key() -> Key:
     return key("PACE", "CLOUDFORMATION")
+
+
+# Reconciliations
+
+
+def reconciliation_key(reconciliation: str) -> Key:
+    return key(RECONCILIATIONS, reconciliation)
 
 
 def listed_rollout(rollout: str) -> tuple[str, str]:

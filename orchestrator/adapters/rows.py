@@ -81,6 +81,20 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
     )
 
 
+def stack_fields(metadata: Metadata) -> Item:
+    """What the metadata says that the tenant's stack says, too, and when that was."""
+    fields: Item = {}
+    if metadata.queue:
+        fields |= {"InboundQueueArn": s(metadata.queue.arn), "InboundQueueUrl": s(metadata.queue.url)}
+    if metadata.stack_id:
+        fields["StackId"] = s(metadata.stack_id)
+    if metadata.version:
+        fields["Version"] = s(metadata.version)
+    if metadata.updated_at:
+        fields["UpdatedAt"] = time(metadata.updated_at)
+    return fields
+
+
 def listed_from(item: Mapping[str, Any]) -> ListedTenant:
     """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
     # Only here: getQueue, which lists nothing and must start fast, reads rows, too.

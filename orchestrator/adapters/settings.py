@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
@@ -30,6 +32,11 @@ class Settings:
 
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")
+
+    @property
+    def linger(self) -> timedelta:
+        """For how long a function may still be at work after its execution was aborted or timed out."""
+        return timedelta(seconds=int(self._required("BERTH_LINGER_SECONDS")))
 
     @property
     def tenant_queue_machine(self) -> str:
@@ -64,6 +71,16 @@ class Settings:
     @property
     def deployment_mode(self) -> str:
         return self._required("BERTH_DEPLOYMENT_MODE")
+
+    @property
+    def reconcile_function(self) -> str:
+        return self._required("BERTH_RECONCILE_FUNCTION")
+
+    @property
+    def dead_letter_queues(self) -> Mapping[str, str]:
+        """The control plane's own: their URLs, by what they hold."""
+        queues: Mapping[str, str] = json.loads(self._required("BERTH_DEAD_LETTER_QUEUES"))
+        return queues
 
     @property
     def release_bucket(self) -> str:

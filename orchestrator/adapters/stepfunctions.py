@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
 _CUT_SHORT = frozenset({"ABORTED", "TIMED_OUT"})
-_LONGEST_FUNCTION = timedelta(seconds=60)
-"""As long as any function of the machines may run, and more."""
+_ENDINGS = {"ABORTED": "was aborted", "TIMED_OUT": "timed out", "FAILED": "failed", "SUCCEEDED": "succeeded"}
 _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
 
@@ -31,11 +30,19 @@ class StepFunctionsExecutions:
     """Implements :class:`orchestrator.ports.Executions`.
 
     The client is made when it is first needed: getQueue rarely needs one, and making it costs a cold start.
+    ``linger`` is for how long a function may still be at work after its execution was cut short.
     """
 
-    def __init__(self, make_client: Callable[[], SFNClient], machine: Callable[[Operation], str]) -> None:
+    def __init__(
+        self,
+        make_client: Callable[[], SFNClient],
+        machine: Callable[[Operation], str],
+        *,
+        linger: timedelta = timedelta(seconds=60),
+    ) -> None:
         self._make_client = make_client
         self._machine = machine
+        self._linger = linger
 
     @cached_property
     def _client(self) -> SFNClient:
@@ -68,8 +75,15 @@ class StepFunctionsExecutions:
             return True
         if described["status"] in _CUT_SHORT:
             stopped_at = described.get("stopDate", described["startDate"])
-            return datetime.now(UTC) - stopped_at > _LONGEST_FUNCTION
+            return datetime.now(UTC) - stopped_at > self._linger
         return described["status"] != "RUNNING"
+
+    def how_it_ended(self, execution: str) -> str:
+        described = self._described(execution)
+        if described is None:
+            return "is no longer known to Step Functions"
+        told = ": ".join(filter(None, (described.get("error"), described.get("cause"))))
+        return f"{_ENDINGS.get(described['status'], described['status'])}{f' ({told})' if told else ''}"
 
     def _described(self, execution: str) -> DescribeExecutionOutputTypeDef | None:
         """``None`` when there is no such execution."""

@@ -12,17 +12,25 @@ from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFun
 from orchestrator.get_queue import GetQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.adapters.cloudformation import CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
+    from orchestrator.adapters.reconciliations import ReconciliationTable
     from orchestrator.adapters.rollouts import RolloutTable
     from orchestrator.adapters.s3 import S3Manifests, S3Templates
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
+    from orchestrator.adapters.survey import CloudFormationSurvey
+    from orchestrator.health import Health
     from orchestrator.lifecycle import Lifecycle
     from orchestrator.ports import Parameters
+    from orchestrator.reconciling.control import Reconciliations
+    from orchestrator.reconciling.reconciler import Reconciler
+    from orchestrator.reconciling.settling import Settling
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
@@ -46,7 +54,9 @@ class Wiring:
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
-        return StepFunctionsExecutions(lambda: client("stepfunctions"), self.settings.machine)
+        return StepFunctionsExecutions(
+            lambda: client("stepfunctions"), self.settings.machine, linger=self.settings.linger
+        )
 
     @cached_property
     def stacks(self) -> CloudFormationStacks:
@@ -116,6 +126,80 @@ class Wiring:
             queues=self.queues,
             clock=self.clock,
             version=self.settings.version,
+        )
+
+    # Reconciling
+
+    @cached_property
+    def settling(self) -> Settling:
+        from orchestrator.reconciling.settling import Settling
+
+        return Settling(
+            reader=self.table,
+            ledger=self.table,
+            releases=self.table,
+            stacks=self.stacks,
+            queues=self.queues,
+            executions=self.executions,
+            parameters=self.parameters,
+            clock=self.clock,
+        )
+
+    def reconciler(self, *, has_time: Callable[[], bool], pause: Callable[[float], None]) -> Reconciler:
+        """A new one each time: it keeps what it finds."""
+        from orchestrator.reconciling.reconciler import Reconciler
+        from orchestrator.reconciling.repairing import Repairing
+
+        return Reconciler(
+            tenants=self.table,
+            fleet=self.table,
+            releases=self.table,
+            stacks=self.stacks,
+            survey=self.survey,
+            queues=self.queues,
+            settling=self.settling,
+            repairing=Repairing(
+                lifecycle=self.lifecycle, corrections=self.table, queue_metadata=self.table, clock=self.clock
+            ),
+            ledger=self.reconciliation_table,
+            rollouts=self.rollout_table,
+            rollout_executions=self.rollout_executions,
+            clock=self.clock,
+            has_time=has_time,
+            pause=pause,
+        )
+
+    @cached_property
+    def survey(self) -> CloudFormationSurvey:
+        from orchestrator.adapters.survey import CloudFormationSurvey
+
+        return CloudFormationSurvey(client("cloudformation"))
+
+    @cached_property
+    def reconciliation_table(self) -> ReconciliationTable:
+        from orchestrator.adapters.reconciliations import ReconciliationTable
+
+        return ReconciliationTable(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def reconciliations(self) -> Reconciliations:
+        from orchestrator.adapters.reconciliations import LambdaReconciliations
+        from orchestrator.reconciling.control import Reconciliations
+
+        starter = LambdaReconciliations(lambda: client("lambda"), lambda: self.settings.reconcile_function)
+        return Reconciliations(ledger=self.reconciliation_table, starter=starter, clock=self.clock)
+
+    @cached_property
+    def health(self) -> Health:
+        from orchestrator.health import Health
+
+        return Health(
+            fleet=self.table,
+            reconciliations=self.reconciliation_table,
+            queues=self.queues,
+            stack_limit=self.survey.stack_limit,
+            dead_letter_queues=self.settings.dead_letter_queues,
+            clock=self.clock,
         )
 
     # Rollouts

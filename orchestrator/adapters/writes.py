@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
@@ -20,6 +20,9 @@ NOT_OVERTAKEN = (
     "OR (Execution = :me AND #status = :started)"
 )
 """For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
+
+NOT_IN_THE_WAY = f"({NOT_OVERTAKEN}) AND NOT (attribute_exists(Attempt) AND #status = :started AND Execution <> :me)"
+"""The same of a run that never got to begin: an earlier attempt that is at it goes on, and says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,25 @@ class Writes:
             gone.append("RootCause")
         removes = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._metadata(tenant, f"SET {sets}{removes}", values)
+
+    def metadata_of_corrected(self, row: Mapping[str, Any], corrected: Metadata, state: TenantState) -> Item:
+        """What the metadata ought to say, if nobody has written anything else since ``row`` was read."""
+        sets, values = self._state(corrected.tenant, state, corrected.version)
+        fields = rows.stack_fields(corrected)
+        sets += "".join(f", {name} = :{name}" for name in fields)
+        values |= {f":{name}": value for name, value in fields.items()}
+        unchanged = []
+        # Whoever writes says when, but for a stack that goes: that takes its id away.
+        for name in ("UpdatedAt", "StackId"):
+            unchanged.append(f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})")
+            values |= {f":seen{name}": row[name]} if name in row else {}
+        return self.update(
+            keys.metadata_key(corrected.tenant),
+            f"SET {sets} REMOVE Deployed",
+            values=values,
+            condition=" AND ".join(unchanged),
+            names=_STATE,
+        )
 
     def forgotten(self, tenant: TenantId, *, vanished: bool) -> tuple[str, Item, dict[str, str]]:
         """An update's expression, values and names: what a stack wrote is taken back, what people said stays."""

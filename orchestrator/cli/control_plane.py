@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from orchestrator.cli.api import Api
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import BerthApi
+    from orchestrator.cli.deployed import Deployment
 
 DEFAULT_STACK = "Berth"
 
@@ -40,6 +41,32 @@ class LocalControlPlane(Protocol):
 FindLocal = Callable[[], LocalControlPlane | None]
 
 
+@dataclass(frozen=True, slots=True)
+class DeployedStack:
+    """The control plane's own CloudFormation stack."""
+
+    name: str
+    where: str
+    status: str
+    outputs: Mapping[str, str]
+
+    @property
+    def version(self) -> str | None:
+        return self.outputs.get("Version")
+
+
+class ControlPlane(Protocol):
+    """One that was chosen, whether it is deployed or not. :class:`orchestrator.cli.deployed.Deployment` looks."""
+
+    def caller(self) -> str:
+        """Who is asking, as AWS sees it."""
+
+    @property
+    def stack(self) -> DeployedStack: ...
+
+    def api(self) -> Api: ...
+
+
 def find_local() -> LocalControlPlane | None:
     """The local control plane, if it is up."""
     from orchestrator.local.emulator import Emulator
@@ -62,13 +89,13 @@ def choose(options: Options, environment: Mapping[str, str], find_local: FindLoc
     return local if set_up_for_local or not environment.get("AWS_ACCESS_KEY_ID") else None
 
 
-def connect(
+def find(
     options: Options,
     *,
     environment: Mapping[str, str] = os.environ,
     find_local: FindLocal = find_local,
-) -> BerthApi:
-    """The API of the control plane, which is all that a command needs of it."""
+) -> Deployment:
+    """The control plane that is meant."""
     local = choose(options, environment, find_local)
     if local and not options.local:
         note(f"Using the local control plane at {local.endpoint} (for AWS: --region or --profile).")
@@ -76,4 +103,4 @@ def connect(
     # Not at the top: loading the SDK takes longer than all the rest, and --help does not need it.
     from orchestrator.cli.deployed import Deployment
 
-    return Deployment(options, local).api()
+    return Deployment(options, local)

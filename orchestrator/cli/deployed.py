@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any, Literal
+
 from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import ClientError, NoCredentialsError
@@ -9,13 +12,13 @@ from botocore.exceptions import ClientError, NoCredentialsError
 from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
 from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.sessions import session_without_profile
-from orchestrator.cli.control_plane import LocalControlPlane, Options
+from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
 
 
 class Deployment:
     def __init__(self, options: Options, local: LocalControlPlane | None) -> None:
-        self._stack = options.stack
+        self._name = options.stack
         self._local = local
         if local is None:
             self._session = Session(region_name=options.region, profile_name=options.profile)
@@ -29,6 +32,10 @@ class Deployment:
             self._where = f"at {local.endpoint}"
             self._how_to_get_one = "deploy it with make up, or use --stack"
 
+    def caller(self) -> str:
+        with throttling():
+            return str(self._client("sts").get_caller_identity()["Arn"])
+
     def api(self) -> BerthApi:
         url = self._output("ApiUrl")
         credentials = self._session.get_credentials()
@@ -39,26 +46,29 @@ class Deployment:
         return BerthApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
 
     def _output(self, name: str) -> str:
-        status, outputs = self._described()
-        if name not in outputs:
+        stack = self.stack
+        if name not in stack.outputs:
             raise ControlPlaneNotFound(
-                f"The stack {self._stack} {self._where} has no output {name} (it is {status}): "
+                f"The stack {stack.name} {stack.where} has no output {name} (it is {stack.status}): "
                 "wait until it is deployed, or name another one with --stack."
             )
-        return outputs[name]
+        return stack.outputs[name]
 
-    def _described(self) -> tuple[str, dict[str, str]]:
-        """The stack's status and outputs."""
-        client = self._session.client("cloudformation", endpoint_url=self._endpoint_url, config=self._config)
+    @cached_property
+    def stack(self) -> DeployedStack:
         try:
             with throttling():
-                stack = client.describe_stacks(StackName=self._stack)["Stacks"][0]
+                stack = self._client("cloudformation").describe_stacks(StackName=self._name)["Stacks"][0]
         except ClientError as error:
             # The only thing to validate here is the name: there is no such stack, or there can be none.
             if error_code(error) != "ValidationError":
                 raise
             raise ControlPlaneNotFound(
-                f"No control plane named {self._stack} {self._where}: {self._how_to_get_one}."
+                f"No control plane named {self._name} {self._where}: {self._how_to_get_one}."
             ) from error
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
-        return stack["StackStatus"], outputs
+        return DeployedStack(self._name, self._where, stack["StackStatus"], outputs)
+
+    # Any: boto3 makes its clients at run time.
+    def _client(self, service: Literal["cloudformation", "sts"]) -> Any:
+        return self._session.client(service, endpoint_url=self._endpoint_url, config=self._config)

@@ -28,6 +28,7 @@ class ExitCode(IntEnum):
     GONE = 5
     NO_CONTROL_PLANE = 6
     REFUSED = 7
+    ATTENTION = 8
     INTERRUPTED = 130
 
     @property
@@ -41,9 +42,10 @@ _MEANINGS = {
     ExitCode.BAD_USAGE: "bad usage: also an invalid tenant id, or an unknown version",
     ExitCode.NOT_READY: "not ready yet: ask again later",
     ExitCode.FAILED: "the operation failed",
-    ExitCode.GONE: "being deleted, deleted, or no such tenant or rollout",
+    ExitCode.GONE: "being deleted, deleted, or no such tenant, rollout or reconciliation",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
+    ExitCode.ATTENTION: "something needs attention (doctor, reconcile)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

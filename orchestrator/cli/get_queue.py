@@ -11,7 +11,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.asking import PATIENCE_SECONDS, Later, too_busy
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.invocation import Invocation, Json, Tenant, noting_an_interrupt
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, noting_an_interrupt
 from orchestrator.cli.problems import problem
 from orchestrator.credentials import Access
 from orchestrator.tenants import TenantId
@@ -27,7 +27,7 @@ def get_queue(
     context: typer.Context,
     tenant: Tenant,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the queue is ready.")] = False,
-    timeout: Annotated[int, typer.Option(metavar="SECONDS", min=1, help="How long to wait.")] = 900,
+    timeout: Timeout = 900,
     credentials: Annotated[
         Access | None,
         typer.Option(help="Also ask for temporary credentials, to send or to receive. They are printed."),

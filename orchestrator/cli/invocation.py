@@ -16,11 +16,15 @@ import typer
 from orchestrator.cli import render
 from orchestrator.cli.api import Api
 from orchestrator.cli.asking import PATIENCE_SECONDS, Asking
-from orchestrator.cli.control_plane import Options, connect
+from orchestrator.cli.control_plane import ControlPlane, Options, find
 from orchestrator.cli.errors import explain
 from orchestrator.cli.progress import Progress
 
+MOST_SECONDS = 7 * 24 * 3600
+"""As long as anything is waited for. Numbers have no end, and clocks have."""
+
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
+Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MOST_SECONDS, help="How long to wait.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -28,7 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 class World:
     """What commands reach outside themselves. Tests bring their own, as the context's object."""
 
-    connect: Callable[[Options], Api] = connect
+    find: Callable[[Options], ControlPlane] = find
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     someone_is_there: Callable[[], bool] = lambda: sys.stdin.isatty()
@@ -43,8 +47,12 @@ class Invocation:
     debug: bool
     world: World = field(default_factory=World)
 
+    def find(self) -> ControlPlane:
+        return self.world.find(self.options)
+
     def connect(self) -> Api:
-        return self.world.connect(self.options)
+        """The API of the control plane, which is all that most commands need of it."""
+        return self.find().api()
 
     @contextmanager
     def asking(self, seconds: float = PATIENCE_SECONDS) -> Iterator[Asking]:

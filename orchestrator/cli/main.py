@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import rollout
+from orchestrator.cli import reconcile, rollout
 from orchestrator.cli.control_plane import DEFAULT_STACK, Options
+from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.get_queue import get_queue
 from orchestrator.cli.invocation import Invocation, World
@@ -25,7 +26,7 @@ _EXAMPLES = """\
   berth create acme --version 0.1.0   pin acme to a release
   berth get-queue acme --json         what a platform is told about acme
   berth upgrade acme --wait           move acme to the current release
-  berth pin acme 0.1.0                keep acme there; berth unpin acme lets it go
+  berth pin acme 0.1.0                keep acme there until berth unpin acme
   berth retry acme                    try again what failed
   berth delete acme --drain 600       delete acme once its queue is empty
   berth tenant acme                   all that is recorded about acme
@@ -33,6 +34,8 @@ _EXAMPLES = """\
   berth releases --profile prod       the releases of a control plane on AWS
   berth rollout plan                  what moving all tenants would change
   berth rollout start                 move them: see berth rollout --help
+  berth doctor                        is all well? what to do if not
+  berth reconcile --dry-run           where records and stacks differ
 """
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
@@ -42,6 +45,9 @@ class GlobalOptionsAnywhere(TyperGroup):
 
     # Any: the type of a context is private to typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for arg in args:
+            if not _is_text(arg):
+                raise typer.BadParameter(f"{arg!a} is not UTF-8.")
         takes_value = {
             name: not option.is_flag
             for option in self.params
@@ -62,6 +68,11 @@ class GlobalOptionsAnywhere(TyperGroup):
         return super().parse_args(ctx, ours + rest)
 
 
+def _is_text(argument: str) -> bool:
+    """Python passes bytes that are no UTF-8 as lone surrogates, which can be sent nowhere."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
 app = typer.Typer(
     name="berth",
     cls=GlobalOptionsAnywhere,
@@ -74,6 +85,9 @@ app = typer.Typer(
 for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
 app.add_typer(rollout.app, name="rollout")
+_WHEN_SOMETHING_IS_WRONG = "When something seems wrong"
+app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG)(doctor)
+app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG, epilog=reconcile.HELP)(reconcile.reconcile)
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.invocation import Json, Tenant
+from orchestrator.cli.invocation import Json, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
 from orchestrator.deadlines import DEADLINE
 
@@ -15,7 +15,6 @@ Wait = Annotated[
     bool,
     typer.Option("--wait/--no-wait", help="Wait until it has ended; also for another operation that is in the way."),
 ]
-Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, help="How long to wait.")]
 _TIMEOUT = int(DEADLINE.total_seconds())
 
 

@@ -24,6 +24,7 @@ from orchestrator.local.releases import bumped, publish, released_template
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sqs import SQSClient
 
 TENANT = TenantId("acme")
@@ -99,6 +100,18 @@ def _show(console: Console, emulator: Emulator, outputs: dict[str, str]) -> None
     _berth(console, emulator, *rollout, "--to", worse, ends_with=ExitCode.FAILED)
     _chapter(console, "So that is where the fleet is:")
     _berth(console, emulator, "releases")
+
+    lost = OTHERS[0]
+    _chapter(console, f"Somebody deletes the stack of {lost}, past Berth. That is noticed, and put right:")
+    _delete_stack(session.client("cloudformation", endpoint_url=emulator.endpoint), lost)
+    _berth(console, emulator, "reconcile")
+    _chapter(console, "And is the control plane itself well?")
+    _berth(console, emulator, "doctor")
+
+
+def _delete_stack(cloudformation: CloudFormationClient, tenant: TenantId) -> None:
+    cloudformation.delete_stack(StackName=tenant.stack_name)
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=tenant.stack_name, WaiterConfig={"Delay": 1})
 
 
 def _chapter(console: Console, title: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from orchestrator.local.adjusting import adjust
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, polls, take_lock
@@ -34,6 +35,8 @@ CONTEXT = {
     "berth:credentialsSeconds": "900",
     # Each tenant at once is several processes here: more than this make a rollout slower, not faster.
     "berth:rolloutConcurrency": "8",
+    # Functions answer at once here, so what an aborted execution had called has ended by then.
+    "berth:lingerSeconds": "2",
 }
 
 Progress = Callable[[str], None]
@@ -63,7 +66,13 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
         for key, value in (CONTEXT | {f"berth:{name}": value for name, value in context.items()}).items():
             options += ["--context", f"{key}={value}"]
         _cdk(emulator, lock, CHECKOUT, "deploy", STACK, *options)
-    return outputs(emulator)
+        deployed = outputs(emulator)
+        adjust(
+            emulator,
+            get_queue_function=deployed["GetQueueFunctionName"],
+            get_queue_concurrency=int(CONTEXT["berth:getQueueConcurrency"]),
+        )
+    return deployed
 
 
 def outputs(emulator: Emulator) -> dict[str, str]:

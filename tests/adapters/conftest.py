@@ -1,15 +1,15 @@
-"""AWS in process, by moto: nothing here leaves the machine."""
+"""AWS in process, by moto, and on the loopback interface, by the emulator: nothing here leaves the machine."""
 
 from __future__ import annotations
 
 import json
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.request import ProxyHandler, Request, build_opener
 
 import boto3
 import pytest
@@ -18,6 +18,7 @@ from moto import mock_aws
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.keys import LISTING_INDEX
 from orchestrator.adapters.rollouts import RolloutTable
+from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
 from orchestrator.records import Metadata, Operation, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
@@ -31,6 +32,7 @@ from tests.adapters.tables import (
 from tests.fakes import ACME, InMemoryRollouts, InMemoryTable, an_audit
 
 if TYPE_CHECKING:
+    from moto.core.models import MockAWS
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.rollouts.ports import RolloutLedger
@@ -40,29 +42,49 @@ TABLE = "berth"
 
 
 @cache
-def client(service: Any) -> Any:
+def client(service: Any, endpoint: str | None = None) -> Any:
     """One client a service for all tests: making one costs more than using it."""
-    return boto3.client(service, region_name=REGION, aws_access_key_id="test", aws_secret_access_key="test")
+    return boto3.client(
+        service,
+        region_name=REGION,
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        endpoint_url=endpoint,
+    )
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[MockAWS]:
+    """Started once a module: starting it costs more than most tests, emptying it next to nothing."""
+    with mock_aws(config={"lambda": {"use_docker": False}}) as started:
+        yield started
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty AWS account."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
+def aws(moto: MockAWS, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty AWS account, in process."""
+    moto.reset()
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    with mock_aws():
-        yield
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """Nothing is deployed onto it: it is AWS for whoever talks to it."""
+    emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("contracts"), keep_state=False)
+    emulator.start()
+    try:
+        yield emulator
+    finally:
+        emulator.stop()
 
 
 @pytest.fixture
 def dynamodb(aws: None) -> DynamoDBClient:  # noqa: ARG001 - the account it is in
-    return an_empty_table()
+    return an_empty_table(client("dynamodb"))
 
 
-def an_empty_table() -> DynamoDBClient:
+def an_empty_table(dynamodb: DynamoDBClient) -> DynamoDBClient:
     """The table, with the keys and the index that the control plane gives it."""
-    dynamodb: DynamoDBClient = client("dynamodb")
     dynamodb.create_table(
         TableName=TABLE,
         BillingMode="PAY_PER_REQUEST",
@@ -133,29 +155,64 @@ def endpoint() -> Iterator[Endpoint]:
         thread.join()
 
 
-# The table, twice: a contract is what both keep.
+# One contract, kept by a fake and by the adapter on two kinds of AWS.
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@dataclass(frozen=True)
+class Account:
+    """An AWS account, and nothing in it yet."""
+
+    client: Callable[[str], Any]
+    number: str
+
+
+@pytest.fixture(params=["memory", "moto", "emulator"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def table(kind: str, request: pytest.FixtureRequest) -> Table:
-    return InMemoryTable() if kind == "memory" else DynamoTable(request.getfixturevalue("dynamodb"), TABLE)
+def account(kind: str, request: pytest.FixtureRequest) -> Account | None:
+    """An empty account of that kind; ``None`` in memory."""
+    if kind == "memory":
+        return None
+    if kind == "moto":
+        request.getfixturevalue("aws")
+        return Account(client, "123456789012")
+    emulator = request.getfixturevalue("emulator")
+    empty(emulator)
+    return Account(lambda service: client(service, emulator.endpoint), ACCOUNT)
+
+
+def empty(emulator: Emulator) -> None:
+    """Let nothing be in it."""
+    # Whatever proxy this machine uses, the emulator is not behind it.
+    opener = build_opener(ProxyHandler({}))
+    with opener.open(Request(f"{emulator.endpoint}/_ministack/reset", method="POST"), timeout=10):
+        pass
 
 
 @pytest.fixture
-def ledger(kind: str, request: pytest.FixtureRequest) -> RolloutLedger:
-    return InMemoryRollouts() if kind == "memory" else RolloutTable(request.getfixturevalue("dynamodb"), TABLE)
+def rows(account: Account | None) -> DynamoDBClient | None:
+    return an_empty_table(account.client("dynamodb")) if account else None
 
 
 @pytest.fixture
-def legacy(table: Table, request: pytest.FixtureRequest) -> Legacy:
+def table(rows: DynamoDBClient | None) -> Table:
+    return DynamoTable(rows, TABLE) if rows else InMemoryTable()
+
+
+@pytest.fixture
+def ledger(rows: DynamoDBClient | None) -> RolloutLedger:
+    return RolloutTable(rows, TABLE) if rows else InMemoryRollouts()
+
+
+@pytest.fixture
+def legacy(table: Table, rows: DynamoDBClient | None) -> Legacy:
     if isinstance(table, InMemoryTable):
         return legacy_in_memory(table)
-    return legacy_in_dynamodb(request.getfixturevalue("dynamodb"))
+    assert rows
+    return legacy_in_dynamodb(rows)
 
 
 def legacy_in_memory(memory: InMemoryTable) -> Legacy:

@@ -18,7 +18,8 @@ from orchestrator.ports import (
     TenantDescriptions,
     TenantReader,
 )
-from orchestrator.records import Audit, Metadata, Operation, Queue, Run, Status, TenantState
+from orchestrator.reconciling.ports import Corrections
+from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -54,7 +55,9 @@ NOTHING_ABOUT_ACME = Metadata(ACME, None, None, None, None, None)
 """What is there once an operation has begun, and before anything has come of it."""
 
 
-class Table(TenantReader, OperationLedger, QueueMetadata, TenantDescriptions, FleetReader, Releases, Protocol):
+class Table(
+    TenantReader, OperationLedger, QueueMetadata, TenantDescriptions, FleetReader, Releases, Corrections, Protocol
+):
     """All of it."""
 
 
@@ -66,7 +69,10 @@ class Legacy:
     audit: Callable[[Operation, Status, str | None], None]
 
 
-def everything(table: Table, tenant: TenantId = ACME) -> tuple[object, ...]:
+Everything = tuple[Metadata | None, list[Audit], list[HistoryEntry], Lock | None, list[ListedTenant]]
+
+
+def everything(table: Table, tenant: TenantId = ACME) -> Everything:
     """All that is known of a tenant, to see that nothing of it has changed."""
     return (
         table.metadata(tenant),
@@ -77,7 +83,7 @@ def everything(table: Table, tenant: TenantId = ACME) -> tuple[object, ...]:
     )
 
 
-NOTHING: tuple[object, ...] = (None, [], [], None, [])
+NOTHING: Everything = (None, [], [], None, [])
 
 
 def listed_tenants(table: Table) -> list[ListedTenant]:

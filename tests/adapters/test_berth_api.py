@@ -182,6 +182,26 @@ def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
             "/rollouts?cursor=20261116-120000-ab12&limit=5",
             None,
         ),
+        (lambda api: api.reconcile(), "POST", "/reconciliations", {"dryRun": False, "detectDrift": False}),
+        (
+            lambda api: api.reconcile(dry_run=True),
+            "POST",
+            "/reconciliations",
+            {"dryRun": True, "detectDrift": False},
+        ),
+        (
+            lambda api: api.reconcile(detect_drift=True),
+            "POST",
+            "/reconciliations",
+            {"dryRun": False, "detectDrift": True},
+        ),
+        (
+            lambda api: api.reconciliation("20261116-120000-ab12"),
+            "GET",
+            "/reconciliations/20261116-120000-ab12",
+            None,
+        ),
+        (lambda api: api.health(), "GET", "/diagnosis", None),
     ],
 )
 def test_every_request_is_signed_with_its_query_and_its_body(

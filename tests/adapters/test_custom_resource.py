@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.custom_resource import answer_resource, respond
+from orchestrator.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 
 MOST_BYTES = 4_096
@@ -138,3 +139,17 @@ def test_an_answer_that_is_not_taken_at_once_is_sent_again(endpoint: Endpoint) -
     endpoint.refusals = 2
     answer_resource(endpoint.event(), physical_id="acme")
     assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3
+
+
+def test_an_answer_bears_the_ids_that_there_are(endpoint: Endpoint) -> None:
+    event = endpoint.event()
+    del event["StackId"]
+    assert respond(event, failing("it broke"), physical_id="release")
+    (answer,) = endpoint.answers
+    assert (answer["Status"], answer["StackId"], answer["RequestId"]) == ("FAILED", "", event["RequestId"])
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://..:80/", "http://["])
+def test_an_address_at_which_nobody_can_be_is_told_in_words(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="ResponseURL"):
+        answer_resource({"ResponseURL": url}, physical_id="release")

@@ -1,4 +1,4 @@
-"""Executions on Step Functions: a name is used once, and only a waiting execution can be woken."""
+"""Executions on Step Functions: what is sent, and which words mean what. What they do is in the contract."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ def executions() -> StepFunctionsExecutions:
     return StepFunctionsExecutions(lambda: client("stepfunctions"), MACHINES.__getitem__)
 
 
-def describe(states: Stubber, status: str, *, stopped_at: datetime | None = None) -> None:
-    answer: dict[str, Any] = {"executionArn": EXECUTION, "stateMachineArn": MACHINE, "status": status}
-    answer["startDate"] = NOON
+def describe(
+    states: Stubber, status: str, *, started_at: datetime = NOON, stopped_at: datetime | None = None, **more: str
+) -> None:
+    answer: dict[str, Any] = {"executionArn": EXECUTION, "stateMachineArn": MACHINE, "status": status, **more}
+    answer["startDate"] = started_at
     if stopped_at:
         answer["stopDate"] = stopped_at
     states.add_response("describe_execution", answer, {"executionArn": EXECUTION})
@@ -148,14 +150,53 @@ def test_one_that_was_cut_short_is_over_once_its_last_function_must_have_ended(
     assert executions.is_over(EXECUTION) is over
 
 
+@pytest.mark.parametrize(("linger", "over"), [(0, True), (59, True), (61, False), (180, False)])
+@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT"])
+def test_for_how_long_that_may_take_is_a_setting(states: Stubber, status: str, linger: int, over: bool) -> None:
+    executions = StepFunctionsExecutions(
+        lambda: client("stepfunctions"), MACHINES.__getitem__, linger=timedelta(seconds=linger)
+    )
+    describe(states, status, stopped_at=datetime.now(UTC) - timedelta(seconds=60))
+    assert executions.is_over(EXECUTION) is over
+
+
+@pytest.mark.parametrize(("ago", "over"), [(A_MOMENT_AGO, False), (TWO_MINUTES_AGO, True)])
+def test_of_one_whose_end_is_not_told_the_start_counts(
+    executions: StepFunctionsExecutions, states: Stubber, ago: timedelta, over: bool
+) -> None:
+    describe(states, "ABORTED", started_at=datetime.now(UTC) - ago)
+    assert executions.is_over(EXECUTION) is over
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "told"),
+    [
+        ("ABORTED", {}, "was aborted"),
+        ("ABORTED", {"cause": "by ada"}, "was aborted (by ada)"),
+        ("ABORTED", {"error": "Stopped", "cause": "by ada"}, "was aborted (Stopped: by ada)"),
+        ("TIMED_OUT", {}, "timed out"),
+        ("FAILED", {"error": "States.Runtime"}, "failed (States.Runtime)"),
+        ("SUCCEEDED", {}, "succeeded"),
+        # One that Step Functions may have one day.
+        ("PENDING_REDRIVE", {}, "PENDING_REDRIVE"),
+    ],
+)
+def test_how_it_ended_is_told_in_words(
+    executions: StepFunctionsExecutions, states: Stubber, status: str, more: dict[str, str], told: str
+) -> None:
+    describe(states, status, **more)
+    assert executions.how_it_ended(EXECUTION) == told
+
+
 @pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "InvalidArn"])
 def test_an_execution_that_does_not_exist_is_not_running_and_over(
     executions: StepFunctionsExecutions, states: Stubber, code: str
 ) -> None:
-    for _ in range(2):
+    for _ in range(3):
         states.add_client_error("describe_execution", code, "no such execution")
     assert executions.is_running(EXECUTION) is False
     assert executions.is_over(EXECUTION) is True
+    assert executions.how_it_ended(EXECUTION) == "is no longer known to Step Functions"
 
 
 def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(
@@ -186,11 +227,13 @@ def test_any_other_refusal_to_wake_is_an_error(executions: StepFunctionsExecutio
 
 
 def test_every_call_may_be_throttled(executions: StepFunctionsExecutions, states: Stubber) -> None:
-    for method in ("start_execution", "describe_execution", "send_task_success"):
+    for method in ("start_execution", *["describe_execution"] * 3, "send_task_success"):
         states.add_client_error(method, "ThrottlingException", "Rate exceeded")
     for call in (
         lambda: executions.start(ATTEMPT, EXPLICIT),
         lambda: executions.is_running(EXECUTION),
+        lambda: executions.is_over(EXECUTION),
+        lambda: executions.how_it_ended(EXECUTION),
         lambda: executions.wake("token"),
     ):
         with pytest.raises(Throttled, match="Rate exceeded"):
@@ -211,25 +254,6 @@ def test_the_client_is_made_when_it_is_first_needed_and_once() -> None:
             states.add_response("send_task_success", {})
             executions.wake("token")
     assert len(made) == 1
-
-
-@pytest.mark.usefixtures("aws")
-def test_a_real_machine_starts_a_name_once() -> None:
-    states = client("stepfunctions")
-    definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 9, "End": True}}}
-    machine = states.create_state_machine(
-        name="create-tenant", roleArn="arn:aws:iam::123456789012:role/r", definition=json.dumps(definition)
-    )["stateMachineArn"]
-    executions = StepFunctionsExecutions(lambda: states, lambda _operation: machine)
-
-    first = executions.start(ATTEMPT, EXPLICIT)
-
-    assert first is not None
-    assert executions.start(ATTEMPT, EXPLICIT) == first
-    assert executions.is_running(first)
-    states.stop_execution(executionArn=first)
-    assert executions.start(ATTEMPT, EXPLICIT) is None
-    assert not executions.is_running(first)
 
 
 ROLLOUT_MACHINE = f"{STATES}:stateMachine:rollout"

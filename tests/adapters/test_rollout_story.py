@@ -28,6 +28,9 @@ from tests.fakes import (
     take,
 )
 
+# What it is made of is shown on the emulator, too: by the contracts of both tables.
+pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
+
 STAGES = (
     StageWish(Share(1), 1, Share(0), approval=True),
     StageWish(None, 4, Share(1)),

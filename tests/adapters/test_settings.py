@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from orchestrator.adapters.settings import Settings
@@ -9,14 +11,17 @@ from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
+VARIABLES["linger"] = "BERTH_LINGER_SECONDS"
 OPTIONAL = {"queue_access_role"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency"}
-TEXTS = sorted(VARIABLES.keys() - NUMBERS)
+SPANS = {"linger"}
+DOCUMENTS = {"dead_letter_queues"}
+TEXTS = sorted(VARIABLES.keys() - NUMBERS - SPANS - DOCUMENTS)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
 
 def test_every_setting_is_a_variable_of_its_own() -> None:
-    assert {"table", "version", "tenant_queue_machine"} | OPTIONAL | NUMBERS <= set(VARIABLES)
+    assert {"table", "version", "tenant_queue_machine"} | OPTIONAL | NUMBERS | SPANS | DOCUMENTS <= set(VARIABLES)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -27,6 +32,18 @@ def test_a_setting_is_read_from_its_variable(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(NUMBERS))
 def test_a_number_is_read_as_one(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: "900"}), name) == 900
+
+
+@pytest.mark.parametrize("name", sorted(SPANS))
+def test_a_span_of_time_is_read_in_seconds(name: str) -> None:
+    assert getattr(Settings({VARIABLES[name]: "90"}), name) == timedelta(seconds=90)
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_what_is_more_than_a_value_is_read_as_json(name: str) -> None:
+    assert getattr(Settings({VARIABLES[name]: '{"stack events": "https://queue"}'}), name) == {
+        "stack events": "https://queue"
+    }
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

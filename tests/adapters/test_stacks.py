@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from botocore.stub import ANY, Stubber
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
-from tests.adapters.conftest import REGION, client
+from tests.adapters.conftest import client
 from tests.fakes import ACME, NOON, QUEUE, VERSION
 
 STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
@@ -441,6 +440,19 @@ def test_events_are_read_page_by_page_newest_first(stacks: CloudFormationStacks,
     assert [event.cancelled for event in events] == [False, True, False, False, False]
 
 
+def test_a_stack_that_nobody_knows_has_no_events(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    cloudformation.add_client_error("describe_stack_events", "ValidationError", f"Stack [{STACK_ID}] does not exist")
+    assert list(stacks.events(STACK_ID)) == []
+
+
+def test_another_fault_is_not_taken_for_a_stack_without_events(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_client_error("describe_stack_events", "AccessDenied", "You may not.")
+    with pytest.raises(ClientError):
+        list(stacks.events(STACK_ID))
+
+
 def test_an_event_bears_the_token_of_the_request_that_it_is_an_effect_of(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
@@ -455,60 +467,3 @@ def test_an_event_bears_the_token_of_the_request_that_it_is_an_effect_of(
 def test_a_page_that_is_not_needed_is_not_asked_for(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stack_events", PAGES[0], {"StackName": ANY})
     assert next(iter(stacks.events(STACK_ID))).status == "ROLLBACK_IN_PROGRESS"
-
-
-BUCKET = "berth-releases"
-
-
-def publish(version: str) -> str:
-    """A template that differs from version to version by how long its queue keeps messages."""
-    template = {
-        "Parameters": {"TenantId": {"Type": "String"}, "MetadataServiceToken": {"Type": "String"}},
-        "Resources": {
-            "InboundQueue": {
-                "Type": "AWS::SQS::Queue",
-                "Properties": {"MessageRetentionPeriod": 60 + int(version.replace(".", ""))},
-            }
-        },
-        "Outputs": {
-            "InboundQueueArn": {"Value": {"Fn::GetAtt": ["InboundQueue", "Arn"]}},
-            "InboundQueueUrl": {"Value": {"Ref": "InboundQueue"}},
-            "Version": {"Value": version},
-        },
-    }
-    client("s3").put_object(Bucket=BUCKET, Key=f"{version}.json", Body=json.dumps(template))
-    return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json"
-
-
-@pytest.mark.usefixtures("aws")
-def test_a_stack_is_created_updated_and_deleted(stacks: CloudFormationStacks) -> None:
-    client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-    created = stacks.create(ACME, template_url=publish("0.1.0"), client_token="create-1")
-    assert created is not None
-    before = stacks.find(ACME.stack_name)
-    assert before is not None
-    assert (before.stack_id, before.status, before.tenant_id) == (created, "CREATE_COMPLETE", "acme")
-
-    stacks.draw_up_changes(ACME, template_url=publish("0.2.0"), name=CHANGES)
-    ready = stacks.changes(created, CHANGES)
-    assert ready is not None
-    assert (ready.state, [change.resource for change in ready.changes]) == (ChangeSetState.READY, ["InboundQueue"])
-    stacks.make_changes(created, CHANGES, client_token="update-1")
-    executed = stacks.changes(created, CHANGES)
-    assert executed is not None
-    assert executed.state is ChangeSetState.EXECUTED
-    after = stacks.find(created)
-    assert after is not None
-    assert (after.status, after.queue) == ("UPDATE_COMPLETE", before.queue)
-
-    stacks.draw_up_changes(ACME, template_url=publish("0.2.0"), name="again")
-    empty = stacks.changes(created, "again")
-    assert empty is not None
-    assert empty.state is ChangeSetState.EMPTY
-    stacks.forget_changes(created, "again")
-
-    stacks.delete(created, client_token="delete-1")
-    gone = stacks.find(created)
-    assert gone is not None
-    assert gone.status == "DELETE_COMPLETE"
-    assert stacks.find(ACME.stack_name) is None

@@ -430,6 +430,13 @@ class TestPublish:
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
         assert table.lock(ACME) is None
 
+    def test_one_that_never_began_leaves_an_earlier_attempt_alone_that_is_at_it(self, table: Table) -> None:
+        take(table, RUN)
+        before = everything(table)
+        assert not table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
+        assert everything(table) == before
+        assert [audit.execution for audit in table.unfinished_operations()] == [RUN.execution]
+
 
 class TestRemove:
     def test_it_forgets_the_metadata_records_success_and_frees_the_lock(self, table: Table) -> None:

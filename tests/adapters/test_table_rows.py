@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,24 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.errors import LostOwnership, Throttled
-from orchestrator.ports import Pin
+from orchestrator.ports import Pin, Stack
 from orchestrator.records import Operation, Request, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import create, publish
-from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
+from tests.fakes import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    a_release,
+    a_run,
+    take,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -232,6 +245,52 @@ def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_t
     assert table.fail(RUN, QUEUE_TABOO, NOON)
     assert listing(rows(dynamodb)[METADATA])[0] == "UPDATING"
     assert rows(dynamodb)["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]["Status"] == "Failure"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.forget_queue(ACME, stack_id="stack-1", vanished=True),
+        lambda table: table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=NOON + timedelta(minutes=1)),
+        lambda table: take(table, a_run(operation=Operation.UPDATE, version=NEXT_VERSION)),
+    ],
+    ids=["forgotten", "recorded", "taken"],
+)
+def test_a_correction_overwrites_nothing_that_was_written_just_before(
+    table: DynamoTable, dynamodb: DynamoDBClient, change: Callable[[DynamoTable], object]
+) -> None:
+    create(table)
+    seen = table.metadata(ACME)
+    assert seen is not None
+
+    def change_it_first(**_: object) -> None:
+        dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", change_it_first)
+        change(table)
+        changed.append(rows(dynamodb))
+
+    changed: list[dict[tuple[str, str], Row]] = []
+    dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", change_it_first)
+    stack = Stack("stack-2", "CREATE_COMPLETE", "", ACME.value, QUEUE, NEXT_VERSION)
+    assert table.correct(seen, stack, at=ONE_SECOND_LATER) is False
+    assert [rows(dynamodb)] == changed
+
+
+@pytest.mark.parametrize("written", ["2020-08-31T16:02:16Z", "2020-08-31T16:02:16.808123+00:00", None], ids=str)
+def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
+    table: DynamoTable, dynamodb: DynamoDBClient, written: str | None
+) -> None:
+    legacy_in_dynamodb(dynamodb).metadata(ACME)
+    dynamodb.update_item(
+        TableName=TABLE,
+        Key={"pk": {"S": METADATA[0]}, "sk": {"S": METADATA[1]}},
+        AttributeUpdates={
+            "UpdatedAt": {"Action": "PUT", "Value": {"S": written}} if written else {"Action": "DELETE"},
+        },
+    )
+    seen = table.metadata(ACME)
+    assert seen is not None
+    assert table.correct(seen, Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION), at=NOON)
+    assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
 
 
 def test_every_state_that_is_written_is_listed_under_its_own_name(table: DynamoTable, dynamodb: DynamoDBClient) -> None:

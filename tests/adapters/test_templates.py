@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,8 +11,11 @@ from orchestrator.adapters.s3 import S3Manifests, S3Templates
 from orchestrator.rollouts.ports import Manifests
 from orchestrator.rollouts.records import Item
 from orchestrator.tenants import TenantId
-from tests.adapters.conftest import REGION, client
+from tests.adapters.conftest import REGION, Account, client
 from tests.fakes import InMemoryManifests
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 BUCKET, ASSETS = "berth-releases", "berth-assets"
 
@@ -19,8 +23,12 @@ BUCKET, ASSETS = "berth-releases", "berth-assets"
 @pytest.fixture
 def templates(aws: None) -> S3Templates:  # noqa: ARG001 - the account it is in
     for bucket in (BUCKET, ASSETS):
-        client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        make_bucket(client("s3"), bucket)
     return S3Templates(client("s3"), BUCKET)
+
+
+def make_bucket(s3: S3Client, name: str) -> None:
+    s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
 
 
 def test_an_uploaded_template_is_read_byte_by_byte(templates: S3Templates) -> None:
@@ -47,11 +55,11 @@ ITEMS = [Item(TenantId.parse(name), version) for name, version in (("b", "0.2.0"
 
 
 @pytest.fixture
-def manifests(kind: str, request: pytest.FixtureRequest) -> Manifests:
-    if kind == "memory":
+def manifests(account: Account | None) -> Manifests:
+    if account is None:
         return InMemoryManifests()
-    request.getfixturevalue("templates")
-    return S3Manifests(client("s3"), BUCKET)
+    make_bucket(account.client("s3"), BUCKET)
+    return S3Manifests(account.client("s3"), BUCKET)
 
 
 def test_a_list_of_tenants_is_read_as_it_was_written(manifests: Manifests) -> None:

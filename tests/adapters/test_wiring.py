@@ -14,6 +14,7 @@ from tests.fakes import ACME, VERSION
 SETTINGS = {
     "BERTH_TABLE": TABLE,
     "BERTH_VERSION": VERSION,
+    "BERTH_LINGER_SECONDS": "60",
     "BERTH_RELEASE_BUCKET": "releases",
     "BERTH_STACK_ROLE": "arn:aws:iam::000000000000:role/tenant-stacks",
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:0:function:metadata",

@@ -13,7 +13,7 @@ from tests.e2e.deployed import Deployed
 
 @pytest.fixture(scope="session")
 def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("berth"), keep_state=False)
+    emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("berth"))
     emulator.start()
     try:
         outputs = deploy(emulator, lambda _step: None)

@@ -7,7 +7,8 @@ import json
 import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -108,6 +109,21 @@ class Deployed:
     def functions(self) -> list[str]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         return [function["FunctionName"] for page in pages for function in page["Functions"]]
+
+    def function(self, name: str) -> str:
+        """The name of the function whose handler is in that file of ``lambdas/``."""
+        pages = self.client("lambda").get_paginator("list_functions").paginate()
+        functions = [function for page in pages for function in page["Functions"]]
+        (found,) = [each["FunctionName"] for each in functions if each["Handler"] == f"lambdas.{name}.handler"]
+        return str(found)
+
+    @contextmanager
+    def held_up(self, name: str) -> Iterator[None]:
+        """Meanwhile nobody may call that function: whoever comes to it waits there."""
+        function = self.function(name)
+        self.client("lambda").put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
+        yield
+        self.client("lambda").delete_function_concurrency(FunctionName=function)
 
     # As an operator
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.berth_api import ApiAnswer
@@ -10,6 +14,15 @@ from orchestrator.local.releases import Template, bumped, publish, released_temp
 from orchestrator.records import Status
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
+
+BERTH = Path(sys.executable).with_name("berth")
+
+
+def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`berth`, on this control plane."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
+    return subprocess.run([BERTH, *arguments], env=environment, capture_output=True, text=True, check=False)
 
 
 def call(

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed
-
-BERTH = Path(sys.executable).with_name("berth")
-
-
-def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
-    return subprocess.run([BERTH, *arguments], env=environment, capture_output=True, text=True, check=False)
+from tests.e2e.operators import run
 
 
 def test_get_queue_waits_until_there_is_one(berth: Deployed) -> None:

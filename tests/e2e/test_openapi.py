@@ -25,17 +25,28 @@ OPERATIONS = operations(DOCUMENT)
 AT_HAND = AtHand(
     tenants=("documented-1", "documented-2"),
     rollouts=("20000101-000000-0000",),
+    reconciliations=("20000101-000000-0000",),
     most_at_once=int(CONTEXT["berth:rolloutConcurrency"]),
     only_dry_runs=True,
 )
 """All that is ever asked for: one operation a tenant is all the work that these tests can make.
 
-No rollout: there is none of that id, and what is started is a dry run of these tenants. Other tests have tenants, too.
+No rollout and no reconciliation: there is none of that id, and what is started is a dry run, a rollout's of these
+tenants. Other tests have tenants, too.
 """
 PATIENTLY = Retry(
     total=10, backoff_factor=0.5, status_forcelist=[429, 503], allowed_methods=None, raise_on_status=False
 )
 """Being throttled is no answer: the client asks again."""
+
+
+MADE_UP = [
+    pytest.param(name, mode, id=f"{name}-{mode.value}")
+    for name in OPERATIONS
+    for mode in GenerationMode
+    # There is but one way to ask for releases and health. And every reconciliation looks at the whole fleet.
+    if name not in ("listReleases", "getDiagnosis") and (name, mode) != ("startReconciliation", GenerationMode.POSITIVE)
+]
 
 
 class SigV4(AuthBase):
@@ -77,8 +88,7 @@ def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
     assert seen.total() > 1
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize("operation_id", [name for name in OPERATIONS if name != "listReleases"])
+@pytest.mark.parametrize(("operation_id", "mode"), MADE_UP)
 def test_requests_made_from_the_document_are_answered_as_it_says(
     berth: Deployed, session: requests.Session, operation_id: str, mode: GenerationMode
 ) -> None:

@@ -23,7 +23,10 @@ class FakeClock:
 class FakeExecutions:
     """Executions by name, as Step Functions starts them: a name is used once."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock | None = None, *, linger: timedelta = timedelta()) -> None:
+        self._clock = clock or FakeClock()
+        self._linger = linger
+        self._cut_short: dict[str, datetime] = {}
         self.inputs: dict[str, dict[str, object]] = {}
         """What every execution ever started was given."""
         self.started: list[tuple[Attempt, Request]] = []
@@ -32,6 +35,8 @@ class FakeExecutions:
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
         self.woken: list[str] = []
+        self.endings: dict[str, str] = {}
+        """How those ended that were not aborted."""
 
     def start(self, attempt: Attempt, request: Request) -> str | None:
         execution = execution_arn(attempt.name)
@@ -47,7 +52,13 @@ class FakeExecutions:
         return execution in self.running
 
     def is_over(self, execution: str) -> bool:
+        stopped_at = self._cut_short.get(execution)
+        if stopped_at is not None and self._linger:
+            return self._clock.now() - stopped_at > self._linger
         return not self.is_running(execution)
+
+    def how_it_ended(self, execution: str) -> str:
+        return self.endings.get(execution, "was aborted")
 
     def wake(self, task_token: str) -> bool:
         self.woken.append(task_token)
@@ -58,6 +69,12 @@ class FakeExecutions:
     def end(self, execution: str) -> None:
         """It succeeds, fails, times out or is aborted: from now on it does not run."""
         self.running.remove(execution)
+
+    def cut_short(self, execution: str, how: str) -> None:
+        """It times out or is aborted, and one of its functions may be at work for as long as ``linger``."""
+        self.end(execution)
+        self.endings[execution] = how
+        self._cut_short[execution] = self._clock.now()
 
 
 class FakeQueues:
@@ -73,13 +90,14 @@ class FakeQueues:
 
     def answers(self, queue: Queue) -> bool:
         self.asked.append(queue)
-        return len(self.asked) > self.silent_for
+        return len(self.asked) > self.silent_for and queue.url not in self.gone
 
     def messages(self, url: str) -> Messages | None:
         return None if url in self.gone else self.held.get(url, Messages(0, 0, 0))
 
     def dead_letter_queue(self, url: str) -> str | None:
-        return self.dead_letter_queues.get(url)
+        dead_letters = self.dead_letter_queues.get(url)
+        return None if self.gone & {url, dead_letters} else dead_letters
 
 
 class FakeTemplates:

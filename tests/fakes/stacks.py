@@ -59,12 +59,12 @@ class FakeStacks:
         self._called("find")
         if name_or_id in self.all:
             return self.all[name_or_id].stack
-        return next((stack for stack in self.living if _name(stack.stack_id) == name_or_id), None)
+        return next((stack for stack in self.living if _same(_name(stack.stack_id), name_or_id)), None)
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         self._called("create")
         for stack in self.living:
-            if _name(stack.stack_id) == tenant.stack_name:
+            if _same(_name(stack.stack_id), tenant.stack_name):
                 same_request = self.all[stack.stack_id].client_token == client_token
                 return stack.stack_id if same_request else None
         stack_id = self.stack_id(tenant)
@@ -120,6 +120,12 @@ class FakeStacks:
         self._called("events")
         return list(self.all[stack_id].events)
 
+    def as_of_now(self) -> FakeStacks:
+        """What there is now, whatever becomes of it later: a list that lags says so."""
+        then = FakeStacks()
+        then.all = {stack_id: replace(fake) for stack_id, fake in self.all.items()}
+        return then
+
     # Arranging
 
     def stack_id(self, tenant: TenantId) -> str:
@@ -157,7 +163,7 @@ class FakeStacks:
             if stack.status == "DELETE_IN_PROGRESS":
                 self._end_delete(stack_id)
             elif stack.status == "CREATE_IN_PROGRESS" and self.failures:
-                self._fail_resource(stack_id, "CREATE_FAILED", self.failures.popleft())
+                self.fail_resource(stack_id, "CREATE_FAILED", self.failures.popleft())
                 self.change(stack_id, "ROLLBACK_IN_PROGRESS", "Failed to create: [InboundQueue].")
                 self.change(stack_id, "ROLLBACK_COMPLETE")
             elif stack.status == "CREATE_IN_PROGRESS":
@@ -170,7 +176,7 @@ class FakeStacks:
     def _end_update(self, stack_id: str) -> None:
         fake = self.all[stack_id]
         if self.failures:
-            self._fail_resource(stack_id, "UPDATE_FAILED", self.failures.popleft())
+            self.fail_resource(stack_id, "UPDATE_FAILED", self.failures.popleft())
             self.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
             self._end_rollback(stack_id)
             return
@@ -180,26 +186,26 @@ class FakeStacks:
 
     def _end_rollback(self, stack_id: str) -> None:
         if self.rollback_failures:
-            self._fail_resource(stack_id, "UPDATE_FAILED", self.rollback_failures.popleft())
+            self.fail_resource(stack_id, "UPDATE_FAILED", self.rollback_failures.popleft())
             self.change(stack_id, "UPDATE_ROLLBACK_FAILED", "Failed to update: [InboundQueue].")
         else:
             self.change(stack_id, "UPDATE_ROLLBACK_COMPLETE")
 
     def _end_delete(self, stack_id: str) -> None:
         if self.delete_failures:
-            self._fail_resource(stack_id, "DELETE_FAILED", self.delete_failures.popleft())
+            self.fail_resource(stack_id, "DELETE_FAILED", self.delete_failures.popleft())
             self.change(stack_id, "DELETE_FAILED", "Failed to delete: [InboundQueue].")
         else:
             self.change(stack_id, "DELETE_COMPLETE")
 
     def _named(self, name: str) -> FakeStack:
-        return next(self.all[stack.stack_id] for stack in self.living if _name(stack.stack_id) == name)
+        return next(self.all[stack.stack_id] for stack in self.living if _same(_name(stack.stack_id), name))
 
     def _begin(self, stack_id: str, status: str, client_token: str) -> None:
         self.all[stack_id].client_token = client_token
         self.change(stack_id, status)
 
-    def _fail_resource(self, stack_id: str, status: str, reason: str) -> None:
+    def fail_resource(self, stack_id: str, status: str, reason: str) -> None:
         self._add(stack_id, "InboundQueue", QUEUE_TYPE, status, reason)
 
     def _tell(self, stack_id: str, status: str, reason: str = "") -> None:
@@ -225,3 +231,8 @@ def version_of(template_url: str) -> str:
 
 def _name(stack_id: str) -> str:
     return stack_id.split("/")[1]
+
+
+def _same(name: str, other: str) -> bool:
+    """Whoever compares names without regard to case takes two tenants for one: so does this, to be on the safe side."""
+    return name.casefold() == other.casefold()

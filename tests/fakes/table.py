@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
 from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.ports import ListedTenant, Pin
+from orchestrator.ports import ListedTenant, Pin, Stack
 from orchestrator.records import (
     Attempt,
     Audit,
@@ -111,6 +111,16 @@ class InMemoryTable:
         ]
         return sorted(started, key=lambda audit: f"{timestamp(audit.updated_at)}#{audit.tenant}")
 
+    def as_of_now(self) -> InMemoryTable:
+        """What is in it now, whatever is written later: an index that lags answers so."""
+        then = InMemoryTable()
+        then._releases = dict(self._releases)
+        then._tenants = {
+            tenant: replace(rows, audits=dict(rows.audits), unnumbered=set(rows.unnumbered), history={})
+            for tenant, rows in self._tenants.items()
+        }
+        return then
+
     # Writing one operation
 
     def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
@@ -201,7 +211,7 @@ class InMemoryTable:
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
         rows = self._of(run.tenant)
-        if not self._owns(run) and not self._may_write(run):
+        if not self._owns(run) and (not self._may_write(run) or self._is_in_the_way(run)):
             return self._recorded(run, Status.FAILURE)
         self._write(run, Status.FAILURE, at, cause)
         if self._owns(run):
@@ -249,6 +259,23 @@ class InMemoryTable:
             rows.listed = (TenantState.UNKNOWN, None)
         return True
 
+    # What a reconciliation puts right
+
+    def correct(self, seen: Metadata, stack: Stack, *, at: datetime) -> bool:
+        rows = self._of(seen.tenant)
+        if rows.lock or rows.metadata != seen:
+            return False
+        rows.metadata = replace(
+            seen,
+            queue=stack.queue or seen.queue,
+            stack_id=stack.stack_id,
+            version=stack.version or seen.version,
+            updated_at=_stored(at),
+            deployed=None,
+        )
+        rows.show()
+        return True
+
     # Releases
 
     def release(self, version: str) -> Release | None:
@@ -292,6 +319,12 @@ class InMemoryTable:
         if audit is None or key in rows.unnumbered or audit.attempt < run.attempt.number:
             return True
         return audit.execution == run.execution and audit.status is Status.STARTED
+
+    def _is_in_the_way(self, run: Run) -> bool:
+        """Whether the operation is one that an earlier attempt is at."""
+        rows, key = self._of(run.tenant), _audit_key(run.attempt)
+        audit = None if key in rows.unnumbered else rows.audits.get(key)
+        return audit is not None and audit.status is Status.STARTED and audit.execution != run.execution
 
     def _recorded(self, run: Run, status: Status) -> bool:
         audit = self._of(run.tenant).audits.get(_audit_key(run.attempt))

@@ -1,7 +1,7 @@
 """Plays one execution of a machine as its file tells it: state by state, so that several can be played at once.
 
 What a function does is done by the use case that its handler calls, over the fakes. Errors are retried and caught as
-the file says; a wait lets a moment pass, whatever its length.
+the file says; a wait lets a moment pass, whatever its length. (:mod:`tests.simulation.timed` has those that take time.)
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Execution:
 
     @property
     def explicit(self) -> bool:
-        return bool(self._input["request"].get("explicit"))
+        return bool(cast(Event, self._input.get("request", {})).get("explicit"))
 
     def play(self) -> bool:
         """To its end. Whether it succeeded."""
@@ -249,8 +249,8 @@ class Execution:
             case "Choice":
                 self._go(_chosen(self._stem, self.at, json.dumps(self._given)))
             case "Wait":
-                self.world.let_time_pass()
                 self._go(state["Next"])
+                self._rest(state["Seconds"])
             case "Fail":
                 self._end(State.FAILED)
 
@@ -261,21 +261,32 @@ class Execution:
             self.world.executions.waiting.add(token)
         states = {"input": self._given, "context": self._context(token)}
         payload = asl.evaluate(state["Arguments"]["Payload"], {"states": states, **self._variables})
+        function = FUNCTIONS[self.at]
+        self._invoke(state, token, lambda: function(payload, self._ports))
+
+    def _invoke(self, state: asl.State, token: str, function: Callable[[], Event]) -> None:
         self.world.clock.advance(A_CALL)
         try:
-            told = FUNCTIONS[self.at](payload, self._ports)
+            told = function()
         except Killed:
             self.abort()
             raise
-        except Crash:
-            self._fault(state, "Lambda.Unknown", "The function died.")
-        except BerthError as error:
-            self._fault(state, type(error).__name__, str(error))
+        except (Crash, BerthError) as error:
+            self._failed(state, error)
         else:
-            if asl.waits_for_token(state):
-                self._awaited = token
-            else:
-                self._done(state, told)
+            self._answered(state, token, told)
+
+    def _answered(self, state: asl.State, token: str, told: Event) -> None:
+        if asl.waits_for_token(state):
+            self._awaited = token
+        else:
+            self._done(state, told)
+
+    def _failed(self, state: asl.State, error: Crash | BerthError) -> None:
+        if isinstance(error, Crash):
+            self._fault(state, "Lambda.Unknown", "The function died.")
+        else:
+            self._fault(state, type(error).__name__, str(error))
 
     def _wake(self, state: asl.State, token: str) -> None:
         """It sleeps until its token is sent back, or for so long."""
@@ -303,11 +314,15 @@ class Execution:
             if caught & set(retrier["ErrorEquals"]):
                 if self._tries[number] < retrier["MaxAttempts"]:
                     self._tries[number] += 1
-                    self.world.let_time_pass()
+                    self._rest(retrier["MaxDelaySeconds"])
                     return
                 break
         (target, *_) = (target for errors, target in asl.catches(state) if caught & set(errors))
         self._go(target, {"Error": error, "Cause": cause})
+
+    def _rest(self, _seconds: int | str) -> None:
+        """The machine waits. By itself it does for a moment; a number in quotes is a placeholder or an expression."""
+        self.world.let_time_pass()
 
     def _go(self, to: str, given: object = None) -> None:
         self.at, self._tries = to, Counter()

@@ -18,12 +18,17 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from orchestrator.tenants import STACK_NAME_PREFIX
+from stacks import functions as functions_module
 from stacks.app import build
+from stacks.control_plane import ControlPlaneStack
 from stacks.project import read_version
+from stacks.settings import Dependencies, DeploymentMode, Settings
 from stacks.tenant_stack import tenant_template
 from tests.stacks.policies import spelled, trust
 
 Json = dict[str, Any]
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
 def _synthesised(directory: Path, **settings: str) -> Path:
@@ -68,6 +73,30 @@ def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """The control plane with all that can be switched on."""
     assembly = tmp_path_factory.mktemp("assembly")
     return _template(_synthesised(assembly, credentialsSeconds="1800", rolloutOnPublish="true"))
+
+
+@pytest.fixture(scope="session")
+def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """The control plane with every setting different from its default."""
+    layer = tmp_path_factory.mktemp("layer")
+    (layer / "python").mkdir()
+    settings = Settings(
+        await_stack_seconds=7,
+        await_review_seconds=5,
+        dependencies=Dependencies.LAYER,
+        deployment_mode=DeploymentMode.STANDARD,
+        alarm_topic_arn=TOPIC,
+        log_retention_days=14,
+        get_queue_concurrency=16,
+        credentials_seconds=1800,
+        rollout_concurrency=8,
+        linger_seconds=2,
+        rollout_on_publish=True,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions_module, "LAYER", layer)
+        app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+        return Template.from_stack(ControlPlaneStack(app, "Berth", version=read_version(), settings=settings))
 
 
 @pytest.fixture(scope="session")
@@ -142,6 +171,21 @@ def stack_role(control_plane: Json) -> str:
 
 
 @pytest.fixture(scope="session")
+def dead_letter_queues(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
+    """The logical id of every queue that the operators' function is told of, by what it holds."""
+    told = control_plane["Resources"][function_ids["operators"]]["Properties"]["Environment"]["Variables"]
+    queues = json.loads(spelled(told["BERTH_DEAD_LETTER_QUEUES"]))
+    return {holds: reference.strip("<>") for holds, reference in queues.items()}
+
+
+@pytest.fixture(scope="session")
+def ended_executions(control_plane: Json) -> str:
+    """The queue of executions that ended."""
+    queue: str = control_plane["Outputs"]["EndedExecutionsQueueUrl"]["Value"]["Ref"]
+    return queue
+
+
+@pytest.fixture(scope="session")
 def names(
     control_plane: Json,
     the_only: Callable[[str], str],
@@ -149,6 +193,8 @@ def names(
     machine_ids: dict[str, str],
     releases: dict[str, str],
     stack_role: str,
+    dead_letter_queues: dict[str, str],
+    ended_executions: str,
 ) -> dict[str, str]:
     """ARNs as the template spells them, in the product's words."""
     here = "<AWS::Region>:<AWS::AccountId>"
@@ -179,4 +225,6 @@ def names(
         },
         f"arn:<AWS::Partition>:states:{here}:execution:<{machine_ids['rollout']}.Name>/Turn:*": "turns in rollouts",
         **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in function_ids.items()},
+        **{f"<{queue}.Arn>": f"dead letters: {holds}" for holds, queue in dead_letter_queues.items()},
+        f"<{ended_executions}.Arn>": "executions that ended",
     }

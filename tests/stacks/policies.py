@@ -86,3 +86,40 @@ def spelled(value: Any) -> str:
 
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def documents(template: Json) -> Iterator[tuple[str, Json]]:
+    """Every statement of every policy of whatever kind of resource, with the resource that it is in."""
+    for logical_id, resource in template["Resources"].items():
+        for document in _documents_in(resource.get("Properties", {})):
+            for statement in listed(document["Statement"]):
+                yield logical_id, statement
+        if resource["Type"] == "AWS::Lambda::Permission":
+            yield logical_id, _as_statement(resource["Properties"])
+
+
+def _documents_in(value: Any) -> Iterator[Json]:
+    if isinstance(value, dict):
+        if "Statement" in value:
+            yield value
+        for within in value.values():
+            yield from _documents_in(within)
+    elif isinstance(value, list):
+        for within in value:
+            yield from _documents_in(within)
+
+
+def _as_statement(permission: Json) -> Json:
+    """A permission to call a function, as the statement that Lambda makes of it."""
+    conditions = {"SourceArn": "ArnLike", "SourceAccount": "StringEquals"}
+    return {
+        "Effect": "Allow",
+        "Principal": {"Service": permission["Principal"]},
+        "Action": permission["Action"],
+        "Resource": permission["FunctionName"],
+        "Condition": {
+            operator: {f"aws:{given}": permission[given]}
+            for given, operator in conditions.items()
+            if given in permission
+        },
+    }

@@ -20,6 +20,9 @@ NOT_ROUTES = (
     "GET /tenants-of-others",
     "DELETE /releases",
     "DELETE /rollouts/{rolloutId}",
+    "GET /reconciliations",
+    "DELETE /reconciliations/{reconciliationId}",
+    "POST /diagnosis",
 )
 
 
@@ -29,7 +32,8 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
     api = f"<{the_only('AWS::ApiGatewayV2::Api')}>"
 
     def answer(output: str, route: str) -> bool:
-        method, path = route.format(tenantId="acme", rolloutId="20261116-083000-1a2b").split(" ")
+        some = "20261116-083000-1a2b"
+        method, path = route.format(tenantId="acme", rolloutId=some, reconciliationId=some).split(" ")
         asked = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
         return any(fnmatchcase(asked, resource) for resource in _resources(control_plane, output))
 
@@ -57,6 +61,19 @@ def test_access_is_to_one_stage_of_this_api_and_to_nothing_but_the_api(
     this = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{the_only('AWS::ApiGatewayV2::Api')}>"
     for resource in _resources(control_plane, output):
         assert resource.startswith(f"{this}/$default/")
+
+
+def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_have_them(control_plane: Json) -> None:
+    """CloudFormation makes another policy for another id or another description."""
+    kept = {
+        control_plane["Outputs"][output]["Value"]["Ref"]: _policy(control_plane, output)["Description"]
+        for output in POLICIES
+    }
+    assert kept == {
+        "AccessPlatformD7036C2A": "Ask Berth for tenants' queues, and nothing else.",
+        "AccessOperator9D7E479F": "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, "
+        "and roll releases out.",
+    }
 
 
 @pytest.mark.parametrize("output", POLICIES)

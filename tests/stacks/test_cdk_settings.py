@@ -28,6 +28,7 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
         get_queue_concurrency=None,
         credentials_seconds=None,
         rollout_concurrency=50,
+        linger_seconds=60,
         rollout_on_publish=False,
     )
 
@@ -41,6 +42,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:awaitReviewSeconds": "5",
         "berth:credentialsSeconds": "900",
         "berth:rolloutConcurrency": "8",
+        "berth:lingerSeconds": "2",
         "berth:rolloutOnPublish": "true",
     }
     expected = Settings(
@@ -53,6 +55,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         get_queue_concurrency=16,
         credentials_seconds=900,
         rollout_concurrency=8,
+        linger_seconds=2,
         rollout_on_publish=True,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
@@ -79,6 +82,9 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:rolloutConcurrency", "0", "must be 1 to 1000 tenants"),
         ("berth:rolloutConcurrency", "1001", "must be 1 to 1000 tenants"),
         ("berth:rolloutConcurrency", "many", "must be a whole number"),
+        ("berth:lingerSeconds", "0", "must be 1 to 300 seconds"),
+        ("berth:lingerSeconds", "301", "must be 1 to 300 seconds"),
+        ("berth:lingerSeconds", "a minute", "must be a whole number"),
         ("berth:rolloutOnPublish", "yes", "must be true or false"),
         ("berth:rolloutOnPublish", "1", "must be true or false"),
     ],

@@ -14,19 +14,16 @@ from aws_cdk.assertions import Match, Template
 
 from lambdas.operators import ROUTES
 from orchestrator.tenants import STACK_NAME_PREFIX
-from stacks import functions as functions_module
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
 from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
 from stacks.rollouts import MAP_LABEL, RESULTS
-from stacks.settings import Dependencies, DeploymentMode, Settings
+from stacks.settings import Dependencies, Settings
 from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
-from tests.stacks.policies import spelled
 
 Json = dict[str, Any]
 
-TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 NUMBERS_OF = {
@@ -41,32 +38,10 @@ NUMBERS_OF = {
 OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
 """For a workflow's file: its placeholders that stand for neither functions nor numbers."""
 
+EVERY_FUNCTION = {"BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS"}
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
 STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
 ROLLOUTS = {"BERTH_ROLLOUT_MACHINE", "BERTH_RELEASE_BUCKET", "BERTH_ROLLOUT_CONCURRENCY"}
-
-
-@pytest.fixture(scope="module")
-def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """The control plane with every setting different from its default."""
-    layer = tmp_path_factory.mktemp("layer")
-    (layer / "python").mkdir()
-    settings = Settings(
-        await_stack_seconds=7,
-        await_review_seconds=5,
-        dependencies=Dependencies.LAYER,
-        deployment_mode=DeploymentMode.STANDARD,
-        alarm_topic_arn=TOPIC,
-        log_retention_days=14,
-        get_queue_concurrency=16,
-        credentials_seconds=1800,
-        rollout_concurrency=8,
-        rollout_on_publish=True,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions_module, "LAYER", layer)
-        app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
-        return Template.from_stack(ControlPlaneStack(app, "Berth", version=read_version(), settings=settings))
 
 
 def _properties(template: Json, resource_type: str) -> list[Json]:
@@ -125,7 +100,6 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         {
             "Runtime": "python3.14",
             "Architectures": ["arm64"],
-            "MemorySize": 256,
             "TracingConfig": {"Mode": "Active"},
             "LoggingConfig": {"LogFormat": "JSON", "LogGroup": {"Ref": Match.any_value()}},
             "Layers": Match.absent(),
@@ -133,6 +107,7 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
                 "Variables": {
                     "BERTH_TABLE": {"Ref": Match.any_value()},
                     "BERTH_VERSION": read_version(),
+                    "BERTH_LINGER_SECONDS": "60",
                     "POWERTOOLS_METRICS_NAMESPACE": "Berth",
                     "POWERTOOLS_LOG_LEVEL": "INFO",
                 }
@@ -157,12 +132,19 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         ("advance_rollout", 120),
         ("admit_tenant", 15),
         ("review_tenant", 30),
+        ("close_execution", 60),
+        ("reconcile", 900),
     ],
 )
 def test_a_function_has_the_time_it_needs(
     control_plane: Json, function_ids: dict[str, str], name: str, seconds: int
 ) -> None:
     assert control_plane["Resources"][function_ids[name]]["Properties"]["Timeout"] == seconds
+
+
+def test_only_what_looks_at_the_whole_fleet_has_more_memory(control_plane: Json, function_ids: dict[str, str]) -> None:
+    memory = {name: properties["MemorySize"] for name, properties in _functions(control_plane, function_ids)}
+    assert memory == dict.fromkeys(function_ids, 256) | {"reconcile": 512}
 
 
 def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, function_ids: dict[str, str]) -> None:
@@ -175,7 +157,9 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
     ("name", "variables"),
     [
         ("get_queue", {"BERTH_CREATE_MACHINE"}),
-        ("operators", MACHINES | ROLLOUTS),
+        ("operators", MACHINES | ROLLOUTS | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES"}),
+        ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN"}),
+        ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("review_changes", STACKS),
         ("start_stack", STACKS),
         ("publish_release", {"BERTH_RELEASE_BUCKET"}),
@@ -195,13 +179,10 @@ def test_a_function_is_told_only_what_it_needs(
     control_plane: Json, function_ids: dict[str, str], name: str, variables: set[str]
 ) -> None:
     told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
-    assert {variable for variable in told if variable.startswith("BERTH_")} - {
-        "BERTH_TABLE",
-        "BERTH_VERSION",
-    } == variables
+    assert {variable for variable in told if variable.startswith("BERTH_")} - EVERY_FUNCTION == variables
 
 
-@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue"])
+@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue", "reconcile"])
 def test_a_function_that_starts_operations_starts_each_on_its_own_machine(
     control_plane: Json, function_ids: dict[str, str], machine_ids: dict[str, str], name: str
 ) -> None:
@@ -304,7 +285,7 @@ def test_published_templates_are_kept_and_private(control_plane_template: Templa
     )
 
 
-@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue"])
+@pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue", "reconcile"])
 def test_what_starts_creates_is_deployed_after_every_version_that_they_may_be_at_is_published(
     control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], name: str
 ) -> None:
@@ -483,7 +464,7 @@ def test_an_automatic_rollout_is_of_the_deployed_version(
     assert rollout["ServiceTimeout"] == "120"
     assert function["Timeout"] < 120
     told = function["Environment"]["Variables"]
-    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | {"BERTH_TABLE", "BERTH_VERSION"}
+    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | EVERY_FUNCTION
     assert told["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
     assert told["BERTH_RELEASE_BUCKET"] == {"Ref": the_only("AWS::S3::Bucket")}
 
@@ -495,25 +476,18 @@ def test_an_automatic_rollout_begins_when_everything_else_is_deployed(
     assert set(control_plane["Resources"]) <= set(rollout["DependsOn"])
 
 
-def test_what_starts_automatic_rollouts_has_its_alarms(with_automatic_rollout: Json) -> None:
-    function_id, _ = _start_rollout(with_automatic_rollout)
-    watched = {
-        alarm["MetricName"]
-        for alarm in _properties(with_automatic_rollout, "AWS::CloudWatch::Alarm")
-        if alarm["Dimensions"][0]["Value"] == {"Ref": function_id}
-    }
-    assert watched == {"Errors", "Throttles"}
-
-
 # CloudFormation's events
 
 
 def test_settled_tenant_stacks_wake_their_operation(
-    control_plane: Json, the_only: Callable[[str], str], function_ids: dict[str, str]
+    control_plane: Json, dead_letter_queues: dict[str, str], function_ids: dict[str, str]
 ) -> None:
-    rule = control_plane["Resources"][the_only("AWS::Events::Rule")]["Properties"]
+    (rule,) = (
+        rule
+        for rule in _properties(control_plane, "AWS::Events::Rule")
+        if rule.get("EventPattern", {}).get("source") == ["aws.cloudformation"]
+    )
     pattern = rule["EventPattern"]
-    assert pattern["source"] == ["aws.cloudformation"]
     assert pattern["detail-type"] == ["CloudFormation Stack Status Change"]
     assert pattern["detail"]["status-details"] == {"status": [{"anything-but": {"suffix": "_IN_PROGRESS"}}]}
     ((_, parts),) = (condition["prefix"]["Fn::Join"] for condition in pattern["detail"]["stack-id"])
@@ -522,31 +496,42 @@ def test_settled_tenant_stacks_wake_their_operation(
     (target,) = rule["Targets"]
     assert target["Arn"] == {"Fn::GetAtt": [function_ids["stack_event"], "Arn"]}
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 8}
-    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [the_only("AWS::SQS::Queue"), "Arn"]}}
+    undelivered = dead_letter_queues["events about tenants' stacks"]
+    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [undelivered, "Arn"]}}
 
 
-def test_undelivered_events_are_kept_encrypted_and_reached_by_tls_only(control_plane_template: Template) -> None:
-    control_plane_template.has_resource_properties(
-        "AWS::SQS::Queue", {"SqsManagedSseEnabled": True, "MessageRetentionPeriod": 14 * 24 * 3600}
-    )
-    control_plane_template.has_resource_properties(
-        "AWS::SQS::QueuePolicy",
-        {
-            "PolicyDocument": {
-                "Statement": Match.array_with(
-                    [
-                        Match.object_like(
-                            {
-                                "Effect": "Deny",
-                                "Action": "sqs:*",
-                                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                            }
-                        )
-                    ]
-                )
-            }
-        },
-    )
+# The queues
+
+
+def test_every_queue_is_encrypted_and_reached_by_tls_only(control_plane: Json) -> None:
+    queues = {name for name, resource in control_plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
+    assert queues
+    assert {queue["SqsManagedSseEnabled"] for queue in _properties(control_plane, "AWS::SQS::Queue")} == {True}
+    refusing = {
+        queue["Ref"]
+        for policy in _properties(control_plane, "AWS::SQS::QueuePolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        for queue in policy["Queues"]
+        if (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        and statement["Principal"] == {"AWS": "*"}
+    }
+    assert refusing == queues
+
+
+def test_what_could_not_be_delivered_is_kept_for_as_long_as_can_be_and_operators_can_be_told_of_all_of_it(
+    control_plane: Json, dead_letter_queues: dict[str, str], ended_executions: str
+) -> None:
+    """Every queue but the one of executions that ended is a dead-letter queue."""
+    queues = {
+        name: resource["Properties"]
+        for name, resource in control_plane["Resources"].items()
+        if resource["Type"] == "AWS::SQS::Queue"
+    }
+    assert set(dead_letter_queues.values()) == set(queues) - {ended_executions}
+    for queue in dead_letter_queues.values():
+        assert queues[queue]["MessageRetentionPeriod"] == 14 * 24 * 3600
+        assert "RedrivePolicy" not in queues[queue]
 
 
 # The API
@@ -583,54 +568,6 @@ def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
     assert {"requestId", "caller", "route", "status"} <= set(json.loads(stage["AccessLogSettings"]["Format"]))
 
 
-# The alarms
-
-
-def test_every_function_has_its_alarms(control_plane: Json, function_ids: dict[str, str]) -> None:
-    watched = {
-        (alarm["Dimensions"][0]["Value"]["Ref"], alarm["MetricName"])
-        for alarm in _properties(control_plane, "AWS::CloudWatch::Alarm")
-        if alarm["Namespace"] == "AWS/Lambda"
-    }
-    assert watched == {(function, metric) for function in function_ids.values() for metric in ("Errors", "Throttles")}
-
-
-def test_the_machines_and_the_undelivered_events_have_their_alarms(
-    control_plane: Json, machine_ids: dict[str, str], the_only: Callable[[str], str]
-) -> None:
-    watched = {
-        (spelled(alarm["Dimensions"][0]["Value"]), alarm["MetricName"])
-        for alarm in _properties(control_plane, "AWS::CloudWatch::Alarm")
-        if alarm["Namespace"] != "AWS/Lambda"
-    }
-    ends = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
-    assert watched == {
-        *(
-            (f"<{machine_ids[stem]}>", end)
-            for stem in ("create_tenant", "update_tenant", "delete_tenant", "rollout")
-            for end in ends
-        ),
-        # It fails whenever another team asks for what cannot be; that team is told.
-        *((f"<{machine_ids['tenant_queue']}>", end) for end in ends - {"ExecutionsFailed"}),
-        (f"<{the_only('AWS::SQS::Queue')}.QueueName>", "ApproximateNumberOfMessagesVisible"),
-    }
-
-
-def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(control_plane: Json) -> None:
-    for alarm in _properties(control_plane, "AWS::CloudWatch::Alarm"):
-        assert alarm["AlarmDescription"].count(".") >= 2, "what it means, and what to do"
-        assert alarm["TreatMissingData"] == "notBreaching"
-        assert alarm["Threshold"] == 1
-        assert "Metrics" not in alarm, "the emulator knows no metric math"
-
-
-def test_alarms_notify_the_topic_if_there_is_one(control_plane: Json, other_settings: Template) -> None:
-    assert all("AlarmActions" not in alarm for alarm in _properties(control_plane, "AWS::CloudWatch::Alarm"))
-    alarms = _properties(other_settings.to_json(), "AWS::CloudWatch::Alarm")
-    assert alarms
-    assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms)
-
-
 # What the deployment says
 
 
@@ -646,6 +583,8 @@ def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
         "UpdateTenantMachineArn",
         "DeleteTenantMachineArn",
         "RolloutMachineArn",
+        "ReconcileFunctionName",
+        "EndedExecutionsQueueUrl",
         "TenantQueueServiceToken",
         "ReleaseBucketName",
         "Version",
@@ -673,7 +612,7 @@ def test_what_is_known_outside_or_holds_data_keeps_its_logical_id_or_would_be_re
 
 
 def test_the_stack_is_far_from_the_number_of_resources_that_one_may_have(control_plane: Json) -> None:
-    assert len(control_plane["Resources"]) < 250
+    assert len(control_plane["Resources"]) < 300
 
 
 def _functions(template: Json, function_ids: dict[str, str]) -> list[tuple[str, Json]]:

@@ -38,6 +38,8 @@ def test_history_is_appended_by_the_steps_that_record_and_read_by_operators_and_
         "begin": {"dynamodb:PutItem"},
         "finish": {"dynamodb:PutItem"},
         "record_failure": {"dynamodb:PutItem"},
+        "close_execution": {"dynamodb:PutItem"},
+        "reconcile": {"dynamodb:PutItem"},
         "operators": {"dynamodb:Query"},
     }
 
@@ -48,7 +50,7 @@ def test_the_same_look_at_other_rows_finds_those_who_change_them(
     allowed = may_on(control_plane, ROWS, names_of_roles)
     deleting = {name for name, actions in allowed.items() if "dynamodb:DeleteItem" in actions}
     updating = {name for name, actions in allowed.items() if "dynamodb:UpdateItem" in actions}
-    assert deleting == {"finish", "record_failure"}
+    assert deleting == {"finish", "record_failure", "close_execution", "reconcile"}
     assert {"begin", "finish", "record_failure", "operators", "tenant_metadata"} <= updating
 
 

@@ -160,6 +160,7 @@ def test_get_queues_function_starts_light() -> None:
         "AWS_DEFAULT_REGION": "eu-west-1",
         "BERTH_TABLE": "berth",
         "BERTH_VERSION": "0.1.0",
+        "BERTH_LINGER_SECONDS": "60",
     }
     done = subprocess.run(
         [sys.executable, "-c", LOADED_BY_GET_QUEUE],

@@ -32,6 +32,9 @@ def test_the_caller_is_whom_api_gateway_has_authenticated() -> None:
         an_event(None),
         an_event(""),
         an_event(["arn"]),
+        an_event("arn\n"),
+        an_event("arn\ud800"),
+        an_event("a" * 2_049),
         {"userArn": ADA, "by": ADA, "requestContext": {"userArn": ADA}},
     ],
 )

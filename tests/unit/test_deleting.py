@@ -168,8 +168,8 @@ def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
 
 def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: World) -> None:
     world.queues.gone.add(QUEUE.url)
-    world.queues.held[DEAD_LETTERS] = Messages(1, 0, 0)
-    assert "dead-letter queue" in failure(world.check()).reason
+    world.queues.held[OTHER_QUEUE.url] = Messages(1, 0, 0)
+    assert "outbound queue" in failure(world.check()).reason
 
 
 @pytest.mark.parametrize(

@@ -410,11 +410,20 @@ def a_cursor(text: str) -> str:
         pytest.param(a_cursor("ready//0.1.0#acme"), id="a state in small letters"),
         pytest.param(a_cursor("DELETED//#acme"), id="a state that is not listed"),
         pytest.param(a_cursor("READY/0.1.0/0.1.0#acme"), id="of a list at one version"),
+        pytest.param(a_cursor("READY//0.1.0"), id="a version only"),
+        pytest.param(a_cursor("READY//0.1.0#"), id="no tenant"),
+        pytest.param(a_cursor("READY//0.1.0#a/../b"), id="what is no tenant"),
     ],
 )
 def test_a_cursor_that_no_such_list_has_returned_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         list_tenants(FLEET, cursor=cursor)
+
+
+def test_a_cursor_to_another_version_than_that_of_the_list_is_refused() -> None:
+    """DynamoDB would refuse to go on from there, and that would be a fault."""
+    with pytest.raises(InvalidRequest, match="cursor"):
+        list_tenants(FLEET, version=VERSION, cursor=a_cursor(f"READY/{VERSION}/9.9.9#acme"))
 
 
 def test_a_cursor_of_a_list_with_another_filter_is_refused() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -35,6 +35,7 @@ from orchestrator.credentials import Access, Credentials
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.get_queue import GetQueue
+from orchestrator.health import Health, Verdict
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.operator_requests import (
     MOST_A_PAGE,
@@ -44,6 +45,18 @@ from orchestrator.operator_requests import (
     parse_pin,
     parse_upgrade,
 )
+from orchestrator.reconciling.control import Reconciliations
+from orchestrator.reconciling.records import (
+    MOST_FINDINGS,
+    Finding,
+    Kind,
+    LookedAt,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+)
+from orchestrator.reconciling.records import Wish as WishToReconcile
+from orchestrator.reconciling.requests import parse_reconcile
 from orchestrator.records import Attempt, Messages, Operation, Queue, Request, Status, TenantState
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
@@ -88,6 +101,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.fakes.reconciling import InMemoryReconciliations
 from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operations
 
 ROOT = Path(__file__).parents[2]
@@ -184,6 +198,28 @@ ROLLOUTS = {name: f"20261116-120000-{number:04x}" for number, name in enumerate(
 NO_ROLLOUT = "20261116-120000-0000"
 
 
+# And a reconciliation
+
+
+FINDING = Finding(Kind.FOREIGN_STACK, "berth-tenant-by-hand", "it was made for something else", Remedy.NONE, "Look.")
+RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
+    ReconciliationStatus.PENDING: {},
+    ReconciliationStatus.RUNNING: {"looked_at": LookedAt(tenants=200)},
+    ReconciliationStatus.DONE: {
+        "looked_at": LookedAt(1, 25, 24, 31, 24),
+        "counts": {Kind.FOREIGN_STACK: 1, Kind.ORPHAN_STACK: 1},
+        "findings": (
+            FINDING,
+            replace(FINDING, kind=Kind.ORPHAN_STACK, remedy=Remedy.DELETE, advice="", result="ordered", repaired=True),
+        ),
+        "repaired": 1,
+    },
+    ReconciliationStatus.INCOMPLETE: {"reason": "There was not enough time.", "stuck": 1},
+}
+RECONCILIATIONS = {status: f"20261116-130000-{number:04x}" for number, status in enumerate(RECONCILIATION_STATES, 1)}
+NO_RECONCILIATION = "20261116-130000-0000"
+
+
 class Issuer:
     def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:  # noqa: ARG002 - the port's
         return Credentials(access, "an id", "a secret", "a token", LATER)
@@ -204,6 +240,7 @@ class World:
     rollout_table: Any = field(default_factory=InMemoryRollouts)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)
+    reconciliation_table: Any = field(default_factory=InMemoryReconciliations)
 
     @property
     def get_queue(self) -> GetQueue:
@@ -219,6 +256,28 @@ class World:
         table, ledger, alarms = self.table, self.rollout_table, FakeAlarms(quiet=None)
         return Rollouts(
             ledger, table, table, table, self.manifests, alarms, self.rollout_executions, self.clock, NEXT_VERSION
+        )
+
+    @property
+    def reconciliations(self) -> Reconciliations:
+        return Reconciliations(self.reconciliation_table, self.reconciliation_table, self.clock)
+
+    @property
+    def health(self) -> Health:
+        dead_letters = {"events": "https://sqs.eu-west-1.amazonaws.com/0/events"}
+        return Health(self.table, self.reconciliation_table, self.queues, lambda: 2_000, dead_letters, self.clock)
+
+    def plant_reconciliation(self, status: ReconciliationStatus) -> None:
+        self.reconciliation_table.record_reconciliation(
+            Reconciliation(
+                RECONCILIATIONS[status],
+                EXPLICIT.by,
+                WishToReconcile(),
+                status,
+                NOON,
+                LATER,
+                **RECONCILIATION_STATES[status],
+            )
         )
 
     def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
@@ -298,25 +357,35 @@ class World:
             self.executions.running.add(run.execution)
 
 
-def world(**parts: Any) -> World:
+def world(only: str | None = None, **parts: Any) -> World:
+    """With everything in it, or only that tenant: what is answered about one does not depend on the others."""
     made = World(**parts)
     for version in (VERSION, NEXT_VERSION):
         made.table.record_release(a_release(version))
     for name, state in STATES.items():
-        made.plant(TenantId.parse(name), state)
-    for name, rollout in ROLLOUT_STATES.items():
-        made.plant_rollout(ROLLOUTS[name], rollout)
+        if only in (None, name):
+            made.plant(TenantId.parse(name), state)
+    if only is None:
+        for name, rollout in ROLLOUT_STATES.items():
+            made.plant_rollout(ROLLOUTS[name], rollout)
+        for status in RECONCILIATION_STATES:
+            made.plant_reconciliation(status)
     return made
 
 
 class InProcess(HTTPAdapter):
     """API Gateway, as far as the functions can tell. Every request finds a world in which nothing happened yet."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, functions: Mapping[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self.world: Callable[[], World] = world
-        self.functions = {name: importlib.import_module(f"lambdas.{name}") for name in ("get_queue", "operators")}
+        self._world: Callable[[str | None], World] = world
+        self.functions = functions
         self.monkeypatch = monkeypatch
+        self._untouched: World | None = None
+        """The last one with everything in it, if still nothing has happened there: making one takes time."""
+
+    def use(self, world: Callable[[str | None], World]) -> None:
+        self._world, self._untouched = world, None
 
     def send(self, request: requests.PreparedRequest, *_: object, **__: object) -> requests.Response:
         status, headers, body = self._answer(request)
@@ -338,11 +407,16 @@ class InProcess(HTTPAdapter):
         return {QUEUE_ROUTE: "get_queue"} | dict.fromkeys(self.functions["operators"].ROUTES, "operators")
 
     def _invoke(self, name: str, event: dict[str, Any]) -> Any:
-        made, function = self.world(), self.functions[name]
+        function, tenant = self.functions[name], event["pathParameters"].get("tenantId")
+        made = self._world(tenant) if tenant or not self._untouched else self._untouched
         self.monkeypatch.setattr(function, "wiring", made)
         if name == "get_queue":
             self.monkeypatch.setattr(function, "get_queue", made.get_queue)
-        return function.handler(event, None)
+        answer = function.handler(event, None)
+        if not tenant:
+            only_looked = event["routeKey"].startswith("GET ") or answer["statusCode"] == 400
+            self._untouched = made if only_looked else None
+        return answer
 
     @staticmethod
     def _event(
@@ -364,17 +438,23 @@ class InProcess(HTTPAdapter):
         return event
 
 
-@pytest.fixture
-def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcess]:
+@pytest.fixture(scope="module")
+def functions() -> Iterator[Mapping[str, ModuleType]]:
     """The functions, loaded anew: they read their settings and find their wiring as they are loaded."""
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "berth")
-    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
-    forget_functions()
-    runtime = importlib.import_module("lambdas.runtime")
-    monkeypatch.setattr(runtime, "wiring", world())
-    monkeypatch.setattr(runtime, "count", lambda _metric: None)
-    yield InProcess(monkeypatch)
-    forget_functions()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "berth")
+        monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        forget_functions()
+        runtime = importlib.import_module("lambdas.runtime")
+        monkeypatch.setattr(runtime, "wiring", world())
+        monkeypatch.setattr(runtime, "count", lambda _metric: None)
+        yield {name: importlib.import_module(f"lambdas.{name}") for name in ("get_queue", "operators")}
+        forget_functions()
+
+
+@pytest.fixture
+def gateway(functions: Mapping[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    return InProcess(functions, monkeypatch)
 
 
 def forget_functions() -> None:
@@ -498,7 +578,9 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("TenantId") == validation.TENANT_ID
     assert rules("Version") == validation.VERSION
     assert rules("Labels") == validation.LABELS
-    assert rules("RolloutId") == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
+    for name in ("RolloutId", "ReconciliationId"):
+        assert rules(name) == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
+    assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
     assert parameter("deleteTenant", "drainSeconds") == {**validation.DRAIN_SECONDS, "default": 0}
     for operation_id in ("listTenants", "listRollouts"):
         assert parameter(operation_id, "limit") == {
@@ -518,6 +600,10 @@ def test_states_operations_and_accesses_are_all_there() -> None:
     assert schema("StageStatus")["enum"] == list(StageStatus)
     assert schema("SkipReason")["enum"] == list(Skip)
     assert schema("TenantResult")["enum"] == list(Result)
+    assert schema("ReconciliationStatus")["enum"] == list(ReconciliationStatus)
+    assert schema("FindingKind")["enum"] == list(Kind)
+    assert schema("Remedy")["enum"] == list(Remedy)
+    assert schema("Verdict")["enum"] == list(Verdict)
 
 
 def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bool:
@@ -554,11 +640,21 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
         {"allowReplacement": False, "allowDowngrade": False},
         {"allowDowngrade": "true"},
         {"force": True},
+        {"dryRun": True},
+        {"dryRun": False, "detectDrift": True},
+        {"detectDrift": None},
+        {"detectDrift": 1},
     ],
     ids=lambda body: json.dumps(body)[:40],
 )
 @pytest.mark.parametrize(
-    ("name", "parse"), [("CreateTenant", parse_create), ("UpgradeTenant", parse_upgrade), ("PinTenant", parse_pin)]
+    ("name", "parse"),
+    [
+        ("CreateTenant", parse_create),
+        ("UpgradeTenant", parse_upgrade),
+        ("PinTenant", parse_pin),
+        ("StartReconciliation", parse_reconcile),
+    ],
 )
 def test_a_body_is_allowed_if_and_only_if_it_is_understood(
     name: str, parse: Callable[[Mapping[str, Any]], object], body: object
@@ -692,7 +788,7 @@ def test_a_query_is_allowed_if_and_only_if_it_is_understood(
 class Asked:
     operation_id: str
     named: str | None = None
-    """The tenant, or the rollout."""
+    """The tenant, the rollout or the reconciliation."""
     query: Mapping[str, object] = field(default_factory=dict)
     body: Mapping[str, object] | None = None
 
@@ -707,7 +803,11 @@ def ask(session: requests.Session, asked: Asked) -> Response:
         **more,
     )
     # No check of whether it is a server's error: those are documented, too, and some are provoked here.
-    return case.call_and_validate(base_url=BASE_URL, session=session, checks=list(CHECKS[1:]))
+    response = case.call_and_validate(base_url=BASE_URL, session=session, checks=list(CHECKS[1:]))
+    told = resolved(operation.definition.raw["responses"][str(response.status_code)])
+    known = {name.lower() for name in told.get("headers", {})} | {"content-type"}
+    assert set(response.headers) <= known, f"{asked}: not every header is documented"
+    return response
 
 
 def of_every_tenant() -> Iterator[Asked]:
@@ -770,12 +870,23 @@ WISHES: Sequence[Mapping[str, object]] = [
 ]
 
 
+def of_every_reconciliation() -> Iterator[Asked]:
+    for reconciliation in (*RECONCILIATIONS.values(), NO_RECONCILIATION, "settling"):
+        yield Asked("getReconciliation", reconciliation)
+    yield Asked("startReconciliation")
+    yield Asked("startReconciliation", body={"dryRun": True, "detectDrift": True})
+    yield Asked("startReconciliation", body={"repair": False})
+    yield Asked("getDiagnosis")
+    yield Asked("getDiagnosis", query={"verbose": "true"})
+
+
 def everything() -> Iterator[Asked]:
     yield from of_every_tenant()
     yield from of_every_rollout()
+    yield from of_every_reconciliation()
 
 
-Kind = tuple[str, int, str | None]
+AnswerKind = tuple[str, int, str | None]
 """An answer's operation, its status and, of a problem, its type."""
 
 
@@ -784,7 +895,7 @@ def status_and_type(response: Response) -> tuple[int, str | None]:
     return response.status_code, response.json()["type"] if content_type == PROBLEM else None
 
 
-def _documented() -> Iterator[tuple[Kind, dict[str, Any]]]:
+def _documented() -> Iterator[tuple[AnswerKind, dict[str, Any]]]:
     """Every kind of answer of Berth's own, with its schema. What API Gateway itself says is not Berth's to give."""
     for name, operation in OPERATIONS.items():
         for status, response in operation.definition.raw["responses"].items():
@@ -822,28 +933,32 @@ class Overtaken(FakeExecutions):
         return None
 
 
-def overtaken() -> World:
+def overtaken(only: str | None) -> World:
     table = InMemoryTable()
-    return world(table=table, executions=Overtaken(table))
+    return world(only, table=table, executions=Overtaken(table))
+
+
+def throttled(_only: str | None) -> World:
+    return World(table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
 
 
 def test_every_answer_is_documented_and_every_documented_answer_is_given(
     gateway: InProcess, session: requests.Session
 ) -> None:
-    given: set[Kind] = set()
+    given: set[AnswerKind] = set()
 
     def note(asked: Asked) -> None:
         given.add((asked.operation_id, *status_and_type(ask(session, asked))))
 
     for asked in everything():
         note(asked)
-    gateway.world = lambda: world(credentials=None)
+    gateway.use(lambda only: world(only, credentials=None))
     note(Asked("getQueue", "ready", {"credentials": "send"}))
-    gateway.world = overtaken
+    gateway.use(overtaken)
     note(Asked("retryTenant", "update-failed"))
-    gateway.world = lambda: World(table=Throttling(), rollout_table=Throttling())
+    gateway.use(throttled)
     for name, operation in OPERATIONS.items():
-        named = NO_ROLLOUT if "{rolloutId}" in operation.path else "acme"
+        named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
         note(Asked(name, named, body={"version": VERSION} if name == "pinTenant" else None))
 
     assert given == set(DOCUMENTED)
@@ -873,15 +988,6 @@ def test_what_api_gateway_itself_may_say_is_documented(operation_id: str) -> Non
     } == statuses
 
 
-def test_every_header_of_an_answer_is_documented(session: requests.Session) -> None:
-    for asked in everything():
-        response = ask(session, asked)
-        responses = OPERATIONS[asked.operation_id].definition.raw["responses"]
-        told = resolved(responses[str(response.status_code)])
-        known = {name.lower() for name in told.get("headers", {})} | {"content-type"}
-        assert set(response.headers) <= known, asked
-
-
 def test_credentials_are_given_where_they_are_asked_for(session: requests.Session) -> None:
     response = ask(session, Asked("getQueue", "ready", {"credentials": "send"}))
     assert response.json()["credentials"]["access"] == "send"
@@ -897,15 +1003,25 @@ def test_a_dry_run_is_told_with_what_it_found_and_no_other_rollout_is(session: r
 # Whatever is asked
 
 
-AT_HAND = AtHand(tenants=list(STATES), rollouts=[*ROLLOUTS.values(), NO_ROLLOUT])
+MADE_UP = [
+    name
+    for name, operation in OPERATIONS.items()
+    # All that is asked of one tenant, rollout or reconciliation, with no word more, is parsed by one function each.
+    if name in ("getTenant", "getRollout", "getReconciliation") or operation.query or operation.body
+]
+AT_HAND = AtHand(
+    tenants=list(STATES),
+    rollouts=[*ROLLOUTS.values(), NO_ROLLOUT],
+    reconciliations=[*RECONCILIATIONS.values(), NO_RECONCILIATION],
+)
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize("operation_id", [name for name in OPERATIONS if name != "listReleases"])
+@pytest.mark.parametrize("operation_id", MADE_UP)
 def test_requests_made_from_the_document_are_answered_as_it_says(
     session: requests.Session, operation_id: str, mode: GenerationMode
 ) -> None:
-    seen = drive(OPERATIONS[operation_id], mode, session, BASE_URL, at_hand=AT_HAND, max_examples=25)
+    seen = drive(OPERATIONS[operation_id], mode, session, BASE_URL, at_hand=AT_HAND, max_examples=20)
     assert seen.total() >= 10
 
 
@@ -913,12 +1029,12 @@ def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, 
     """As the end-to-end tests ask: on the deployed API other tests have tenants, too."""
     worlds: list[World] = []
 
-    def remembered() -> World:
-        worlds.append(world())
+    def remembered(only: str | None) -> World:
+        worlds.append(world(only))
         return worlds[-1]
 
-    gateway.world = remembered
-    at_hand = AtHand(["outdated", "ready"], [NO_ROLLOUT], most_at_once=8, only_dry_runs=True)
+    gateway.use(remembered)
+    at_hand = AtHand(["outdated", "ready"], [NO_ROLLOUT], [NO_RECONCILIATION], most_at_once=8, only_dry_runs=True)
     start = OPERATIONS["startRollout"]
     for mode in GenerationMode:
         drive(start, mode, session, BASE_URL, at_hand=at_hand, max_examples=8)

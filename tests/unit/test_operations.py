@@ -593,9 +593,11 @@ def test_a_delete_that_never_owned_the_tenant_gives_nothing_back(world: World) -
     world.stacks.plant_done(ACME)
     holder, waiting = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
     world.begin(holder)
-    world.record_failure(waiting)
+    with pytest.raises(LostOwnership):
+        world.record_failure(waiting)
     assert world.metadata().withdrawn_by == holder.execution
     assert world.table.lock(ACME) == Lock(holder, None)
+    assert [audit.execution for audit in world.table.unfinished_operations()] == [holder.execution]
 
 
 def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world: World) -> None:

@@ -103,6 +103,7 @@ STATUSES = {
     Refusal.ROLLOUT_IN_THE_WAY: (409, "rollout-in-the-way"),
     Refusal.ROLLOUT_OVER: (409, "rollout-over"),
     Refusal.NOTHING_TO_APPROVE: (409, "nothing-to-approve"),
+    Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
 }
 
 

@@ -18,6 +18,7 @@ from orchestrator.resource_requests import (
     ReleaseRequest,
     RolloutRequest,
     TenantQueueRequest,
+    answerable,
     parse_metadata_request,
     parse_release_request,
     parse_rollout_request,
@@ -45,7 +46,7 @@ def an_event(properties: object, kind: str = "Create", **more: object) -> dict[s
         "ServiceToken": "arn:aws:lambda:eu-west-1:000000000000:function:berth",
         "ResponseURL": "https://cloudformation.example/answer",
         "StackId": STACK,
-        "RequestId": "a request",
+        "RequestId": "a-request",
         "LogicalResourceId": "Queue",
         "ResourceType": "Custom::TenantQueue",
         "ResourceProperties": properties,
@@ -193,7 +194,7 @@ def test_a_tenants_queue_that_says_nonsense_is_refused(name: str, value: object)
 
 def test_the_same_resource_is_the_same_asker_and_no_other_is() -> None:
     first = parse_tenant_queue_request(an_event(TENANT_QUEUE))
-    again = parse_tenant_queue_request(an_event(TENANT_QUEUE, "Delete", RequestId="another request"))
+    again = parse_tenant_queue_request(an_event(TENANT_QUEUE, "Delete", RequestId="another-request"))
     others = [
         parse_tenant_queue_request(an_event(TENANT_QUEUE, LogicalResourceId="Queue2")),
         parse_tenant_queue_request(an_event(TENANT_QUEUE, StackId=f"{STACK}2")),
@@ -265,3 +266,59 @@ def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(
         parse(event)
     except InvalidRequest as refused:
         assert len(str(refused)) < 500  # noqa: PT017 - either is fine, but not at length
+
+
+# Whatever is wrong with it, it is answered if it says where
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None,
+        [],
+        "event",
+        {},
+        {"ResponseURL": None},
+        *(
+            an_event({}, ResponseURL=url)
+            for url in (5, "", "nonsense", "file:///etc/passwd", "ftp://example.com/x", "http://[", "https://a b/")
+        ),
+        an_event({}, ResponseURL="https://example.com/\r\nX: y"),
+        an_event({}, ResponseURL="https://example.com/\u00e9"),
+    ],
+)
+def test_an_event_that_says_nowhere_to_answer_to_is_refused(event: object) -> None:
+    with pytest.raises(InvalidRequest, match="ResponseURL"):
+        answerable(event)
+    with pytest.raises(InvalidRequest):
+        parse_rollout_request(event)
+
+
+def test_an_event_that_can_be_answered_is_as_it_came() -> None:
+    event = an_event(TENANT_QUEUE, PhysicalResourceId="acme", ResponseURL="http://127.0.0.1:60000/a?b=%2F")
+    assert answerable(event) == event
+
+
+@pytest.mark.parametrize("value", [None, 5, ["id"], {"id": "id"}, "\ud800", "i" * 1_001])
+@pytest.mark.parametrize("name", ["RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId"])
+def test_an_id_that_is_none_is_left_out_of_the_answer_and_refused(name: str, value: object) -> None:
+    event = an_event({"Version": "0.2.0"}, **{name: value})
+    assert name not in answerable(event)
+    with pytest.raises(InvalidRequest):
+        parse_rollout_request(event)
+
+
+@pytest.mark.parametrize("request_id", ["a request", "a/b", "a#b", "a\n", "r" * 65])
+def test_a_request_that_no_execution_could_be_named_after_is_refused(request_id: str) -> None:
+    with pytest.raises(InvalidRequest, match="RequestId"):
+        parse_tenant_queue_request(an_event(TENANT_QUEUE, RequestId=request_id))
+
+
+def test_an_event_that_is_too_large_for_the_machine_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="too large"):
+        parse_tenant_queue_request(an_event(TENANT_QUEUE, OldResourceProperties={"TenantId": "a" * 200_000}))
+
+
+def test_whoever_asks_for_a_tenant_has_a_name_that_the_machines_take() -> None:
+    longest = an_event(TENANT_QUEUE, StackId="s" * 1_000, LogicalResourceId="l" * 1_000)
+    assert len(parse_tenant_queue_request(longest).request.by) <= 2_048

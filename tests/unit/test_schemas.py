@@ -222,7 +222,7 @@ WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_run, (*INPUT, "request", "force"), [None, "yes"]),
     (schemas.parse_run, (*INPUT, "request", "drainSeconds"), [None, -1, 1_201, 1.5, "60"]),
     (schemas.parse_run, ("execution", "Id"), ["", "x" * 4_097]),
-    (schemas.parse_run, ("execution", "StartTime"), ["yesterday", "2026-13-01T00:00:00Z"]),
+    (schemas.parse_run, ("execution", "StartTime"), ["yesterday", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+23:59"]),
     (schemas.parse_await_step, ("taskToken",), [""]),
     (schemas.parse_finish_step, ("stack", "version"), ["", "latest"]),
     (schemas.parse_finish_step, ("stack", "outcome"), ["gone", "started", ""]),
@@ -490,6 +490,31 @@ def test_any_other_cause_is_told_as_it_is(cause: str) -> None:
     step = failure({"Error": "States.Timeout", "Cause": cause})
     assert step.failure.reason == f"States.Timeout: {cause}"
     assert step.failed_stack is None
+
+
+@pytest.mark.parametrize("cause", ["[" * 100_000, '{"a":' * 5_000])
+def test_a_cause_that_is_nested_too_deeply_is_told_as_it_is(cause: str) -> None:
+    assert failure({"Error": "States.Runtime", "Cause": cause}).failure.reason == f"States.Runtime: {cause}"
+
+
+def test_a_cause_that_holds_half_a_character_is_told_without_it_because_no_table_would_take_it() -> None:
+    cause = '{"errorMessage": "cut off: \\ud83d", "errorType": "Oops"}'
+    assert failure({"Error": "Oops", "Cause": cause}).failure.reason == "Oops: cut off: ?"
+
+
+@pytest.mark.parametrize("parse", list(GOOD))
+def test_what_holds_half_a_character_is_refused_because_no_service_would_take_it(parse: Any) -> None:
+    with pytest.raises(InvalidRequest, match="surrogate"):
+        parse({**GOOD[parse], "more": ["\ud83d"]})
+
+
+@pytest.mark.parametrize("parse", list(GOOD))
+def test_what_is_nested_too_deeply_is_refused_before_anybody_shows_it(parse: Any) -> None:
+    nested: object = None
+    for _ in range(950):
+        nested = [nested]
+    with pytest.raises(InvalidRequest, match="nested"):
+        parse({**GOOD[parse], "more": nested})
 
 
 def test_who_gave_up_because_it_was_throttled_is_told_from_who_failed() -> None:

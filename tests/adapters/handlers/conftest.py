@@ -16,6 +16,7 @@ from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import (
     CREATE,
     DELAYING,
+    RECONCILE,
     RELEASES,
     SERVICE_TOKEN,
     STACK_ROLE,
@@ -42,6 +43,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     environment = {
         "BERTH_TABLE": TABLE,
         "BERTH_VERSION": VERSION,
+        "BERTH_LINGER_SECONDS": "60",
         **{f"BERTH_{operation}_MACHINE": machine for operation, machine in machines.items()},
         "BERTH_TENANT_QUEUE_MACHINE": tenant_queue_machine,
         "BERTH_ROLLOUT_MACHINE": rollout_machine,
@@ -50,6 +52,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_METADATA_SERVICE_TOKEN": SERVICE_TOKEN,
         "BERTH_DEPLOYMENT_MODE": "EXPRESS",
         "BERTH_RELEASE_BUCKET": RELEASES,
+        "BERTH_RECONCILE_FUNCTION": RECONCILE,
+        "BERTH_DEAD_LETTER_QUEUES": "{}",
         "POWERTOOLS_SERVICE_NAME": "berth",
         "POWERTOOLS_METRICS_NAMESPACE": "Berth",
         "POWERTOOLS_LOG_LEVEL": "CRITICAL",
@@ -116,3 +120,10 @@ def stacks(functions: Functions) -> FakeStacks:
     functions.table.record_release(a_release(NEXT_VERSION))
     functions.clock.advance(timedelta(minutes=1))
     return stacks
+
+
+@pytest.fixture
+def stack_limit(functions: Functions) -> int:
+    """How many stacks the account may have."""
+    functions.answer("DescribeAccountLimits", {"AccountLimits": [{"Name": "StackLimit", "Value": 2000}]})
+    return 2000

@@ -12,6 +12,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 STACK_ROLE = "arn:aws:iam::123456789012:role/tenant-stacks"
 SERVICE_TOKEN = "arn:aws:lambda:eu-west-1:123456789012:function:tenant-metadata"
 RELEASES = "berth-releases"
+RECONCILE = "reconcile"
 ADA = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 
 Answer = tuple[int, dict[str, str], dict[str, Any]]
@@ -69,13 +71,13 @@ class Functions:
     requests: list[str] = field(default_factory=list)
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The same, each with what was sent."""
-    hooks: list[tuple[str, Callable[..., None]]] = field(default_factory=list)
+    hooks: list[tuple[str, Callable[..., object]]] = field(default_factory=list)
 
     def load(self, name: str) -> ModuleType:
         return importlib.import_module(f"lambdas.{name}")
 
-    def call(self, name: str, event: object) -> Any:
-        return self.load(name).handler(event, None)
+    def call(self, name: str, event: object, context: object = None) -> Any:
+        return self.load(name).handler(event, context)
 
     def ask(self, name: str, event: object) -> Answer:
         """Call a function that answers over HTTP."""
@@ -128,7 +130,12 @@ class Functions:
         # Clients that were made before would not hear of it.
         forget_functions()
 
-    def hook(self, event: str, call: Callable[..., None]) -> None:
+    def answer(self, operation: str, told: dict[str, Any]) -> None:
+        """Let AWS answer this operation so from now on: moto does not know it."""
+        self.hook(f"before-call.*.{operation}", lambda **_: (AWSResponse("", 200, {}, None), told))
+        forget_functions()
+
+    def hook(self, event: str, call: Callable[..., object]) -> None:
         emitter().register(event, call)
         self.hooks.append((event, call))
 
@@ -189,13 +196,15 @@ def operator_event(
     *,
     tenant: str | None = "acme",
     rollout: str | None = None,
+    reconciliation: str | None = None,
     query: dict[str, str] | None = None,
     body: object = None,
     by: str = ADA,
 ) -> dict[str, Any]:
     """What API Gateway sends for a call of the operators' API."""
     method, path = route.split(" ")
-    path = path.replace("{tenantId}", tenant or "").replace("{rolloutId}", rollout or "")
+    for name, value in (("tenantId", tenant), ("rolloutId", rollout), ("reconciliationId", reconciliation)):
+        path = path.replace(f"{{{name}}}", value or "")
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": route,
@@ -209,6 +218,8 @@ def operator_event(
         event["pathParameters"] = {"tenantId": tenant}
     if "{rolloutId}" in route and rollout is not None:
         event["pathParameters"] = {"rolloutId": rollout}
+    if "{reconciliationId}" in route and reconciliation is not None:
+        event["pathParameters"] = {"reconciliationId": reconciliation}
     if query:
         event["queryStringParameters"] = query
     if body is not None:

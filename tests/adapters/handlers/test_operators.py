@@ -16,6 +16,7 @@ from orchestrator.records import Operation, Queue, Request, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import ADA, Functions, Lines, input_of, operator_event
+from tests.adapters.handlers.test_reconciling import RECONCILING_ROUTES
 from tests.adapters.handlers.test_rollouts import ROLLOUT_ROUTES
 from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, an_attempt, take
 
@@ -47,7 +48,7 @@ def queue() -> Queue:
 
 
 def test_these_are_all_routes(functions: Functions) -> None:
-    assert set(functions.load("operators").ROUTES) == {*ROUTES, *ROLLOUT_ROUTES}
+    assert set(functions.load("operators").ROUTES) == {*ROUTES, *ROLLOUT_ROUTES, *RECONCILING_ROUTES}
 
 
 class TestPin:
@@ -325,7 +326,7 @@ ANYTHING = st.recursive(
 PARAMETERS = st.sampled_from(["tenantId", "force", "drainSeconds", "status", "version", "limit", "cursor", "labels"])
 SHAPED = st.fixed_dictionaries(
     {
-        "routeKey": st.sampled_from([*ROUTES, *ROLLOUT_ROUTES]),
+        "routeKey": st.sampled_from([*ROUTES, *ROLLOUT_ROUTES, *RECONCILING_ROUTES]),
         "pathParameters": st.just({"tenantId": "acme"}) | ANYTHING,
     },
     optional={
@@ -431,6 +432,7 @@ class TestWhatIsRefused:
     def test_a_query_that_does_not_fit(self, functions: Functions, route: str, query: dict[str, str]) -> None:
         assert self.refused(functions, operator_event(route, query=query))["detail"]
 
+    @pytest.mark.usefixtures("stack_limit")
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
     @given(event=ANYTHING | SHAPED)
     def test_any_json_at_all_is_refused_or_answered_and_never_an_error(

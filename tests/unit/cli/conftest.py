@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib import metadata
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.answers import Response, answer
-from orchestrator.cli.control_plane import Options
+from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.invocation import World
 from orchestrator.cli.main import app
 from orchestrator.get_queue import Answer
 from orchestrator.tenants import TenantId
 from tests.fakes import ACME, NOON
-from tests.unit.cli.fake_api import InMemoryApi, heard
+from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 
 # What this machine is set up for must not decide a test.
 ENVIRONMENT: dict[str, str | None] = {
@@ -31,12 +34,61 @@ ENVIRONMENT: dict[str, str | None] = {
 }
 TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm"}
 
+BERTH = get_command(app)
+"""Made once, because that takes longer than most commands."""
+
+API_URL = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com/"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended. What it does not catch itself is not caught here."""
+
+    exit_code: object
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+@dataclass
+class FakeControlPlane:
+    """A control plane as AWS tells of it, and the way to its API."""
+
+    there: InMemoryApi
+    status: str = "UPDATE_COMPLETE"
+    version: str | None = field(default_factory=lambda: metadata.version("berth"))
+    trouble: dict[str, Exception] = field(default_factory=dict)
+    """What is raised, by what is asked for: caller, stack or api."""
+
+    def caller(self) -> str:
+        self._raise_trouble("caller")
+        return ADA
+
+    @property
+    def stack(self) -> DeployedStack:
+        self._raise_trouble("stack")
+        outputs = {"ApiUrl": API_URL} | ({"Version": self.version} if self.version else {})
+        return DeployedStack("Berth", "in eu-west-1", self.status, outputs)
+
+    def api(self) -> InMemoryApi:
+        self._raise_trouble("api")
+        return self.there
+
+    def _raise_trouble(self, asked: str) -> None:
+        if asked in self.trouble:
+            raise self.trouble[asked]
+
 
 @dataclass
 class Scene:
     """A control plane in memory, and `berth` to run against it."""
 
     api: InMemoryApi = field(default_factory=InMemoryApi)
+    control_plane: ControlPlane | None = None
+    """Another one than that which is well."""
     connected_to: list[Options] = field(default_factory=list)
     trouble: BaseException | None = None
     """Raised when a command looks for the control plane."""
@@ -56,7 +108,7 @@ class Scene:
 
     def berth(self, *arguments: str) -> Result:
         world = World(
-            self._connect,
+            self._find,
             lambda: self.now,
             self._sleep,
             lambda: self.typed is not None and self.is_a_terminal,
@@ -65,7 +117,14 @@ class Scene:
         return self.berth_in(world, arguments)
 
     def berth_in(self, world: World, arguments: Iterable[str]) -> Result:
-        return CliRunner(env=self.environment).invoke(app, list(arguments), obj=world, input=self.typed)
+        with CliRunner(env=self.environment).isolation(self.typed) as (stdout, stderr, _):
+            try:
+                BERTH.main(list(arguments), prog_name="berth", obj=world)
+            except SystemExit as end:
+                code = end.code
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Result(code, stdout.getvalue().decode(), stderr.getvalue().decode())
 
     def has(self, tenant: TenantId = ACME, *, version: str = "0.1.0") -> None:
         """The tenant was created, with that release as the one that it was created at."""
@@ -76,11 +135,11 @@ class Scene:
         self.api.asked.clear()
         self.api.sent.clear()
 
-    def _connect(self, options: Options) -> InMemoryApi:
+    def _find(self, options: Options) -> ControlPlane:
         self.connected_to.append(options)
         if self.trouble:
             raise self.trouble
-        return self.api
+        return self.control_plane or FakeControlPlane(self.api)
 
     def _sleep(self, seconds: float) -> None:
         if self.trouble_asleep:

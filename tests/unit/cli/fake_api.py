@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,19 +15,24 @@ from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.answers import Response, refuse
 from orchestrator.errors import InvalidRequest
 from orchestrator.fleet import list_tenants, tenant_detail
+from orchestrator.health import Health
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
 from orchestrator.operator_requests import (
     parse_create,
     parse_delete,
     parse_list,
+    parse_nothing,
     parse_pin,
-    parse_releases,
     parse_retry,
     parse_tenant,
     parse_unpin,
     parse_upgrade,
 )
+from orchestrator.reconciling.control import Reconciliations
+from orchestrator.reconciling.records import Reconciliation
+from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
+from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
 from orchestrator.records import Operation, Queue, RootCause, Run
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
@@ -50,9 +55,11 @@ from tests.fakes import (
     a_release,
     stack_arn,
 )
+from tests.fakes.reconciling import InMemoryReconciliations
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 MAX_CONCURRENCY = 50
+DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/000000000000/dead-letters"
 
 
 def heard(response: Response) -> ApiAnswer:
@@ -84,6 +91,9 @@ class InMemoryApi(BerthApi):
         self.manifests = InMemoryManifests()
         self.alarms = FakeAlarms(errors=None)
         self.rollout_executions = FakeRolloutExecutions()
+        self.reconciliations = InMemoryReconciliations()
+        self.dead_letter_queues = {"reconciliations": DEAD_LETTERS}
+        self.stack_limit: int | None = 2000
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
         self.asked: list[str] = []
@@ -122,9 +132,19 @@ class InMemoryApi(BerthApi):
         }
         try:
             route = " ".join([method, *parts[:1], *parts[2:]])
-            return heard(self._route_rollouts(route, event) if parts[0] == "rollouts" else self._route(route, event))
+            return heard(self._routes[parts[0]](route, event))
         except InvalidRequest as error:
             return heard(refuse(error))
+
+    @property
+    def _routes(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], Response]]:
+        return {
+            "tenants": self._route,
+            "releases": self._route,
+            "rollouts": self._route_rollouts,
+            "reconciliations": self._route_reconciliations,
+            "diagnosis": self._route_reconciliations,
+        }
 
     def _route(self, route: str, event: Mapping[str, object]) -> Response:
         match route:
@@ -152,7 +172,7 @@ class InMemoryApi(BerthApi):
                 )
                 return tell_tenants(page)
             case "GET releases":
-                parse_releases(event)
+                parse_nothing(event)
                 return tell_releases(self.table.releases(), NEXT_VERSION, self.table.versions_in_use())
             case "PUT tenants pin":
                 tenant, version = parse_pin(event)
@@ -161,6 +181,43 @@ class InMemoryApi(BerthApi):
                 tenant = parse_unpin(event)
                 return tell_order(tenant, self.lifecycle.unpin(tenant))
         raise AssertionError(f"There is no route for {route}.")
+
+    def _route_reconciliations(self, route: str, event: Mapping[str, Any]) -> Response:
+        match route:
+            case "POST reconciliations":
+                asked_for = parse_reconcile(event)
+                return tell_reconciliation_started(self.reconciling.start(asked_for.wish, asked_for.by))
+            case "GET reconciliations":
+                return tell_reconciliation(self.reconciling.find(parse_reconciliation(event)))
+            case "GET diagnosis":
+                parse_nothing(event)
+                return tell_health(NEXT_VERSION, self.health_told_by.examine())
+        raise AssertionError(f"There is no route for {route}.")
+
+    @property
+    def reconciling(self) -> Reconciliations:
+        return Reconciliations(self.reconciliations, self.reconciliations, self.clock)
+
+    @property
+    def health_told_by(self) -> Health:
+        return Health(
+            self.table,
+            self.reconciliations,
+            self.queues,
+            lambda: self.stack_limit,
+            self.dead_letter_queues,
+            self.clock,
+        )
+
+    # What the function does with the reconciliation that was asked for last
+
+    def reconciliation_is_now(self, **changes: Any) -> None:
+        asked = self.last_reconciliation
+        self.reconciliations.record_reconciliation(replace(asked, updated_at=self.clock.now(), **changes))
+
+    @property
+    def last_reconciliation(self) -> Reconciliation:
+        return self.reconciliations.recorded[self.reconciliations.started[-1]]
 
     @property
     def control(self) -> Rollouts:

@@ -13,13 +13,13 @@ from urllib.parse import parse_qs
 
 import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
-from typer.testing import Result
 
-from orchestrator.cli.control_plane import Options, choose, connect
+from orchestrator.cli.control_plane import Options, choose, find
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World
 from tests.fakes import ACME
-from tests.unit.cli.conftest import Scene
+from tests.unit.cli.conftest import Result, Scene
+from tests.unit.cli.fake_api import ADA
 
 OUTPUTS = {"ApiUrl": "https://a1b2c3.execute-api.us-east-1.amazonaws.com/", "Version": "0.1.0"}
 
@@ -40,7 +40,10 @@ class FakeAws:
         return deployed.replace(".amazonaws.com", ".localhost")
 
     def answer(self, form: dict[str, list[str]]) -> tuple[int, str]:
-        self.asked.append(f"{form['Action'][0]} {form['StackName'][0]}")
+        self.asked.append(" ".join(form[name][0] for name in ("Action", "StackName") if name in form))
+        if form["Action"] == ["GetCallerIdentity"]:
+            result = f"<GetCallerIdentityResult><Arn>{ADA}</Arn></GetCallerIdentityResult>"
+            return 200, f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>"
         if self.refusal:
             code, message = self.refusal
             error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
@@ -140,7 +143,7 @@ class TestWhich:
 
 class TestLocal:
     def berth(self, scene: Scene, aws: FakeAws, *arguments: str) -> Result:
-        world = World(connect=partial(connect, environment={}, find_local=lambda: aws))
+        world = World(find=partial(find, environment={}, find_local=lambda: aws))
         return scene.berth_in(world, arguments)
 
     def test_its_use_is_told_when_it_was_found_by_itself(self, scene: Scene, aws: FakeAws) -> None:
@@ -163,7 +166,11 @@ class TestLocal:
         monkeypatch.setenv("AWS_PROFILE", "missing")
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
-        assert connect(Options(local=True), find_local=lambda: aws).get_queue(ACME).status == 200
+        assert find(Options(local=True), find_local=lambda: aws).api().get_queue(ACME).status == 200
+
+    def test_who_is_asking_is_asked_there(self, aws: FakeAws) -> None:
+        assert find(Options(local=True), find_local=lambda: aws).caller() == ADA
+        assert aws.asked == ["GetCallerIdentity"]
 
     def test_it_is_not_deployed(self, scene: Scene, aws: FakeAws) -> None:
         aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
@@ -177,33 +184,49 @@ class TestLocal:
 class TestAws:
     def test_its_api_is_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
         on_aws.outputs["ApiUrl"] = on_aws.endpoint
-        found = connect(Options(region="eu-west-1", stack="Other"), find_local=nothing)
+        found = find(Options(region="eu-west-1", stack="Other"), find_local=nothing).api()
         assert found.get_queue(ACME).status == 200
         assert found.releases().status == 200
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 
+    def test_the_stack_is_looked_at_once(self, on_aws: FakeAws) -> None:
+        control_plane = find(Options(region="eu-west-1"), find_local=nothing)
+        control_plane.api()
+        stack = control_plane.stack
+        assert (stack.name, stack.where, stack.status) == ("Berth", "in eu-west-1", "CREATE_IN_PROGRESS")
+        assert (stack.outputs, stack.version) == (OUTPUTS, "0.1.0")
+        assert on_aws.asked == ["DescribeStacks Berth"]
+
+    def test_who_is_asking(self, on_aws: FakeAws) -> None:
+        assert find(Options(region="eu-west-1"), find_local=nothing).caller() == ADA
+        assert on_aws.asked == ["GetCallerIdentity"]
+
+    def test_nobody_is_asking(self) -> None:
+        with pytest.raises(NoCredentialsError):
+            find(Options(region="eu-west-1"), find_local=nothing).caller()
+
     def test_no_such_stack(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
         expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region."
         with pytest.raises(ControlPlaneNotFound, match=expected):
-            connect(Options(region="eu-west-1"), find_local=nothing)
+            find(Options(region="eu-west-1"), find_local=nothing).api()
 
     def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
         on_aws.outputs.clear()
         expected = r"The stack Berth in eu-west-1 has no output ApiUrl \(it is CREATE_IN_PROGRESS\)"
         with pytest.raises(ControlPlaneNotFound, match=expected):
-            connect(Options(region="eu-west-1"), find_local=nothing)
+            find(Options(region="eu-west-1"), find_local=nothing).api()
 
     def test_no_region(self, on_aws: FakeAws) -> None:
         with pytest.raises(NoRegionError):
-            connect(Options(), find_local=nothing)
+            find(Options(), find_local=nothing).api()
         assert on_aws.asked == []
 
     def test_no_credentials(self) -> None:
         with pytest.raises(NoCredentialsError):
-            connect(Options(region="eu-west-1"), find_local=nothing)
+            find(Options(region="eu-west-1"), find_local=nothing).api()
 
     def test_no_such_profile(self) -> None:
         with pytest.raises(ProfileNotFound):
-            connect(Options(profile="missing"), find_local=nothing)
+            find(Options(profile="missing"), find_local=nothing).api()

@@ -13,6 +13,7 @@ from rich.text import Text
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.errors import Conflict, Throttled
+from orchestrator.reconciling.records import Kind
 from tests.unit.cli.conftest import Scene
 
 
@@ -38,7 +39,9 @@ def refused(code: str, message: str = "Not today.") -> ClientError:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-@pytest.mark.parametrize("command", [["get-queue", "acme"], ["create", "acme"], ["tenants"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [["get-queue", "acme"], ["create", "acme"], ["tenants"], ["reconcile"]], ids=" ".join
+)
 def test_errors(scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str) -> None:
     scene.trouble = trouble
     result = scene.berth(*command)
@@ -116,6 +119,13 @@ def test_global_options_stand_before_or_after_the_command(scene: Scene, argument
     assert scene.connected_to == [options]
 
 
+@pytest.mark.parametrize("arguments", [["tenants", "--cursor", "\udcff"], ["tenants", "--stack=\udcff"], ["\udcff"]])
+def test_what_is_no_text_is_sent_nowhere(scene: Scene, arguments: list[str]) -> None:
+    result = scene.berth(*arguments)
+    assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
+    assert "is not UTF-8." in result.stderr
+
+
 def test_after_two_dashes_nothing_is_an_option(scene: Scene) -> None:
     result = scene.berth("tenant", "--", "--local")
     assert result.exit_code == ExitCode.BAD_USAGE
@@ -140,6 +150,9 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     # Typer shows colours also where it finds that a build server runs it.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
     commands = ["create", "get-queue", "upgrade", "pin", "retry", "delete", "tenant", "tenants", "releases", "rollout"]
+    commands += ["doctor", "reconcile"]
+    shown = [line.split()[1] for line in lines if line.startswith("│ ") and line.split()[1] in commands]
+    assert shown == commands
     for command in commands:
         assert any(line.startswith(f"│ {command} ") for line in lines)
         assert any(line.startswith(f"berth {command} ") for line in lines)
@@ -160,6 +173,8 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
         ("releases", ["VERSION"]),
         ("pin", ["TENANT", "VERSION"]),
         ("unpin", ["TENANT"]),
+        ("doctor", ["exit code is 8"]),
+        ("reconcile", ["--dry-run", "--detect-drift", "--follow", "--no-wait", "--timeout", "exit code is 8", *Kind]),
         ("rollout plan", ["--to", "--stages-file", "--sample", "--all", "--no-wait", "A file of stages"]),
         ("rollout start", ["--undo", "--allow-replacement", "--yes", "--no-watch", "rollout start --approval"]),
         ("rollout status", ["ROLLOUT"]),
@@ -189,7 +204,7 @@ def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> N
     assert "From beginning to end" in lines
 
 
-@pytest.mark.parametrize("command", [[], ["rollout"], ["rollout", "start"]], ids=" ".join)
+@pytest.mark.parametrize("command", [[], ["rollout", "start"], ["reconcile"], ["doctor"]], ids=" ".join)
 def test_help_does_not_wait_for_the_sdk(command: list[str]) -> None:
     ask_for_help = (
         "import sys\n"

@@ -165,6 +165,15 @@ def test_waiting_ends_at_the_timeout_and_shows_what_goes_on(scene: Scene, begun:
     assert result.stderr.endswith("Still going on after 6 s. See how it ends: berth tenant acme\n")
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "604801", "9" * 400, "1e3", "soon", ""])
+@pytest.mark.parametrize(
+    "command", [["create", "acme", "--wait"], ["get-queue", "acme", "--wait"], ["reconcile"]], ids=str
+)
+def test_a_timeout_that_is_none(scene: Scene, command: list[str], seconds: str) -> None:
+    result = scene.berth(*command, "--timeout", seconds)
+    assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
+
+
 def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Scene) -> None:
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
     at_once = ApiAnswer(503, {}, retry_after=0.5)

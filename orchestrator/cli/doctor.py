@@ -1,0 +1,73 @@
+"""`berth doctor`: whether Berth is well, and what to do where it is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from orchestrator.cli import render
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.invocation import Invocation, Json
+
+if TYPE_CHECKING:
+    from orchestrator.health import Check
+
+_STYLES = {"ok": "green", "unknown": "magenta", "warning": "yellow", "problem": "bold red"}
+_VERDICT_WIDTH = max(map(len, _STYLES)) + 1
+_NAME_WIDTH = len("control plane") + 1
+
+
+def doctor(context: typer.Context, as_json: Json = False) -> None:
+    """Check whether Berth is well, and say what to do where it is not.
+
+    From here: your credentials, the control plane's stack, its API. Then what the
+    control plane says of itself: operations that hang, tenants that have failed,
+    whether what runs by itself does, undelivered events, the quota of stacks.
+    Nothing is changed.
+
+    The exit code is 8 if there is a problem, and 6 if the control plane cannot be
+    reached, or credentials are missing. With warnings alone it is 0.
+    """
+    # Not at the top: the health of the control plane is told in words of most of the domain.
+    from orchestrator.cli.examination import Examination
+    from orchestrator.health import Verdict
+    from orchestrator.reconciling.report import tell_health
+
+    here: Invocation = context.obj
+    with here.telling_errors(as_json=as_json):
+        examination = Examination(here)
+        checks: list[Check] = []
+        for check in examination.checks():
+            checks.append(check)
+            if not as_json:
+                _show(check)
+        if as_json:
+            told = tell_health("", checks).body
+            render.show_json({"verdict": told["verdict"], "checks": told["checks"]})
+        else:
+            _show_sum(checks)
+    if examination.out_of_reach:
+        raise typer.Exit(ExitCode.NO_CONTROL_PLANE)
+    has_problem = any(check.verdict is Verdict.PROBLEM for check in checks)
+    raise typer.Exit(ExitCode.ATTENTION if has_problem else ExitCode.OK)
+
+
+def _show(check: Check) -> None:
+    verdict = Text(check.verdict.ljust(_VERDICT_WIDTH), _STYLES[check.verdict])
+    render.show_line(verdict + Text(f"{check.name:<{_NAME_WIDTH}}", "cyan") + Text(check.detail))
+    if check.advice:
+        render.show_line(" " * (_VERDICT_WIDTH + _NAME_WIDTH) + check.advice, "dim")
+
+
+def _show_sum(checks: Sequence[Check]) -> None:
+    counts = Counter(check.verdict.value for check in checks)
+    if set(counts) == {"ok"}:
+        render.show_line("\nAll is well.", "green")
+        return
+    words = {"problem": ("problem", None), "warning": ("warning", None), "unknown": ("unknown", "unknown")}
+    told = [render.counted(counts[each], *word) for each, word in words.items() if counts[each]]
+    render.show_line(f"\n{', '.join(told)}.")

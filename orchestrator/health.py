@@ -1,0 +1,133 @@
+"""Whether the control plane itself is well: what `berth doctor` is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from itertools import takewhile
+
+from orchestrator.ports import Clock, FleetReader, Queues
+from orchestrator.reconciling.ports import ReconciliationLedger
+from orchestrator.reconciling.reconciler import STUCK_AFTER
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus
+from orchestrator.records import TenantState
+
+SETTLING_EVERY = timedelta(minutes=5)
+SURVEY_EVERY = timedelta(hours=6)
+"""How often reconciliations run by themselves: the stack schedules them by this."""
+
+_NEAR = 0.8
+_AT = 0.95
+_TOLD = 5
+"""As many tenants are named; all are counted."""
+_NOT_WELL = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
+
+
+class Verdict(StrEnum):
+    """From the best to the worst."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    verdict: Verdict
+    detail: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    fleet: FleetReader
+    reconciliations: ReconciliationLedger
+    queues: Queues
+    stack_limit: Callable[[], int | None]
+    """How many stacks the account may have in this region; ``None`` when AWS does not say."""
+    dead_letter_queues: Mapping[str, str]
+    """The control plane's own, by what they hold: their URLs."""
+    clock: Clock
+
+    def examine(self) -> list[Check]:
+        settling, survey = (self.reconciliations.reconciliation(name) for name in (SETTLING, SURVEY))
+        return [
+            self._operations(),
+            self._failed_tenants(),
+            self._ran("reconciler", settling, SETTLING_EVERY),
+            self._ran("survey", survey, SURVEY_EVERY),
+            *self._dead_letters(),
+            self._stacks(survey),
+        ]
+
+    def _operations(self) -> Check:
+        now = self.clock.now()
+        stuck = list(takewhile(lambda audit: now - audit.updated_at > STUCK_AFTER, self.fleet.unfinished_operations()))
+        if not stuck:
+            return Check("operations", Verdict.OK, "none is past its deadline")
+        tenants = sorted({audit.tenant.value for audit in stuck})
+        told = ", ".join([*tenants[:_TOLD], *(["..."] if len(tenants) > _TOLD else [])])
+        return Check(
+            "operations",
+            Verdict.PROBLEM,
+            f"{len(stuck)} past their deadline: {told}",
+            "Have them settled: berth reconcile",
+        )
+
+    def _failed_tenants(self) -> Check:
+        at_versions = self.fleet.versions_in_use().values()
+        counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _NOT_WELL}
+        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+        if not told:
+            return Check("tenants", Verdict.OK, "none has failed")
+        return Check("tenants", Verdict.WARNING, told, "See why: berth tenants --state FAILED (or the other state)")
+
+    def _ran(self, name: str, latest: Reconciliation | None, every: timedelta) -> Check:
+        if latest is None:
+            return Check(name, Verdict.UNKNOWN, "it has not run yet", f"It runs every {_told(every)}.")
+        age = self.clock.now() - latest.updated_at
+        detail = f"ran {_told(age)} ago"
+        if age > every * 3:
+            return Check(name, Verdict.PROBLEM, detail, "Look for errors of the function reconcile in its log group.")
+        if latest.status is ReconciliationStatus.INCOMPLETE:
+            return Check(name, Verdict.WARNING, f"{detail}, and came to no end", latest.reason)
+        if latest.total - latest.repaired > 0:
+            left = ", ".join(f"{count} {kind}" for kind, count in latest.counts.items())
+            return Check(name, Verdict.WARNING, f"{detail}, and found {left}", "See them: berth reconcile --dry-run")
+        return Check(name, Verdict.OK, detail)
+
+    def _dead_letters(self) -> Iterator[Check]:
+        for what, url in self.dead_letter_queues.items():
+            held = self.queues.messages(url)
+            if held is None:
+                yield Check("dead letters", Verdict.PROBLEM, f"{what}: the queue is gone", "Deploy Berth again.")
+            elif held.total:
+                yield Check(
+                    "dead letters",
+                    Verdict.PROBLEM,
+                    f"{what}: {held.total} undelivered",
+                    f"Their attributes say why. Mend that, then purge the queue: {url}",
+                )
+            else:
+                yield Check("dead letters", Verdict.OK, f"{what}: none")
+
+    def _stacks(self, survey: Reconciliation | None) -> Check:
+        limit, used = self.stack_limit(), survey.looked_at.all_stacks if survey else None
+        if limit is None or used is None:
+            missing = "AWS does not say how many are allowed" if limit is None else "they have not been counted yet"
+            return Check("stacks", Verdict.UNKNOWN, missing)
+        share = used / limit if limit else 1.0
+        verdict = Verdict.PROBLEM if share >= _AT else Verdict.WARNING if share >= _NEAR else Verdict.OK
+        advice = "" if verdict is Verdict.OK else "Have the quota raised: Service Quotas, CloudFormation, Stack count."
+        return Check("stacks", verdict, f"{used} of {limit} that the account may have here", advice)
+
+
+def _told(span: timedelta) -> str:
+    minutes = int(span.total_seconds() // 60)
+    if minutes < 1:
+        return f"{int(span.total_seconds())} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

@@ -1,0 +1,59 @@
+"""Asking for a reconciliation: it is written down, and runs by itself, because a large fleet takes minutes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.ports import Clock
+from orchestrator.reconciling.ports import ReconciliationLedger, ReconciliationStarter
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
+
+BY_ITSELF = "berth reconcile"
+
+SCHEDULES = {
+    SETTLING: Wish(survey=False),
+    SURVEY: Wish(survey=True, repair=False),
+}
+"""What runs by itself settles operations that died, and otherwise only reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliations:
+    ledger: ReconciliationLedger
+    starter: ReconciliationStarter
+    clock: Clock
+
+    def start(self, wish: Wish, by: str) -> Reconciliation:
+        now = self.clock.now()
+        digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
+        asked = Reconciliation(
+            f"{now:%Y%m%d-%H%M%S}-{digest[:4]}",
+            f"{BY_ITSELF}, asked for by {by}" if by else BY_ITSELF,
+            wish,
+            ReconciliationStatus.PENDING,
+            now,
+            now,
+        )
+        self.ledger.record_reconciliation(asked)
+        self.starter.start_reconciliation(asked.id)
+        return asked
+
+    def find(self, reconciliation: str) -> Reconciliation | Refused:
+        found = self.ledger.reconciliation(reconciliation)
+        return found or Refused(
+            Refusal.UNKNOWN_RECONCILIATION,
+            f"There is no reconciliation {reconciliation}. Ask for one: berth reconcile",
+            {"reconciliationId": reconciliation},
+        )
+
+    def to_run(self, reconciliation: str) -> Reconciliation | None:
+        """What is to be run under that id: what was asked for, or what is on the schedule. ``None`` if neither."""
+        if reconciliation in SCHEDULES:
+            now = self.clock.now()
+            return Reconciliation(
+                reconciliation, BY_ITSELF, SCHEDULES[reconciliation], ReconciliationStatus.PENDING, now, now
+            )
+        asked = self.ledger.reconciliation(reconciliation)
+        return None if asked is None or asked.over else asked

@@ -1,0 +1,205 @@
+"""One tenant's rows against its stack: a pure function, with every way in which the two may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.admission import is_deleted
+from orchestrator.fleet import state_of
+from orchestrator.ports import Stack
+from orchestrator.reconciling.records import Finding, Kind, Remedy
+from orchestrator.records import Audit, Lock, Metadata, Operation, Release, Status, TenantState
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants import TenantId
+
+STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
+"""What a stack is like that serves a tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A tenant as it was found: all rows read consistently, and the stack asked for by its name."""
+
+    tenant: TenantId
+    metadata: Metadata | None
+    audits: Sequence[Audit]
+    lock: Lock | None
+    stack: Stack | None
+    queue_is_gone: bool = False
+    """SQS says that the queue in the metadata does not exist."""
+
+    @property
+    def live_stack(self) -> Stack | None:
+        gone = self.stack is None or condition(self.stack.status) is StackCondition.GONE
+        return None if gone else self.stack
+
+    @property
+    def served(self) -> Metadata | None:
+        return self.metadata if self.metadata and self.metadata.published else None
+
+
+def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
+    """What is wrong with the tenant, if anything is. Whoever is at it, or at its stack, is not disturbed.
+
+    ``releases`` are those that were published, by version.
+    """
+    stack = looked.live_stack
+    if looked.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
+        return None
+    if stack and stack.tenant_id != looked.tenant.value:
+        return _foreign(looked, stack)
+    if looked.served:
+        return _judge_served(looked, looked.served, stack, releases)
+    if stack is None:
+        return _judge_without_stack(looked)
+    return _judge_stack(looked, stack)
+
+
+def _judge_served(
+    looked: Looked, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
+) -> Finding | None:
+    tenant = looked.tenant
+    make_anew = f"berth delete {tenant} --wait && berth create {tenant} --wait"
+    if stack is None:
+        # A queue that outlived its stack may hold messages, and a row without a stack's id is not Berth's to forget.
+        return _finding(
+            Kind.MISSING_STACK,
+            tenant,
+            f"its queue {_url(metadata)} is served, but there is no stack {tenant.stack_name}",
+            Remedy.RECREATE if looked.queue_is_gone and metadata.stack_id else Remedy.NONE,
+            f"Receive what may be left in the queue, then have it made anew: {make_anew}",
+        )
+    if looked.queue_is_gone and stack.queue in (None, metadata.queue):
+        return _finding(
+            Kind.VANISHED_QUEUE,
+            tenant,
+            f"its queue {_url(metadata)} does not exist, though the stack stands",
+            Remedy.NONE,
+            "CloudFormation does not notice, so all has to be made anew, without what is in its dead-letter queue: "
+            f"{make_anew}",
+        )
+    if condition(stack.status) not in STANDS:
+        return _judge_broken(looked, stack)
+    if differences := _differences(metadata, stack, releases):
+        return _finding(
+            Kind.METADATA_DIFFERS,
+            tenant,
+            f"the metadata differs from the stack: {differences}",
+            Remedy.CORRECT if stack.queue and stack.version else Remedy.NONE,
+            f"The stack does not say which queue it has, or at which version it is. Look at {stack.stack_id}",
+        )
+    if metadata.version not in releases:
+        return _finding(
+            Kind.UNKNOWN_VERSION,
+            tenant,
+            f"it is at version {metadata.version}, which was never published here",
+            Remedy.UPGRADE,
+        )
+    return None
+
+
+def _judge_broken(looked: Looked, stack: Stack) -> Finding | None:
+    """Of a tenant that is served, and whose stack does not stand. If its latest operation failed, that says so."""
+    if state_of(looked.metadata, looked.audits) is not TenantState.READY:
+        return None
+    reason = f": {stack.status_reason}" if stack.status_reason else ""
+    return _finding(
+        Kind.BROKEN_STACK,
+        looked.tenant,
+        f"it is served, but somebody left its stack {stack.status}{reason}",
+        Remedy.NONE,
+        f"Bring the stack back to where it stands, by hand: {stack.stack_id}",
+    )
+
+
+def _judge_without_stack(looked: Looked) -> Finding | None:
+    """Of a tenant that is not served, and has no stack. Only one that once was served is a surprise."""
+    if state_of(looked.metadata, looked.audits) is not TenantState.UNKNOWN or not _was_provisioned(looked.audits):
+        return None
+    return _finding(
+        Kind.MISSING_STACK, looked.tenant, "it was provisioned, but its stack and its queue are gone", Remedy.CREATE
+    )
+
+
+def _was_provisioned(audits: Sequence[Audit]) -> bool:
+    """An update that was refused says nothing: nobody may ever have created the tenant."""
+    return any(audit.status is Status.SUCCESS and audit.operation is not Operation.DELETE for audit in audits)
+
+
+def _judge_stack(looked: Looked, stack: Stack) -> Finding | None:
+    """Of a tenant that is not served, and has a stack."""
+    tenant, stands = looked.tenant, condition(stack.status) in STANDS
+    if is_deleted(looked.audits):
+        return _finding(Kind.ORPHAN_STACK, tenant, f"it was deleted, but its stack is {stack.status}", Remedy.DELETE)
+    state = state_of(looked.metadata, looked.audits)
+    if state is not TenantState.UNKNOWN:
+        return None  # A create or a delete failed, and says so.
+    by_hand = f"Nothing in it was ever in use. Delete it by hand: {stack.stack_id}"
+    if looked.audits:
+        return _finding(
+            Kind.METADATA_DIFFERS,
+            tenant,
+            f"it has no queue on record, but its stack is {stack.status}",
+            Remedy.CREATE if stands else Remedy.NONE,
+            by_hand,
+        )
+    return _finding(
+        Kind.ORPHAN_STACK,
+        tenant,
+        f"nothing is known of such a tenant, but its stack is {stack.status}",
+        Remedy.CREATE if stands else Remedy.NONE,
+        by_hand,
+    )
+
+
+def foreign_stack(name: str, stack: Stack) -> Finding:
+    """A stack whose name begins as tenants' stacks' do, and which is no tenant's."""
+    return Finding(
+        Kind.FOREIGN_STACK,
+        name,
+        f"its name is one of a tenant's stack, but it was made for {stack.tenant_id or 'something else'}",
+        Remedy.NONE,
+        "Names with that prefix are Berth's. Rename it, or delete it by hand.",
+    )
+
+
+def drifted(stack: Stack, detail: str) -> Finding:
+    """CloudFormation puts nothing right of what it was not told to change, so no repair would help."""
+    return Finding(
+        Kind.DRIFTED,
+        stack.tenant_id or stack.stack_id,
+        f"its stack's resources are not as the template has them: {detail}",
+        Remedy.NONE,
+        f"See what differs: aws cloudformation describe-stack-resource-drifts --stack-name {stack.stack_id}",
+    )
+
+
+def _foreign(looked: Looked, stack: Stack) -> Finding:
+    return foreign_stack(looked.tenant.stack_name, stack)
+
+
+def _differences(metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
+    """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference."""
+    told = []
+    if metadata.queue != stack.queue:
+        told.append(f"queue {_url(metadata)} / {stack.queue.url if stack.queue else 'none'}")
+    if metadata.stack_id not in (None, stack.stack_id):
+        told.append(f"stack {metadata.stack_id} / {stack.stack_id}")
+    if stack.version not in (None, metadata.version) and not same_content(stack.version, metadata.version, releases):
+        told.append(f"version {metadata.version} / {stack.version}")
+    return ", ".join(told)
+
+
+def same_content(one: str | None, other: str | None, releases: Mapping[str, Release]) -> bool:
+    """Whether moving from one to the other changes nothing, so that it is recorded without a word to CloudFormation."""
+    contents = {releases[version].content if version in releases else "" for version in (one or "", other or "")}
+    return len(contents) == 1 and "" not in contents
+
+
+def _url(metadata: Metadata) -> str:
+    return metadata.queue.url if metadata.queue else "none"
+
+
+def _finding(kind: Kind, tenant: TenantId, detail: str, remedy: Remedy, advice: str = "") -> Finding:
+    return Finding(kind, tenant.value, detail, remedy, advice if remedy is Remedy.NONE else "")

@@ -1,0 +1,294 @@
+"""The whole fleet, reconciled: what died is settled, what differs is found, and repaired if that was asked for.
+
+Two of them at once do no harm: every write is fenced or conditional, and every order has a deterministic name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from orchestrator.deadlines import DEADLINE
+from orchestrator.errors import InvalidTenantId, Throttled
+from orchestrator.fleet import LISTED_STATES
+from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
+from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, same_content
+from orchestrator.reconciling.ports import ReconciliationLedger, StackSurvey
+from orchestrator.reconciling.records import (
+    MOST_FINDINGS,
+    SETTLING,
+    SURVEY,
+    Finding,
+    Kind,
+    LookedAt,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+    counted,
+)
+from orchestrator.reconciling.repairing import Repairing
+from orchestrator.reconciling.settling import Settled, Settling, StillOpen
+from orchestrator.records import Attempt, Audit, Release, Run, TenantState
+from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
+from orchestrator.stack_status import condition
+from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
+
+STUCK_AFTER = DEADLINE + timedelta(minutes=10)
+"""An operation that says Started for longer than this has not kept its own deadline."""
+
+DRIFT_AT_ONCE = 10
+"""As many stacks are compared with their resources at once: CloudFormation has other things to do."""
+
+_PAGE = 200
+_DRIFT_PAUSE_SECONDS = 2.0
+_SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
+_BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})
+_STALLED_AFTER = timedelta(minutes=10)
+
+
+class OutOfTime(Exception):
+    """There is just enough left to say how far it came."""
+
+
+@dataclass
+class Reconciler:
+    """One that is run. ``has_time`` says whether there is any left; ``pause`` lets some of it pass."""
+
+    tenants: TenantReader
+    fleet: FleetReader
+    releases: Releases
+    stacks: Stacks
+    survey: StackSurvey
+    queues: Queues
+    settling: Settling
+    repairing: Repairing
+    ledger: ReconciliationLedger
+    rollouts: RolloutLedger
+    rollout_executions: RolloutExecutions
+    clock: Clock
+    has_time: Callable[[], bool] = lambda: True
+    pause: Callable[[float], None] = lambda _seconds: None
+    _findings: list[Finding] = field(default_factory=list)
+    _looked_at: LookedAt = field(default_factory=LookedAt)
+    _stuck: int = 0
+
+    def run(self, asked: Reconciliation) -> Reconciliation:
+        """Do what is asked for, and record what came of it, also when time runs out."""
+        going_on = replace(asked, status=ReconciliationStatus.RUNNING)
+        self._progress(going_on)
+        try:
+            self._settle_unfinished(asked)
+            self._look_at_rollouts()
+            if asked.wish.survey:
+                self._survey(asked, going_on)
+        except OutOfTime:
+            return self._end(asked, ReconciliationStatus.INCOMPLETE, "There was not enough time to look at everything.")
+        except Throttled as throttled:
+            return self._end(asked, ReconciliationStatus.INCOMPLETE, f"AWS asked to slow down: {throttled}")
+        return self._end(asked, ReconciliationStatus.DONE)
+
+    def _end(self, asked: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
+        return self._record(replace(asked, status=status, reason=reason))
+
+    def _progress(self, going_on: Reconciliation) -> None:
+        """How far it is, for whoever asked for it. Of those on the schedule the latest that came to an end counts."""
+        if going_on.id not in (SETTLING, SURVEY):
+            self._record(going_on)
+
+    def _record(self, reconciliation: Reconciliation) -> Reconciliation:
+        recorded = replace(
+            reconciliation,
+            updated_at=self.clock.now(),
+            looked_at=self._looked_at,
+            counts=counted(self._findings),
+            findings=tuple(self._findings[:MOST_FINDINGS]),
+            repaired=sum(finding.repaired for finding in self._findings),
+            stuck=self._stuck,
+        )
+        self.ledger.record_reconciliation(recorded)
+        return recorded
+
+    def _found(self, finding: Finding) -> None:
+        self._findings.append(finding)
+
+    # What died
+
+    def _settle_unfinished(self, asked: Reconciliation) -> None:
+        """The index lags, so what it says is looked up before anything is done about it."""
+        now = self.clock.now()
+        for audit in self.fleet.unfinished_operations():
+            if now - audit.updated_at < CHECK_HOLDER_AFTER:
+                return  # The oldest come first.
+            self._check_time()
+            self._looked_at = replace(self._looked_at, operations=self._looked_at.operations + 1)
+            self._settle(audit, asked)
+
+    def _settle(self, audit: Audit, asked: Reconciliation) -> None:
+        run = _run_of(audit)
+        what = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
+        try:
+            settlement = self.settling.settle(run, dry_run=asked.wish.dry_run)
+        except Throttled as throttled:
+            settlement = StillOpen(str(throttled))
+        match settlement:
+            case Settled(status, reason):
+                self._found(
+                    Finding(
+                        Kind.UNFINISHED,
+                        audit.tenant.value,
+                        f"{what} never ended: {audit.execution}",
+                        Remedy.SETTLE,
+                        result="" if asked.wish.dry_run else f"{status}: {reason}",
+                        repaired=not asked.wish.dry_run,
+                    )
+                )
+            case StillOpen(reason) if self.clock.now() - audit.updated_at > STUCK_AFTER:
+                self._stuck += 1
+                self._found(
+                    Finding(
+                        Kind.UNFINISHED,
+                        audit.tenant.value,
+                        f"{what} is past its deadline: {reason}",
+                        Remedy.NONE,
+                        f"Look at the execution {audit.execution}; stopping it lets the operation be settled.",
+                    )
+                )
+            case _:
+                pass
+
+    def _look_at_rollouts(self) -> None:
+        for name in sorted(self.rollouts.registry().active):
+            rollout = self.rollouts.rollout(name)
+            if rollout is None or not rollout.status.active:
+                continue
+            if self.clock.now() - rollout.created_at < _STALLED_AFTER:
+                continue
+            if rollout.execution and self.rollout_executions.is_running(rollout.execution):
+                continue
+            self._found(
+                Finding(
+                    Kind.STALLED_ROLLOUT,
+                    name,
+                    f"it is {rollout.status}, but no execution moves it on",
+                    Remedy.NONE,
+                    f"Let it go on: berth rollout resume {name}, or end it: berth rollout abort {name}",
+                )
+            )
+
+    # What differs
+
+    def _survey(self, asked: Reconciliation, going_on: Reconciliation) -> None:
+        releases = {release.version: release for release in self.releases.releases()}
+        stacks = self._all_stacks()
+        seen: set[str] = set()
+        for listed in self._listed():
+            self._check_time()
+            if listed.tenant.stack_name in seen:
+                continue  # It was listed in another state before: what was ordered for it has moved it.
+            seen.add(listed.tenant.stack_name)
+            self._look_at_listed(listed, stacks.get(listed.tenant.stack_name), releases, asked)
+            if self._looked_at.tenants % _PAGE == 0:
+                self._progress(going_on)
+        for name, stack in stacks.items():
+            if name not in seen:
+                self._check_time()
+                self._look_at_unlisted(name, stack, releases, asked)
+        if asked.wish.detect_drift:
+            self._detect_drift([stacks[name] for name in sorted(seen & stacks.keys())], going_on)
+
+    def _all_stacks(self) -> dict[str, Stack]:
+        """Tenants' stacks, by name. All others are only counted: they use up the same quota."""
+        total, tenants = 0, dict[str, Stack]()
+        for surveyed in self.survey.all():
+            self._check_time()
+            total += 1
+            if surveyed.name.startswith(STACK_NAME_PREFIX):
+                tenants[surveyed.name] = surveyed.stack
+        self._looked_at = replace(self._looked_at, all_stacks=total, stacks=len(tenants))
+        return tenants
+
+    def _listed(self) -> Iterator[ListedTenant]:
+        for state in LISTED_STATES:
+            after: str | None = None
+            while page := self.fleet.tenants_in(state, after=after, limit=_PAGE):
+                yield from page
+                after = page[-1].position
+
+    def _look_at_listed(
+        self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release], asked: Reconciliation
+    ) -> None:
+        self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
+        if listed.state not in _BUSY and not self._is_as_it_should_be(listed, stack, releases):
+            self._look_closer(listed.tenant, releases, asked)
+
+    def _is_as_it_should_be(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
+        """Most tenants are, and the index and the list of stacks are enough to see that."""
+        if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
+            return False
+        at_version = stack.version == listed.version or same_content(stack.version, listed.version, releases)
+        return at_version and listed.version in releases and self.queues.messages(listed.queue.url) is not None
+
+    def _look_at_unlisted(
+        self, name: str, stack: Stack, releases: Mapping[str, Release], asked: Reconciliation
+    ) -> None:
+        """A stack that no listed tenant has: of a deleted tenant, of one from before there was a list, or of nobody."""
+        try:
+            tenant = TenantId.parse(stack.tenant_id)
+        except InvalidTenantId:
+            self._found(foreign_stack(name, stack))
+            return
+        if tenant.stack_name != name:
+            self._found(foreign_stack(name, stack))
+            return
+        self._look_closer(tenant, releases, asked)
+
+    def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
+        """The index and the list of stacks lag: whatever is found is found in what is asked for now."""
+        looked = self._looked(tenant)
+        finding = judge(looked, releases)
+        if finding is None:
+            return
+        if asked.wish.repair and not asked.wish.dry_run:
+            finding = self.repairing.repair(finding, looked, asked.by)
+        self._found(finding)
+
+    def _looked(self, tenant: TenantId) -> Looked:
+        metadata, audits = self.tenants.metadata(tenant), self.tenants.audits(tenant)
+        stack = self.stacks.find(tenant.stack_name)
+        queue = metadata.queue if metadata and metadata.published else None
+        queue_is_gone = queue is not None and self.queues.messages(queue.url) is None
+        # The lock last: whoever took it since is seen, and not disturbed.
+        return Looked(tenant, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone)
+
+    def _detect_drift(self, stacks: list[Stack], going_on: Reconciliation) -> None:
+        """A few at a time: CloudFormation takes a while over each."""
+        to_come = [stack for stack in stacks if condition(stack.status) in STANDS]
+        under_way: dict[str, Stack] = {}
+        while to_come or under_way:
+            self._check_time()
+            while to_come and len(under_way) < DRIFT_AT_ONCE:
+                stack = to_come.pop()
+                if detection := self.survey.start_drift_detection(stack.stack_id):
+                    under_way[detection] = stack
+            for detection, stack in list(under_way.items()):
+                drift = self.survey.drift(detection)
+                if drift.done:
+                    del under_way[detection]
+                    self._looked_at = replace(self._looked_at, drift=self._looked_at.drift + 1)
+                    if drift.drifted:
+                        self._found(drifted(stack, drift.detail))
+            self._progress(going_on)
+            if under_way:
+                self.pause(_DRIFT_PAUSE_SECONDS)
+
+    def _check_time(self) -> None:
+        if not self.has_time():
+            raise OutOfTime
+
+
+def _run_of(audit: Audit) -> Run:
+    """The run as its audit row tells of it. When it began is not in there; when it was recorded is close to it."""
+    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
+    return Run(attempt, audit.execution, audit.updated_at, audit.request)

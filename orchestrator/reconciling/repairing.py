@@ -1,0 +1,77 @@
+"""What is done about a finding. A repair is an order as an operator gives it, or a correction of what is recorded.
+
+It is refused as any order is; nothing is forced, and no stack is deleted that may still be in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from orchestrator.admission import Refused, delete_counts
+from orchestrator.errors import Unsettled
+from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.ports import Clock, QueueMetadata
+from orchestrator.reconciling.judging import Looked
+from orchestrator.reconciling.ports import Corrections
+from orchestrator.reconciling.records import Finding, Remedy
+from orchestrator.records import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Repairing:
+    lifecycle: Lifecycle
+    corrections: Corrections
+    queue_metadata: QueueMetadata
+    clock: Clock
+
+    def repair(self, finding: Finding, looked: Looked, by: str) -> Finding:
+        """The finding, with what came of it. One that cannot be repaired is no reason to leave the others alone."""
+        try:
+            return self._repair(finding, looked, Request(by=by))
+        except Unsettled as unsettled:
+            return replace(finding, result=str(unsettled))
+
+    def _repair(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+        tenant = looked.tenant
+        match finding.remedy:
+            case Remedy.CREATE:
+                return _told(finding, self.lifecycle.create(tenant, request, explicit=False))
+            case Remedy.RECREATE:
+                return self._recreate(finding, looked, request)
+            case Remedy.DELETE:
+                return _told(finding, self.lifecycle.delete(tenant, request, remains=True))
+            case Remedy.UPGRADE:
+                return _told(finding, self.lifecycle.upgrade(tenant, None, request))
+            case Remedy.CORRECT:
+                return self._correct(finding, looked)
+            case Remedy.SETTLE | Remedy.NONE:
+                return finding
+
+    def _recreate(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+        metadata = looked.metadata
+        stack_id = metadata.stack_id if metadata else None
+        if stack_id is None or not self.queue_metadata.forget_queue(looked.tenant, stack_id=stack_id, vanished=True):
+            return _changed_meanwhile(finding)
+        # A delete that was refused left the tenant in service. Without its queue it would count.
+        overcome = delete_counts(looked.audits)
+        return _told(finding, self.lifecycle.create(looked.tenant, request, explicit=overcome))
+
+    def _correct(self, finding: Finding, looked: Looked) -> Finding:
+        metadata, stack = looked.metadata, looked.live_stack
+        if metadata is None or stack is None:
+            return _changed_meanwhile(finding)
+        if not self.corrections.correct(metadata, stack, at=self.clock.now()):
+            return _changed_meanwhile(finding)
+        return replace(finding, result="the metadata says what the stack says now", repaired=True)
+
+
+def _told(finding: Finding, ordered: Ordered) -> Finding:
+    match ordered:
+        case Accepted(attempt, execution):
+            return replace(finding, result=f"{attempt.operation} {attempt.version} ordered: {execution}", repaired=True)
+        case AlreadySo(reason) | Refused(_, reason):
+            return replace(finding, result=reason)
+
+
+def _changed_meanwhile(finding: Finding) -> Finding:
+    return replace(finding, result="it has changed meanwhile, and is looked at again next time")

@@ -1,0 +1,211 @@
+"""What may be understood, said once more without the parsers: by hand, and by docs/openapi.json.
+
+Only what was accepted is judged, so this may be slow where the parsers are not.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+
+
+def is_tenant_id(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and 1 <= len(value) <= 40
+        and set(value) <= set(ascii_letters + digits + "-")
+        and "-" not in (value[0], value[-1])
+    )
+
+
+def is_version(value: object) -> bool:
+    parts = value.split(".") if isinstance(value, str) else []
+    return len(parts) == 3 and all(1 <= len(part) <= 4 and set(part) <= set(digits) for part in parts)
+
+
+def is_id(value: object) -> bool:
+    """Of a rollout or a reconciliation: 20261116-120000-abcd."""
+    parts = value.split("-") if isinstance(value, str) else []
+    return [len(part) for part in parts] == [8, 6, 4] and (
+        set(parts[0] + parts[1]) <= set(digits) and set(parts[2]) <= set(digits + "abcdef")
+    )
+
+
+def is_text(value: object) -> bool:
+    """Of a reasonable length, and such that every service takes it."""
+    return isinstance(value, str) and 0 < len(value) <= 4_096 and _is_utf8(value)
+
+
+def is_whole(value: object, most: int) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and 1 <= value <= most and value == int(value)
+
+
+def is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def at(event: object, *path: str) -> Any:
+    """What is there, or None."""
+    for name in path:
+        event = event.get(name) if isinstance(event, dict) else None
+    return event
+
+
+# The API
+
+
+def statuses(route: str) -> set[int]:
+    """What the document says is answered, without faults. A route that it does not know may answer as any may."""
+    operation = _operation(route)
+    documented = {int(status) for status in operation["responses"]} if operation else {200, 202, 400, 404, 409}
+    return {status for status in documented if status < 500}
+
+
+def request_is_documented(route: str, event: Mapping[str, Any]) -> bool:
+    """Whether what was accepted is a request as the document has it."""
+    names = re.findall(r"\{(\w+)\}", route)
+    return (
+        all((is_tenant_id if name == "tenantId" else is_id)(at(event, "pathParameters", name)) for name in names)
+        and _query_is_documented(route, at(event, "queryStringParameters"))
+        and _body_is_documented(route, event)
+    )
+
+
+def _operation(route: str) -> Any:
+    method, _, path = route.partition(" ")
+    return DOCUMENT["paths"].get(path, {}).get(method.lower())
+
+
+def _query_is_documented(route: str, query: object) -> bool:
+    operation = _operation(route)
+    if not isinstance(query, dict) or not operation:
+        return True  # None is sent, or nothing is known of it.
+    known = {each["name"]: each["schema"] for each in operation.get("parameters", ()) if each.get("in") == "query"}
+    return all(name in known and _is_one_of(known[name], text) for name, text in query.items())
+
+
+def _is_one_of(schema: Mapping[str, Any], text: object) -> bool:
+    """In a query everything is text."""
+    if schema.get("type") == "boolean":
+        return text in ("true", "false")
+    if schema.get("type") == "integer":
+        return isinstance(text, str) and bool(re.fullmatch("[0-9]{1,5}", text)) and _fits(schema, int(text))
+    return _fits(schema, text)
+
+
+def _body_is_documented(route: str, event: Mapping[str, Any]) -> bool:
+    if route.startswith("GET "):
+        return True  # Nobody reads it.
+    body = event.get("body") or ""
+    if event.get("isBase64Encoded"):
+        body = base64.b64decode(body).decode()
+    operation = _operation(route)
+    if not body.strip() or not operation:
+        return True
+    nothing = {"type": "object", "maxProperties": 0}
+    schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", nothing)
+    return len(body) <= 2**16 and _fits(schema, json.loads(body))
+
+
+def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
+    if isinstance(text, str) and not re.fullmatch(pattern, text):
+        yield ValidationError(pattern)
+
+
+_Strict = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
+
+
+def _fits(schema: Mapping[str, Any], value: object) -> bool:
+    return bool(_Strict({**schema, "components": DOCUMENT["components"]}).is_valid(value))
+
+
+# The machines
+
+
+def is_run(event: object) -> bool:
+    """What a state of a tenant's machine sends."""
+    given = at(event, "execution", "Input")
+    return (
+        is_text(at(event, "execution", "Id"))
+        and is_moment(at(event, "execution", "StartTime"))
+        and is_tenant_id(at(given, "tenantId"))
+        and at(given, "operation") in ("CREATE", "UPDATE", "DELETE")
+        and is_version(at(given, "version"))
+        and is_whole(at(given, "attempt"), 99_999)
+    )
+
+
+def is_rollout_step(event: object) -> bool:
+    given = at(event, "execution", "Input")
+    return (
+        is_text(at(event, "execution", "Id"))
+        and is_id(at(given, "rolloutId"))
+        and is_whole(at(given, "attempt"), 9_999)
+    )
+
+
+def is_turn(event: object) -> bool:
+    return (
+        is_id(at(event, "rolloutId"))
+        and is_tenant_id(at(event, "tenantId"))
+        and is_version(at(event, "version"))
+        and is_whole(at(event, "stage"), 10)
+        and is_text(at(event, "execution"))
+    )
+
+
+# Custom resources
+
+
+def is_resource_request(event: object) -> bool:
+    return at(event, "RequestType") in ("Create", "Update", "Delete") and all(
+        is_text(at(event, name)) for name in ("StackId", "RequestId", "LogicalResourceId", "ResponseURL")
+    )
+
+
+def asks_for_tenant_queue(event: object) -> bool:
+    tenant, version = at(event, "ResourceProperties", "TenantId"), at(event, "ResourceProperties", "Version")
+    return is_resource_request(event) and is_tenant_id(tenant) and (version is None or is_version(version))
+
+
+def tells_of_metadata(event: object) -> bool:
+    given = at(event, "ResourceProperties")
+    arn, url = at(given, "InboundQueueArn"), at(given, "InboundQueueUrl")
+    return is_resource_request(event) and is_tenant_id(at(given, "TenantId")) and is_text(arn) and is_text(url)
+
+
+def asks_for_release(event: object) -> bool:
+    given = at(event, "ResourceProperties")
+    digest = at(given, "Digest")
+    return (
+        is_resource_request(event)
+        and is_version(at(given, "Version"))
+        and isinstance(digest, str)
+        and bool(re.fullmatch("[0-9a-f]{64}", digest))
+    )
+
+
+def asks_for_rollout(event: object) -> bool:
+    return is_resource_request(event) and is_version(at(event, "ResourceProperties", "Version"))

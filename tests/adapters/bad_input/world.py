@@ -1,0 +1,333 @@
+"""The functions over fakes that note every write: the control plane that bad input comes to."""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import io
+import json
+import logging
+import re
+import sys
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, is_dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.settings import Settings
+from orchestrator.adapters.wiring import Wiring
+from orchestrator.credentials import Access, Credentials
+from orchestrator.ports import ListedTenant, ResourceEvent
+from orchestrator.reconciling.control import Reconciliations
+from orchestrator.records import Queue, Status, TenantState
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import (
+    Item,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Share,
+    Stage,
+    StageStatus,
+    StageWish,
+    TenantOutcome,
+    Wish,
+)
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    VERSION,
+    FakeAlarms,
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    FakeRolloutExecutions,
+    FakeStacks,
+    FakeTemplates,
+    InMemoryManifests,
+    InMemoryRollouts,
+    InMemoryTable,
+    a_release,
+    a_run,
+    an_audit,
+    execution_arn,
+    some_metadata,
+    take,
+)
+from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+
+RESPONSE_URL = "https://cloudformation-custom-resource-response.example/answer?Signature=a%2Fb"
+SERVICE = "bad-input"
+"""By that the functions' logger is known."""
+TEMPLATE = b'{"Resources": {}}'
+RUNNING = TenantId.parse("running")
+"""A tenant whose create is under way."""
+RUN = a_run(tenant=RUNNING)
+ROLLOUT = "20261116-120000-abcd"
+RECONCILIATION = "20261116-120000-0123"
+
+ENVIRONMENT = {
+    "BERTH_VERSION": NEXT_VERSION,
+    "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
+    "BERTH_ROLLOUT_CONCURRENCY": "8",
+    "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:000000000000:function:metadata",
+    "BERTH_DEAD_LETTER_QUEUES": '{"events": "https://sqs.eu-west-1.amazonaws.com/0/dead"}',
+}
+
+READS = frozenset(
+    {
+        *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
+        *("release", "releases", "is_running", "is_over", "how_it_ended"),
+        *("find", "changes", "events", "answers", "messages", "dead_letter_queue", "read", "issue"),
+        *("all", "drift", "stack_limit", "unknown", "went_off", "reconciliation"),
+        *("rollout", "stages", "stage", "rollouts", "registry", "tenant_outcome", "outcomes", "failures", "throttles"),
+    }
+)
+"""Whatever else is called has an effect."""
+
+
+class Watched:
+    """A fake whose effects are noted. The one behind it can be replaced without anybody noticing."""
+
+    def __init__(self, effects: list[str]) -> None:
+        self.effects = effects
+        self.fake: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.fake, name)
+        if name in READS or not callable(found):
+            return found
+
+        def noted(*given: Any, **named: Any) -> Any:
+            _check_storable(name, given, named)
+            came = found(*given, **named)
+            # A condition that does not hold lets nothing through; a tenant's lock that another has, neither.
+            if came is not False and not (name == "begin" and came is not None):
+                self.effects.append(name)
+            return came
+
+        return noted
+
+
+def _check_storable(name: str, *given: object) -> None:
+    """What is sent to AWS is sent as UTF-8."""
+    text = json.dumps(given, default=lambda value: asdict(value) if is_dataclass(value) else str(value))  # type: ignore[call-overload]
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise AssertionError(f"{name} was given half a character, which no AWS service takes") from None
+
+
+class Table(InMemoryTable):
+    """DynamoDB refuses to go on from where the query would never have come by."""
+
+    def tenants_in(
+        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+    ) -> list[ListedTenant]:
+        assert after is None or version is None or after.startswith(f"{version}#"), "outside of the query's boundaries"
+        return list(super().tenants_in(state, version=version, after=after, limit=limit))
+
+
+class Executions(FakeExecutions):
+    """Step Functions is particular about names, and about how much it is given."""
+
+    def start_by_name(self, _machine: str, name: str, given: dict[str, object]) -> str:
+        assert re.fullmatch("[A-Za-z0-9_.-]{1,80}", name), f"{name!a} is no execution's name"
+        assert len(json.dumps(given)) <= 262_144, "the input is too large"
+        return execution_arn(name)
+
+
+class Rollouts(InMemoryRollouts):
+    def throttles(self) -> int:
+        return 0
+
+
+class Stacks(FakeStacks):
+    def events(self, stack_id: str) -> Iterable[ResourceEvent]:
+        return super().events(stack_id) if stack_id in self.all else ()
+
+
+class Survey(FakeSurvey):
+    def stack_limit(self) -> int:
+        return 2_000
+
+
+class Issuer:
+    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:  # noqa: ARG002 - the port's
+        return Credentials(access, "an id", "a secret", "a token", NOON)
+
+
+class Nowhere(http.client.HTTPConnection):
+    def connect(self) -> None:
+        raise ConnectionRefusedError("There is nobody at that address.")
+
+
+class NobodyAnswers(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Checks an address as the real one does, and then finds nobody there."""
+
+    def http_open(self, request: urllib.request.Request) -> Any:
+        return self.do_open(Nowhere, request)
+
+    def https_open(self, request: urllib.request.Request) -> Any:
+        return self.do_open(Nowhere, request)
+
+
+class LogSink(io.TextIOBase):
+    """What Lambda's standard output is: UTF-8."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.keeps = False
+
+    def write(self, text: str) -> int:
+        text.encode()
+        if self.keeps:
+            self.lines.append(text)
+        return len(text)
+
+
+class ControlPlane:
+    """The functions as Lambda calls them, with everything that they bring about."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.answers: list[dict[str, Any]] = []
+        """What CloudFormation was told."""
+        self.logs = LogSink()
+        self.wiring = Wiring(Settings(ENVIRONMENT))
+        self._watched = {name: Watched(self.effects) for name in _fakes()}
+        vars(self.wiring).update(self._watched, clock=FakeClock(), credentials=Issuer())
+        reconciling = self._watched["reconciliation_table"]
+        vars(self.wiring)["reconciliations"] = Reconciliations(reconciling, reconciling, self.wiring.clock)  # type: ignore[arg-type]
+        self._opener = urllib.request.OpenerDirector()
+        self._opener.add_handler(NobodyAnswers())
+        self._opener.add_handler(urllib.request.UnknownHandler())
+        self._handlers: dict[str, Any] = {}
+        self.as_before()
+
+    def as_before(self) -> None:
+        """As if nothing had come in yet."""
+        for name, fake in _fakes().items():
+            self._watched[name].fake = fake
+        self.forget()
+
+    def forget(self) -> None:
+        self.effects.clear()
+        self.answers.clear()
+
+    def load(self, name: str) -> Any:
+        if name not in self._handlers:
+            self._handlers[name] = importlib.import_module(f"lambdas.{name}").handler
+        return self._handlers[name]
+
+    def call(self, name: str, event: object) -> Any:
+        context = SimpleNamespace(get_remaining_time_in_millis=lambda: 900_000)
+        return self.load(name)(event, context)
+
+    def urlopen(self, request: urllib.request.Request, timeout: float) -> Any:
+        if request.full_url != RESPONSE_URL:
+            return self._opener.open(request, timeout=timeout)
+        assert isinstance(request.data, bytes)
+        self.answers.append(json.loads(request.data))
+        return nullcontext()
+
+
+def _fakes() -> dict[str, Any]:
+    table, executions, stacks = Table(), Executions(), Stacks()
+    rollouts, manifests, rollout_executions = Rollouts(), InMemoryManifests(), FakeRolloutExecutions()
+    for version in (VERSION, NEXT_VERSION):
+        table.record_release(a_release(version))
+    planted = stacks.plant_done(ACME, template_url=a_release().template_url)
+    metadata = some_metadata(labels={"plan": "gold"})
+    table.plant_audit(an_audit(Status.SUCCESS))
+    table.plant_metadata(metadata)
+    take(table, RUN)
+    executions.start(RUN.attempt, RUN.request)
+    _plant_rollout(rollouts, manifests, rollout_executions)
+    assert metadata.stack_id == planted.stack_id
+    return {
+        "table": table,
+        "executions": executions,
+        "stacks": stacks,
+        "writable_stacks": stacks,
+        "queues": FakeQueues(),
+        "templates": FakeTemplates({("assets", "template.json"): TEMPLATE}),
+        "survey": Survey(stacks),
+        "reconciliation_table": InMemoryReconciliations(),
+        "rollout_table": rollouts,
+        "manifests": manifests,
+        "alarms": FakeAlarms(errors=None),
+        "rollout_executions": rollout_executions,
+    }
+
+
+def _plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
+    wished, item = StageWish(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
+    rollout = Rollout(
+        ROLLOUT,
+        Wish(NEXT_VERSION, (wished,)),
+        EXPLICIT.by,
+        NOON,
+        planned=(1,),
+        total=1,
+        skipped={},
+        status=RolloutStatus.RUNNING,
+    )
+    stage = Stage(
+        ROLLOUT,
+        1,
+        wished,
+        total=1,
+        tolerated=0,
+        manifest=manifests.write(ROLLOUT, [item]),
+        pace=Pace.beginning(1),
+        status=StageStatus.RUNNING,
+    )
+    rollouts.register(rollout, [stage], revision=0)
+    rollouts.record(stage, TenantOutcome(ROLLOUT, 1, item, Result.RUNNING, NOON, execution="child"))
+    execution = executions.start_rollout(rollout)
+    rollouts.change(replace(rollout, execution=execution))
+
+
+@contextmanager
+def a_control_plane() -> Iterator[ControlPlane]:
+    """The functions, loaded anew over fakes. They find their wiring as they are loaded."""
+    plane = ControlPlane()
+    with pytest.MonkeyPatch.context() as patch:
+        # A service of its own has a logger of its own.
+        patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
+        patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        patch.setattr(urllib.request, "urlopen", plane.urlopen)
+        _forget_functions()
+        runtime = importlib.import_module("lambdas.runtime")
+        patch.setattr(runtime, "wiring", plane.wiring)
+        patch.setattr(runtime, "count", lambda *_: None)
+        _log_into(plane.logs)
+        yield plane
+    _forget_functions()
+
+
+def _log_into(sink: LogSink) -> None:
+    logger = logging.getLogger(SERVICE)
+    logger.propagate = False
+    (handler,) = (each for each in logger.handlers if type(each) is logging.StreamHandler)
+    handler.setStream(sink)
+    handler.handleError = _raise_again  # type: ignore[method-assign]
+    logger.handlers = [handler]  # And not pytest's, which would keep it all.
+
+
+def _raise_again(_record: object) -> None:
+    """A line that cannot be written would otherwise be a traceback in the log."""
+    raise
+
+
+def _forget_functions() -> None:
+    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
+        del sys.modules[name]

@@ -1,0 +1,445 @@
+"""Executions that died, reconciliations and the control plane's health, over the table, the stacks and the queues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.reconciliations import ReconciliationTable
+from orchestrator.errors import InvalidRequest
+from orchestrator.execution_input import machine_input
+from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus
+from orchestrator.records import Operation, Run, Status
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import TABLE, client
+from tests.adapters.handlers.functions import (
+    ADA,
+    RECONCILE,
+    TEMPLATE,
+    Functions,
+    Lines,
+    forget_functions,
+    input_of,
+    operator_event,
+)
+from tests.fakes import ACME, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+
+START = "POST /reconciliations"
+SHOW = "GET /reconciliations/{reconciliationId}"
+HEALTH = "GET /diagnosis"
+RECONCILING_ROUTES = [START, SHOW, HEALTH]
+
+UNKNOWN = "20200101-000000-0000"
+GLOBEX = TenantId.parse("globex")
+
+
+@dataclass
+class Context:
+    """What Lambda says about a call, beside the event."""
+
+    milliseconds: int = 300_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.milliseconds
+
+
+@pytest.fixture
+def reconciliations(functions: Functions) -> ReconciliationTable:
+    return ReconciliationTable(functions.dynamodb, TABLE)
+
+
+@pytest.fixture
+def no_linger(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - its settings come first
+    """An aborted execution's last function has ended at once."""
+    monkeypatch.setenv("BERTH_LINGER_SECONDS", "0")
+    forget_functions()
+
+
+@pytest.fixture
+def dead(functions: Functions, no_linger: None) -> Run:  # noqa: ARG001 - else it would not be over
+    """A create that has begun, and whose execution was aborted then."""
+    functions.table.record_release(a_release())
+    run = begun(functions)
+    abort(run)
+    return run
+
+
+def begun(functions: Functions, run: Run | None = None) -> Run:
+    """The run, as an execution that has begun."""
+    run = run or a_run()
+    execution = client("stepfunctions").start_execution(
+        stateMachineArn=functions.machines[run.attempt.operation],
+        name=run.attempt.name,
+        input=json.dumps(machine_input(run.attempt, run.request)),
+    )["executionArn"]
+    run = replace(run, execution=execution)
+    assert take(functions.table, run) is None
+    return run
+
+
+def abort(run: Run) -> None:
+    client("stepfunctions").stop_execution(executionArn=run.execution)
+
+
+def message(run: Run, name: str = "m-1", **changes: object) -> dict[str, str]:
+    """What EventBridge puts into the queue when an execution has ended, as SQS hands it to a function."""
+    detail = {
+        "executionArn": run.execution,
+        "stateMachineArn": run.execution.replace(":execution:", ":stateMachine:").rpartition(":")[0],
+        "name": run.attempt.name,
+        "status": "ABORTED",
+        "startDate": int(run.started_at.timestamp() * 1000),
+        "input": json.dumps(machine_input(run.attempt, run.request)),
+        **changes,
+    }
+    event = {"source": "aws.states", "detail-type": "Step Functions Execution Status Change", "detail": detail}
+    return {"messageId": name, "body": json.dumps(event)}
+
+
+def close(functions: Functions, *messages: dict[str, str]) -> list[str]:
+    """The messages that come back."""
+    told = functions.call("close_execution", {"Records": list(messages)})
+    return [failure["itemIdentifier"] for failure in told["batchItemFailures"]]
+
+
+def ends(functions: Functions, run: Run) -> list[Status]:
+    """How often it was said how the run ended, and how."""
+    entries = functions.table.history(run.tenant)
+    return [entry.status for entry in entries if entry.execution == run.execution and entry.status != "Started"]
+
+
+class TestCloseExecution:
+    def test_an_aborted_run_gets_its_end_and_its_tenant_is_free_again(self, functions: Functions, dead: Run) -> None:
+        assert close(functions, message(dead)) == []
+        (audit,) = functions.table.audits(ACME)
+        assert audit.status is Status.FAILURE
+        assert audit.root_cause is not None
+        assert "The execution was aborted" in audit.root_cause.reason
+        assert functions.table.lock(ACME) is None
+
+    def test_one_whose_stack_is_done_has_succeeded(self, functions: Functions, dead: Run) -> None:
+        stack = functions.use(FakeStacks()).plant_done(ACME)
+        assert close(functions, message(dead)) == []
+        assert ends(functions, dead) == [Status.SUCCESS]
+        metadata = functions.table.metadata(ACME)
+        assert metadata is not None
+        assert (metadata.stack_id, metadata.version, metadata.queue) == (stack.stack_id, VERSION, stack.queue)
+
+    def test_the_same_message_twice_settles_it_once(self, functions: Functions, dead: Run) -> None:
+        for _ in range(2):
+            assert close(functions, message(dead)) == []
+        assert ends(functions, dead) == [Status.FAILURE]
+
+    def test_a_run_that_said_how_it_ended_is_left_alone(self, functions: Functions, dead: Run) -> None:
+        functions.table.fail(dead, QUEUE_TABOO, dead.started_at)
+        assert close(functions, message(dead)) == []
+        (audit,) = functions.table.audits(ACME)
+        assert audit.root_cause == QUEUE_TABOO
+        assert ends(functions, dead) == [Status.FAILURE]
+
+    def test_one_that_has_only_just_been_aborted_is_left_to_the_schedule(self, functions: Functions) -> None:
+        run = begun(functions)
+        abort(run)
+        assert close(functions, message(run)) == []
+        assert ends(functions, run) == []
+        assert functions.table.lock(ACME) is not None
+
+    @pytest.mark.parametrize("operation", ["GetItem", "DescribeExecution", "DescribeStacks", "TransactWriteItems"])
+    def test_what_is_throttled_comes_back_and_nothing_else(
+        self, functions: Functions, dead: Run, operation: str
+    ) -> None:
+        functions.throttle(operation)
+        assert close(functions, message(dead, "m-1")) == ["m-1"]
+        assert ends(functions, dead) == []
+
+    def test_others_of_the_same_delivery_do_not_come_back(self, functions: Functions, dead: Run) -> None:
+        ended = begun(functions, a_run(tenant=GLOBEX))
+        functions.table.fail(ended, QUEUE_TABOO, ended.started_at)
+        functions.throttle("DescribeExecution")
+        assert close(functions, message(ended, "ended"), message(dead, "dead")) == ["dead"]
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda told: told | {"body": "{"},
+            lambda told: told | {"body": "[]"},
+            lambda told: told | {"body": "[" * 100_000},
+            lambda told: told | {"body": json.dumps({"detail": {}})},
+            lambda told: {"body": told["body"]},
+        ],
+        ids=["no JSON", "no event", "deeply nested", "no execution", "no message"],
+    )
+    def test_what_is_no_event_is_an_error_so_that_it_ends_among_the_dead_letters(
+        self, functions: Functions, dead: Run, spoil: Callable[[dict[str, str]], dict[str, str]]
+    ) -> None:
+        with pytest.raises(InvalidRequest):
+            close(functions, spoil(message(dead)))
+        assert ends(functions, dead) == []
+
+    @pytest.mark.parametrize("given", ["{}", "no JSON", '{"tenantId": "a/b"}', "[]"])
+    def test_an_execution_that_was_given_no_operation_is_an_error_too(
+        self, functions: Functions, dead: Run, given: str
+    ) -> None:
+        with pytest.raises(InvalidRequest):
+            close(functions, message(dead, input=given))
+
+    def test_what_was_settled_is_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:
+        for _ in range(2):
+            close(functions, message(dead))
+        told = lines()
+        assert [line["settlement"] for line in told if "settlement" in line] == ["settled", "nothing"]
+        assert [line["tenant_id"] for line in told if "settlement" in line] == ["acme", "acme"]
+        assert sum("OperationSettled" in line for line in told) == 1
+
+
+def reconcile(functions: Functions, reconciliation: str, context: Context | None = None) -> None:
+    functions.call("reconcile", {"reconciliationId": reconciliation}, context or Context())
+
+
+def found(ledger: ReconciliationTable, reconciliation: str) -> Reconciliation:
+    recorded = ledger.reconciliation(reconciliation)
+    assert recorded is not None
+    return recorded
+
+
+def orphan() -> str:
+    """A tenant's stack that stands, of a tenant that nobody knows."""
+    parameters = {"TenantId": GLOBEX.value, "MetadataServiceToken": "token"}
+    created: str = client("cloudformation").create_stack(
+        StackName=GLOBEX.stack_name,
+        TemplateBody=json.dumps(TEMPLATE),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+    )["StackId"]
+    return created
+
+
+class TestReconcile:
+    def test_on_a_schedule_what_died_is_settled(
+        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
+    ) -> None:
+        functions.clock.advance(CHECK_HOLDER_AFTER)
+        reconcile(functions, SETTLING)
+        assert ends(functions, dead) == [Status.FAILURE]
+        done = found(reconciliations, SETTLING)
+        assert (done.status, done.counts, done.repaired) == (ReconciliationStatus.DONE, {Kind.UNFINISHED: 1}, 1)
+        assert done.looked_at.all_stacks is None
+
+    @pytest.mark.usefixtures("stack")
+    def test_a_fleet_that_is_as_it_should_be_has_no_findings(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        reconcile(functions, SURVEY)
+        done = found(reconciliations, SURVEY)
+        assert (done.status, done.findings) == (ReconciliationStatus.DONE, ())
+        assert (done.looked_at.tenants, done.looked_at.stacks, done.looked_at.all_stacks) == (1, 1, 1)
+
+    def test_on_a_schedule_what_differs_is_told_and_not_touched(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        orphan()
+        reconcile(functions, SURVEY)
+        (finding,) = found(reconciliations, SURVEY).findings
+        assert (finding.kind, finding.subject, finding.repaired) == (Kind.ORPHAN_STACK, "globex", False)
+        assert functions.all_executions == []
+
+    def test_what_an_operator_asks_for_is_done_in_the_operators_name(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        functions.table.record_release(a_release())
+        orphan()
+        asked = functions.operate(START, body={})[2]["reconciliationId"]
+        reconcile(functions, asked)
+        done = found(reconciliations, asked)
+        assert (done.status, done.repaired) == (ReconciliationStatus.DONE, 1)
+        (execution,) = functions.all_executions
+        assert ADA in input_of(execution)["request"]["by"]
+
+    def test_a_dry_run_changes_nothing(
+        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
+    ) -> None:
+        orphan()
+        asked = functions.operate(START, body={"dryRun": True})[2]["reconciliationId"]
+        functions.clock.advance(CHECK_HOLDER_AFTER)
+        reconcile(functions, asked)
+        done = found(reconciliations, asked)
+        assert (done.counts, done.repaired) == ({Kind.UNFINISHED: 1, Kind.ORPHAN_STACK: 1}, 0)
+        assert ends(functions, dead) == []
+        assert functions.executions() == [dead.attempt.name]
+
+    def test_one_that_nobody_asked_for_is_not_run(self, functions: Functions) -> None:
+        orphan()
+        reconcile(functions, UNKNOWN)
+        assert functions.rows == 0
+
+    def test_one_that_is_over_is_not_run_again(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        asked = functions.operate(START, body={})[2]["reconciliationId"]
+        reconcile(functions, asked)
+        before = found(reconciliations, asked)
+        functions.clock.advance(timedelta(minutes=1))
+        reconcile(functions, asked)
+        assert found(reconciliations, asked) == before
+
+    def test_when_time_runs_out_it_says_how_far_it_came(
+        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
+    ) -> None:
+        functions.clock.advance(CHECK_HOLDER_AFTER)
+        spare = functions.load("reconcile").TO_SPARE_MILLISECONDS
+        reconcile(functions, SURVEY, Context(spare))
+        done = found(reconciliations, SURVEY)
+        assert (done.status, bool(done.reason)) == (ReconciliationStatus.INCOMPLETE, True)
+        assert ends(functions, dead) == []
+        reconcile(functions, SURVEY, Context(spare + 1))
+        assert found(reconciliations, SURVEY).status is ReconciliationStatus.DONE
+
+    def test_when_aws_has_no_time_it_says_so(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
+        functions.throttle("DescribeStacks")
+        reconcile(functions, SURVEY)
+        done = found(reconciliations, SURVEY)
+        assert (done.status, "Rate exceeded" in done.reason) == (ReconciliationStatus.INCOMPLETE, True)
+
+    @pytest.mark.parametrize("event", [None, {}, {"reconciliationId": "all"}, {"reconciliationId": None}], ids=str)
+    def test_what_names_no_reconciliation_is_an_error(self, functions: Functions, event: object) -> None:
+        with pytest.raises(InvalidRequest):
+            functions.call("reconcile", event, Context())
+
+    def test_findings_are_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:  # noqa: ARG002
+        orphan()
+        functions.clock.advance(CHECK_HOLDER_AFTER)
+        reconcile(functions, SURVEY)
+        told = lines()
+        assert [line["finding"].split(":")[0] for line in told if "finding" in line] == [
+            Kind.UNFINISHED,
+            Kind.ORPHAN_STACK,
+        ]
+        counted = {
+            name: line[name] for line in told for name in ("OperationsStuck", "Repairs", "FindingsLeft") if name in line
+        }
+        assert counted == {"OperationsStuck": [0.0], "Repairs": [1.0], "FindingsLeft": [1.0]}
+
+
+class TestAsking:
+    def test_it_is_written_down_and_its_function_called(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        status, headers, body = functions.operate(START, body={"dryRun": True, "detectDrift": True})
+        asked = body["reconciliationId"]
+        assert (status, headers["Location"], headers["Retry-After"]) == (202, f"/reconciliations/{asked}", "2")
+        assert (body["status"], body["dryRun"], body["detectDrift"]) == ("PENDING", True, True)
+        wish = found(reconciliations, asked).wish
+        assert (wish.survey, wish.repair, wish.dry_run, wish.detect_drift) == (True, True, True, True)
+        (called,) = functions.sent_to("lambda.Invoke")
+        assert (called["FunctionName"], called["InvocationType"]) == (RECONCILE, "Event")
+        assert json.loads(called["Payload"]) == {"reconciliationId": asked}
+
+    def test_without_a_body_it_is_a_plain_one(self, functions: Functions) -> None:
+        status, _, body = functions.operate(START)
+        assert (status, body["dryRun"], body["detectDrift"]) == (202, False, False)
+
+    def test_it_is_shown_while_it_runs_and_when_it_is_done(self, functions: Functions) -> None:
+        asked = functions.operate(START)[2]["reconciliationId"]
+        status, headers, body = functions.operate(SHOW, reconciliation=asked)
+        assert (status, body["status"], headers["Retry-After"]) == (200, "PENDING", "2")
+        orphan()
+        functions.call("reconcile", {"reconciliationId": asked}, Context())
+        status, headers, body = functions.operate(SHOW, reconciliation=asked)
+        assert (status, body["status"], "Retry-After" in headers) == (200, "DONE", False)
+        assert (body["counts"], body["findings"][0]["subject"]) == ({"orphan-stack": 1}, "globex")
+        assert ADA in body["requestedBy"]
+
+    @pytest.mark.parametrize("reconciliation", [SETTLING, SURVEY])
+    def test_those_on_a_schedule_are_not_shown_as_if_someone_had_asked(
+        self, functions: Functions, reconciliation: str
+    ) -> None:
+        reconcile(functions, reconciliation)
+        assert functions.operate(SHOW, reconciliation=reconciliation)[0] == 400
+
+    def test_one_that_nobody_asked_for_is_not_found(self, functions: Functions) -> None:
+        status, headers, body = functions.operate(SHOW, reconciliation=UNKNOWN)
+        assert (status, headers["Content-Type"]) == (404, "application/problem+json")
+        assert body["type"] == "urn:berth:problem:unknown-reconciliation"
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            operator_event(START, body={"dryRun": "yes"}),
+            operator_event(START, body={"repair": False}),
+            operator_event(START, body="["),
+            operator_event(START, query={"dryRun": "true"}),
+            operator_event(SHOW),
+            operator_event(SHOW, reconciliation="../tenants"),
+            operator_event(SHOW, reconciliation=UNKNOWN, query={"verbose": "true"}),
+            operator_event(HEALTH, query={"verbose": "true"}),
+        ],
+        ids=lambda event: f"{event['rawPath']} {event.get('body') or event.get('queryStringParameters') or ''}",
+    )
+    def test_what_does_not_fit_is_refused_before_anything_is_asked_of_aws(
+        self, functions: Functions, event: dict[str, Any]
+    ) -> None:
+        status, _, body = functions.ask("operators", event)
+        assert (status, body["type"]) == (400, "urn:berth:problem:invalid-request")
+        assert functions.requests == []
+
+    @pytest.mark.parametrize(
+        ("route", "operation"),
+        [(START, "PutItem"), (START, "Invoke"), (SHOW, "GetItem"), (HEALTH, "Query"), (HEALTH, "GetItem")],
+    )
+    def test_being_throttled_is_told_as_try_again(self, functions: Functions, route: str, operation: str) -> None:
+        functions.throttle(operation)
+        status, headers, body = functions.operate(route, reconciliation=UNKNOWN)
+        assert (status, headers["Retry-After"]) == (503, "2")
+        assert body["type"] == "urn:berth:problem:try-again"
+
+
+@pytest.mark.usefixtures("stack_limit")
+class TestHealth:
+    @pytest.fixture
+    def letters(self, functions: Functions, monkeypatch: pytest.MonkeyPatch) -> str:  # noqa: ARG002 - its settings come first
+        """The queue of events that nobody could handle."""
+        url: str = client("sqs").create_queue(QueueName="letters")["QueueUrl"]
+        monkeypatch.setenv("BERTH_DEAD_LETTER_QUEUES", json.dumps({"stack events": url}))
+        forget_functions()
+        return url
+
+    def checks(self, functions: Functions) -> tuple[str, dict[str, str]]:
+        status, _, body = functions.operate(HEALTH)
+        assert (status, body["version"]) == (200, VERSION)
+        return body["verdict"], {check["name"]: check["verdict"] for check in body["checks"]}
+
+    def test_a_control_plane_that_has_not_done_anything_yet_does_not_know(self, functions: Functions) -> None:
+        verdict, checks = self.checks(functions)
+        assert verdict == "unknown"
+        assert checks["operations"] == "ok"
+        assert (checks["reconciler"], checks["survey"], checks["stacks"]) == ("unknown", "unknown", "unknown")
+
+    @pytest.mark.usefixtures("stack", "letters")
+    def test_one_that_is_well_says_so(self, functions: Functions) -> None:
+        for name in (SETTLING, SURVEY):
+            reconcile(functions, name)
+        verdict, checks = self.checks(functions)
+        assert verdict == "ok", checks
+        assert checks.keys() >= {"operations", "tenants", "reconciler", "survey", "dead letters", "stacks"}
+
+    def test_the_stacks_are_counted_against_their_limit(self, functions: Functions, stack_limit: int) -> None:
+        orphan()
+        reconcile(functions, SURVEY)
+        (stacks,) = [check for check in functions.operate(HEALTH)[2]["checks"] if check["name"] == "stacks"]
+        assert f"1 of {stack_limit}" in stacks["detail"]
+
+    def test_an_operation_that_is_past_its_deadline_is_a_problem(self, functions: Functions) -> None:
+        begun(functions, a_run(operation=Operation.DELETE))
+        functions.clock.advance(timedelta(hours=1))
+        verdict, checks = self.checks(functions)
+        assert (verdict, checks["operations"]) == ("problem", "problem")
+
+    def test_a_dead_letter_is_a_problem(self, functions: Functions, letters: str) -> None:
+        assert self.checks(functions)[1]["dead letters"] == "ok"
+        client("sqs").send_message(QueueUrl=letters, MessageBody="x")
+        assert self.checks(functions)[1]["dead letters"] == "problem"

@@ -1,0 +1,140 @@
+"""What the fake and Step Functions agree on about executions.
+
+What the stand-ins for AWS cannot show is left out for them, here and nowhere else:
+
+- moto runs no states, so nothing waits for a token there, and it takes any token for one;
+- moto forgets why an execution was stopped;
+- the emulator refuses the name of a running execution, where AWS answers with it: the adapter takes both for the same.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.ports import Executions
+from orchestrator.records import Request
+from tests.adapters.conftest import Account
+from tests.fakes import EXPLICIT, FakeExecutions, an_attempt, execution_arn
+
+ATTEMPT = an_attempt()
+wakes = pytest.mark.parametrize("kind", ["memory", "emulator"], indirect=True)
+"""Where states are run."""
+
+
+class InMemory:
+    """Executions in memory, and what happens to them."""
+
+    def __init__(self) -> None:
+        self.executions: Executions = FakeExecutions()
+        self._fake: Any = self.executions
+
+    def abort(self, execution: str) -> None:
+        self._fake.end(execution)
+
+    def token(self) -> str:
+        self._fake.waiting.add("token")
+        return "token"
+
+
+class OnAws:
+    """Executions that wait until they are told to go on, or are stopped."""
+
+    def __init__(self, account: Account) -> None:
+        self._states, self._sqs = account.client("stepfunctions"), account.client("sqs")
+        self._tokens = self._sqs.create_queue(QueueName="tokens")["QueueUrl"]
+        wait = {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
+            "Parameters": {"QueueUrl": self._tokens, "MessageBody": {"token.$": "$$.Task.Token"}},
+            "End": True,
+        }
+        machine: str = self._states.create_state_machine(
+            name="create-tenant",
+            roleArn=f"arn:aws:iam::{account.number}:role/states",
+            definition=json.dumps({"StartAt": "Wait", "States": {"Wait": wait}}),
+        )["stateMachineArn"]
+        self.executions: Executions = StepFunctionsExecutions(
+            lambda: self._states, lambda _operation: machine, linger=timedelta(0)
+        )
+
+    def abort(self, execution: str) -> None:
+        self._states.stop_execution(executionArn=execution)
+
+    def token(self) -> str:
+        """Of the execution that was started: it comes as soon as the execution waits."""
+        (message,) = self._sqs.receive_message(QueueUrl=self._tokens, WaitTimeSeconds=10)["Messages"]
+        return str(json.loads(message["Body"])["token"])
+
+
+World = InMemory | OnAws
+
+
+@pytest.fixture
+def world(account: Account | None) -> World:
+    return OnAws(account) if account else InMemory()
+
+
+def start(world: World, request: Request = EXPLICIT) -> str:
+    execution = world.executions.start(ATTEMPT, request)
+    assert execution is not None
+    return execution
+
+
+def test_an_execution_runs_under_its_attempts_name(world: World) -> None:
+    execution = start(world)
+    assert execution.rpartition(":")[2] == ATTEMPT.name
+    assert world.executions.is_running(execution) is True
+    assert world.executions.is_over(execution) is False
+
+
+@pytest.mark.parametrize("request_", [EXPLICIT, Request(by="someone else")], ids=["equal", "in other words"])
+def test_asked_for_again_while_it_runs_it_is_the_same(world: World, request_: Request) -> None:
+    execution = start(world)
+    assert world.executions.start(ATTEMPT, request_) == execution
+    assert world.executions.is_running(execution)
+
+
+def test_each_attempt_is_an_execution_of_its_own(world: World) -> None:
+    first, second = start(world), world.executions.start(an_attempt(2), EXPLICIT)
+    assert second is not None
+    world.abort(first)
+    assert (world.executions.is_running(first), world.executions.is_running(second)) == (False, True)
+
+
+def test_one_that_was_aborted_is_over_and_says_so(world: World) -> None:
+    execution = start(world)
+    world.abort(execution)
+    assert world.executions.is_running(execution) is False
+    assert world.executions.is_over(execution) is True
+    assert world.executions.how_it_ended(execution) == "was aborted"
+
+
+def test_one_that_has_ended_is_not_started_again(world: World) -> None:
+    execution = start(world)
+    world.abort(execution)
+    assert world.executions.start(ATTEMPT, EXPLICIT) is None
+    assert world.executions.is_running(execution) is False
+
+
+@pytest.mark.parametrize("unknown", [execution_arn("never"), "arn:legacy"], ids=["never started", "no execution"])
+def test_one_that_never_was_neither_runs_nor_can_still_be_at_work(world: World, unknown: str) -> None:
+    assert world.executions.is_running(unknown) is False
+    assert world.executions.is_over(unknown) is True
+
+
+@wakes
+def test_one_that_waits_is_woken_once(world: World) -> None:
+    start(world)
+    token = world.token()
+    assert world.executions.wake(token) is True
+    assert world.executions.wake(token) is False
+
+
+@wakes
+def test_a_token_that_nobody_waits_on_wakes_nobody(world: World) -> None:
+    assert world.executions.wake("token-of-nobody") is False

@@ -1,0 +1,191 @@
+"""Reconciliations: their rows, and how the function that runs them is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from orchestrator.adapters.reconciliations import LambdaReconciliations, ReconciliationTable
+from orchestrator.errors import Throttled
+from orchestrator.reconciling.ports import ReconciliationLedger
+from orchestrator.reconciling.records import (
+    MOST_FINDINGS,
+    SETTLING,
+    SURVEY,
+    Finding,
+    Kind,
+    LookedAt,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+    Wish,
+)
+from tests.adapters.conftest import TABLE, client
+from tests.fakes import NOON
+from tests.fakes.reconciling import InMemoryReconciliations
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ID = "20261116-120000-ab12"
+ASKED = Reconciliation(ID, "ada", Wish(), ReconciliationStatus.PENDING, NOON, NOON)
+FOUND = Finding(Kind.ORPHAN_STACK, "globex", "nothing is known of such a tenant", Remedy.CREATE)
+TOLD = replace(
+    ASKED,
+    wish=Wish(survey=False, detect_drift=True, repair=False, dry_run=True),
+    status=ReconciliationStatus.INCOMPLETE,
+    updated_at=NOON + timedelta(seconds=9),
+    looked_at=LookedAt(operations=1, tenants=2, stacks=3, all_stacks=4, drift=5),
+    counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 300},
+    findings=(
+        FOUND,
+        replace(FOUND, kind=Kind.DRIFTED, remedy=Remedy.NONE, advice='See "what" differs: é\n\0\ud800'),
+        replace(FOUND, result="CREATE 0.1.0 ordered: arn", repaired=True),
+    ),
+    repaired=1,
+    stuck=6,
+    reason="There was not enough time to look at everything.",
+)
+
+
+@pytest.fixture
+def reconciliations(rows: DynamoDBClient | None) -> ReconciliationLedger:
+    return ReconciliationTable(rows, TABLE) if rows else InMemoryReconciliations()
+
+
+@pytest.mark.parametrize("reconciliation", [ASKED, TOLD], ids=["asked for", "told of"])
+def test_everything_is_read_as_it_was_recorded(
+    reconciliations: ReconciliationLedger, reconciliation: Reconciliation
+) -> None:
+    reconciliations.record_reconciliation(reconciliation)
+    assert reconciliations.reconciliation(ID) == reconciliation
+
+
+def test_every_kind_and_remedy_has_a_spelling(reconciliations: ReconciliationLedger) -> None:
+    findings = tuple(replace(FOUND, kind=kind, remedy=remedy) for kind in Kind for remedy in Remedy)
+    told = replace(ASKED, counts=dict.fromkeys(Kind, 1), findings=findings)
+    reconciliations.record_reconciliation(told)
+    assert reconciliations.reconciliation(ID) == told
+
+
+@pytest.mark.parametrize("status", ReconciliationStatus)
+def test_every_status_has_a_spelling(reconciliations: ReconciliationLedger, status: ReconciliationStatus) -> None:
+    told = replace(ASKED, status=status)
+    reconciliations.record_reconciliation(told)
+    assert reconciliations.reconciliation(ID) == told
+
+
+def test_what_was_recorded_before_under_the_same_id_is_replaced(reconciliations: ReconciliationLedger) -> None:
+    for told in (TOLD, ASKED):
+        reconciliations.record_reconciliation(told)
+    assert reconciliations.reconciliation(ID) == ASKED
+
+
+def test_each_has_a_row_of_its_own(reconciliations: ReconciliationLedger) -> None:
+    settling, survey = (replace(ASKED, id=name, reason=name) for name in (SETTLING, SURVEY))
+    for told in (settling, survey, ASKED):
+        reconciliations.record_reconciliation(told)
+    assert [reconciliations.reconciliation(each) for each in (SETTLING, SURVEY, ID)] == [settling, survey, ASKED]
+
+
+def test_one_that_was_never_recorded_is_none(reconciliations: ReconciliationLedger) -> None:
+    assert reconciliations.reconciliation(ID) is None
+
+
+class TestTheRow:
+    @pytest.fixture
+    def table(self, dynamodb: DynamoDBClient) -> ReconciliationTable:
+        return ReconciliationTable(dynamodb, TABLE)
+
+    def test_it_is_beside_the_others_and_in_no_list(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
+        table.record_reconciliation(TOLD)
+        (row,) = dynamodb.scan(TableName=TABLE)["Items"]
+        assert (row["pk"]["S"], row["sk"]["S"], row["Status"]["S"]) == ("RECONCILIATION", ID, "INCOMPLETE")
+        assert row["UpdatedAt"]["S"] == "2026-11-16T12:00:09.000Z"
+        assert "ListingKey" not in row
+
+    @pytest.mark.parametrize("letter", ["x", '"', "é", "\N{SAUROPOD}", "\0"], ids=ascii)
+    def test_as_many_findings_as_are_kept_fit_one_however_long_they_are(
+        self, table: ReconciliationTable, dynamodb: DynamoDBClient, letter: str
+    ) -> None:
+        text = letter * 5_000
+        longest = replace(FOUND, subject="s" * 128, detail=text, advice=text, result=text)
+        told = replace(ASKED, counts={Kind.ORPHAN_STACK: 9_999}, findings=(longest,) * MOST_FINDINGS)
+        table.record_reconciliation(told)
+        (row,) = dynamodb.scan(TableName=TABLE)["Items"]
+        size = sum(len(name) + len(value["S"].encode()) for name, value in row.items())
+        assert size < 400_000
+        read = table.reconciliation(ID)
+        assert read is not None
+        assert read.total == 9_999
+        assert read.findings
+        assert {finding.detail for finding in read.findings} == {letter * 1_000}
+
+    def test_of_findings_of_the_usual_length_all_are_told(self, table: ReconciliationTable) -> None:
+        usual = replace(FOUND, detail="d" * 400, advice="a" * 400, result="r" * 400)
+        told = replace(ASKED, findings=(usual,) * MOST_FINDINGS)
+        table.record_reconciliation(told)
+        assert table.reconciliation(ID) == told
+
+    def test_it_is_read_consistently(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
+        asked = []
+        event = "provide-client-params.dynamodb.GetItem"
+        dynamodb.meta.events.register(event, lambda params, **_: asked.append(params["ConsistentRead"]), "look")
+        try:
+            table.reconciliation(ID)
+        finally:
+            dynamodb.meta.events.unregister(event, unique_id="look")
+        assert asked == [True]
+
+    @pytest.mark.parametrize(("code", "error"), [("ThrottlingException", Throttled), ("AccessDenied", ClientError)])
+    def test_reading_and_writing_may_be_refused(self, code: str, error: type[Exception]) -> None:
+        with Stubber(client("dynamodb")) as dynamodb:
+            for method in ("put_item", "get_item"):
+                dynamodb.add_client_error(method, code)
+            table = ReconciliationTable(client("dynamodb"), TABLE)
+            with pytest.raises(error):
+                table.record_reconciliation(ASKED)
+            with pytest.raises(error):
+                table.reconciliation(ID)
+
+
+class TestStarting:
+    @pytest.fixture
+    def lambdas(self) -> Iterator[Stubber]:
+        """Lambda with scripted answers."""
+        with Stubber(client("lambda")) as stubber:
+            yield stubber
+            stubber.assert_no_pending_responses()
+
+    @pytest.fixture
+    def starter(self) -> LambdaReconciliations:
+        return LambdaReconciliations(lambda: client("lambda"), lambda: "reconcile")
+
+    def test_its_function_is_called_and_not_waited_for(self, starter: LambdaReconciliations, lambdas: Stubber) -> None:
+        sent = {"FunctionName": "reconcile", "InvocationType": "Event", "Payload": json.dumps({"reconciliationId": ID})}
+        lambdas.add_response("invoke", {"StatusCode": 202}, sent)
+        starter.start_reconciliation(ID)
+
+    @pytest.mark.parametrize(
+        ("code", "error"),
+        [("TooManyRequestsException", Throttled), ("ResourceNotFoundException", ClientError)],
+    )
+    def test_it_may_be_refused(
+        self, starter: LambdaReconciliations, lambdas: Stubber, code: str, error: type[Exception]
+    ) -> None:
+        lambdas.add_client_error("invoke", code)
+        with pytest.raises(error):
+            starter.start_reconciliation(ID)
+
+    def test_who_starts_none_needs_neither_a_client_nor_the_functions_name(self) -> None:
+        def unknown() -> str:
+            raise AssertionError
+
+        LambdaReconciliations(unknown, unknown)  # type: ignore[arg-type]

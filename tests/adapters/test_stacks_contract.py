@@ -1,0 +1,255 @@
+"""What the fake and CloudFormation agree on about stacks: as much as a stack of one queue can show.
+
+What the stand-ins for AWS cannot show is left out for them, here and nowhere else:
+
+- neither knows a request by its token, so one that is repeated is answered as if it were another: the stack is there;
+- moto's updates leave a stack's outputs, and with them its version, as they were, and its events without a token;
+- moto's change sets may be drawn up and made twice, also when there is nothing to change, and one that there is not is
+  a fault there;
+- both are done at once: what a stack is like while it is being changed, only the fake shows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.cloudformation import CloudFormationStacks
+from orchestrator.errors import Conflict
+from orchestrator.local.home import polls
+from orchestrator.ports import ChangeSet, ChangeSetState, Stack, Stacks
+from tests.adapters.conftest import REGION, Account
+from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
+
+BUCKET = "berth-releases"
+CHANGES = "update-acme-0-2-0-1"
+"""The name of a change set."""
+
+updates_in_full = pytest.mark.parametrize("kind", ["memory", "emulator"], indirect=True)
+"""Where an update is what it is on AWS."""
+
+
+class InMemory:
+    def __init__(self) -> None:
+        self._fake = FakeStacks()
+        self.stacks: Stacks = self._fake
+
+    def template(self, version: str) -> str:
+        return a_release(version).template_url
+
+    def settle(self) -> None:
+        self._fake.settle()
+
+
+class OnAws:
+    def __init__(self, account: Account) -> None:
+        self.stacks: Stacks = CloudFormationStacks(
+            account.client("cloudformation"),
+            service_role=f"arn:aws:iam::{account.number}:role/tenant-stacks",
+            service_token="arn:aws:lambda:eu-west-1:0:function:metadata",
+        )
+        self._s3 = account.client("s3")
+        self._s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    def template(self, version: str) -> str:
+        """It differs from version to version by how long its queue keeps messages."""
+        template: dict[str, Any] = {
+            "Parameters": {"TenantId": {"Type": "String"}, "MetadataServiceToken": {"Type": "String"}},
+            "Resources": {
+                "InboundQueue": {
+                    "Type": "AWS::SQS::Queue",
+                    "Properties": {"MessageRetentionPeriod": 60 + int(version.replace(".", ""))},
+                }
+            },
+            "Outputs": {
+                "InboundQueueArn": {"Value": {"Fn::GetAtt": ["InboundQueue", "Arn"]}},
+                "InboundQueueUrl": {"Value": {"Ref": "InboundQueue"}},
+                "Version": {"Value": version},
+            },
+        }
+        self._s3.put_object(Bucket=BUCKET, Key=f"{version}.json", Body=json.dumps(template))
+        return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json"
+
+    def settle(self) -> None:
+        for _ in polls(20):
+            stack = self.stacks.find(ACME.stack_name)
+            if stack is None or not stack.status.endswith("_IN_PROGRESS"):
+                return
+
+
+World = InMemory | OnAws
+
+
+@pytest.fixture
+def world(account: Account | None) -> World:
+    return OnAws(account) if account else InMemory()
+
+
+@pytest.fixture
+def created(world: World) -> str:
+    """The tenant's stack, at the first version."""
+    stack_id = create(world)
+    assert stack_id is not None
+    world.settle()
+    return stack_id
+
+
+def create(world: World, client_token: str = "create-1") -> str | None:
+    return world.stacks.create(ACME, template_url=world.template(VERSION), client_token=client_token)
+
+
+def found(world: World, name_or_id: str = ACME.stack_name) -> Stack:
+    stack = world.stacks.find(name_or_id)
+    assert stack is not None
+    return stack
+
+
+def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
+    drawn_up = world.stacks.changes(stack_id, name)
+    assert drawn_up is not None
+    return drawn_up
+
+
+def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> None:
+    world.stacks.draw_up_changes(ACME, template_url=world.template(version), name=name)
+
+
+@pytest.mark.parametrize("name_or_id", [ACME.stack_name, stack_arn()], ids=["by name", "by id"])
+def test_a_stack_that_never_was_is_none(world: World, name_or_id: str) -> None:
+    assert world.stacks.find(name_or_id) is None
+
+
+def test_a_stack_is_found_by_its_name_and_by_its_id_with_all_that_it_says(world: World, created: str) -> None:
+    stack = found(world)
+    assert stack == found(world, created)
+    assert (stack.stack_id, stack.status, stack.tenant_id) == (created, "CREATE_COMPLETE", "acme")
+    assert stack.version == VERSION
+    assert stack.queue is not None
+
+
+def test_a_name_is_given_to_one_stack_at_a_time(world: World, created: str) -> None:
+    assert create(world, "create-2") is None
+    assert found(world).stack_id == created
+
+
+def test_a_request_that_is_repeated_makes_no_second_stack(world: World) -> None:
+    first = create(world)
+    assert first is not None
+    assert create(world) in (first, None)
+    assert found(world).stack_id == first
+
+
+def test_a_deleted_stack_is_found_by_its_id_only(world: World, created: str) -> None:
+    world.stacks.delete(created, client_token="delete-1")
+    world.settle()
+    assert found(world, created).status == "DELETE_COMPLETE"
+    assert world.stacks.find(ACME.stack_name) is None
+
+
+def test_what_is_deleted_already_is_not_deleted_again(world: World, created: str) -> None:
+    for _ in range(2):
+        world.stacks.delete(created, client_token="delete-1")
+        world.settle()
+    assert found(world, created).status == "DELETE_COMPLETE"
+
+
+def test_once_a_stack_is_deleted_there_is_room_for_another(world: World, created: str) -> None:
+    world.stacks.delete(created, client_token="delete-1")
+    world.settle()
+    another = create(world, "create-2")
+    assert another not in (created, None)
+    world.settle()
+    assert (found(world).stack_id, found(world).status) == (another, "CREATE_COMPLETE")
+
+
+@updates_in_full
+def test_changes_that_nobody_drew_up_are_none(world: World, created: str) -> None:
+    assert world.stacks.changes(created, CHANGES) is None
+
+
+def test_changes_to_what_it_is_already_are_empty(world: World, created: str) -> None:
+    draw_up(world, VERSION)
+    assert changes(world, created).state is ChangeSetState.EMPTY
+
+
+def test_changes_that_are_drawn_up_change_nothing_yet(world: World, created: str) -> None:
+    before = found(world)
+    draw_up(world)
+    assert changes(world, created).state is ChangeSetState.READY
+    assert found(world) == before
+
+
+@updates_in_full
+def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> None:
+    draw_up(world)
+    draw_up(world, VERSION)
+    assert changes(world, created).state is ChangeSetState.READY
+
+
+@updates_in_full
+def test_changes_that_are_forgotten_are_none_and_may_be_forgotten_again(world: World, created: str) -> None:
+    draw_up(world)
+    for _ in range(2):
+        world.stacks.forget_changes(created, CHANGES)
+    assert world.stacks.changes(created, CHANGES) is None
+
+
+def test_changes_are_made(world: World, created: str) -> None:
+    queue = found(world).queue
+    draw_up(world)
+    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.settle()
+    stack = found(world)
+    assert (stack.stack_id, stack.status, stack.queue) == (created, "UPDATE_COMPLETE", queue)
+    assert changes(world, created).state is ChangeSetState.EXECUTED
+
+
+@updates_in_full
+def test_once_they_are_made_the_stack_is_at_that_version_and_nothing_is_left_to_change(
+    world: World, created: str
+) -> None:
+    draw_up(world)
+    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.settle()
+    assert found(world).version == NEXT_VERSION
+    draw_up(world, NEXT_VERSION, "again")
+    assert changes(world, created, "again").state is ChangeSetState.EMPTY
+
+
+@updates_in_full
+def test_changes_are_made_once(world: World, created: str) -> None:
+    draw_up(world)
+    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    with pytest.raises(Conflict):
+        world.stacks.make_changes(created, CHANGES, client_token="update-1")
+
+
+@updates_in_full
+def test_empty_changes_cannot_be_made(world: World, created: str) -> None:
+    draw_up(world, VERSION)
+    with pytest.raises(Conflict):
+        world.stacks.make_changes(created, CHANGES, client_token="update-1")
+
+
+def test_events_are_told_newest_first_and_the_stacks_own_are_marked(world: World, created: str) -> None:
+    newest, *_, oldest = world.stacks.events(created)
+    for event, status in ((newest, "CREATE_COMPLETE"), (oldest, "CREATE_IN_PROGRESS")):
+        assert (event.resource, event.status, event.is_stack) == (ACME.stack_name, status, True)
+    assert newest.at >= oldest.at
+
+
+@updates_in_full
+def test_events_bear_the_token_of_the_request_that_they_are_an_effect_of(world: World, created: str) -> None:
+    draw_up(world)
+    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.settle()
+    tokens = {event.status: event.client_token for event in world.stacks.events(created) if event.is_stack}
+    assert (tokens["CREATE_COMPLETE"], tokens["UPDATE_COMPLETE"]) == ("create-1", "update-1")
+
+
+def test_events_of_a_deleted_stack_are_told_by_its_id(world: World, created: str) -> None:
+    world.stacks.delete(created, client_token="delete-1")
+    world.settle()
+    assert next(iter(world.stacks.events(created))).status == "DELETE_COMPLETE"

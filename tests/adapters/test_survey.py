@@ -1,0 +1,178 @@
+"""All stacks at a glance: by the page, with their drift, and how many there may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from orchestrator.adapters.survey import CloudFormationSurvey
+from orchestrator.errors import Throttled
+from orchestrator.ports import Stack
+from orchestrator.reconciling.ports import Drift, SurveyedStack
+from tests.adapters.conftest import Account, client
+from tests.fakes import ACME, NOON, QUEUE, VERSION, stack_arn
+
+
+@pytest.fixture
+def cloudformation() -> Iterator[Stubber]:
+    """CloudFormation with scripted answers."""
+    with Stubber(client("cloudformation")) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+@pytest.fixture
+def survey() -> CloudFormationSurvey:
+    return CloudFormationSurvey(client("cloudformation"))
+
+
+def described(name: str, **more: Any) -> dict[str, Any]:
+    return {"StackName": name, "StackId": f"arn/{name}", "CreationTime": NOON, "StackStatus": "CREATE_COMPLETE", **more}
+
+
+def test_every_stack_is_told_of_page_by_page(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_stacks", {"Stacks": [described("a"), described("b")], "NextToken": "2"}, {})
+    cloudformation.add_response("describe_stacks", {"Stacks": [described("c")]}, {"NextToken": "2"})
+    assert [surveyed.name for surveyed in survey.all()] == ["a", "b", "c"]
+
+
+def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
+    survey: CloudFormationSurvey, cloudformation: Stubber
+) -> None:
+    outputs = {"InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url, "Version": VERSION}
+    told = described(
+        ACME.stack_name,
+        StackId=stack_arn(),
+        Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
+        Outputs=[{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()],
+    )
+    cloudformation.add_response("describe_stacks", {"Stacks": [told]}, {})
+    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION)
+    assert list(survey.all()) == [SurveyedStack(ACME.stack_name, stack)]
+
+
+def test_a_page_that_is_not_needed_is_not_asked_for(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_stacks", {"Stacks": [described("a")], "NextToken": "2"}, {})
+    assert next(iter(survey.all())).name == "a"
+
+
+def test_the_later_pages_may_be_throttled(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_stacks", {"Stacks": [described("a")], "NextToken": "2"}, {})
+    cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
+    stacks = iter(survey.all())
+    next(stacks)
+    with pytest.raises(Throttled, match="Rate exceeded"):
+        next(stacks)
+
+
+@pytest.mark.parametrize("kind", ["moto", "emulator"], indirect=True)
+def test_living_stacks_are_told_of_and_deleted_ones_are_not(account: Account) -> None:
+    aws = account.client("cloudformation")
+    template = json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}})
+    for name in ("one", "another", "gone"):
+        aws.create_stack(StackName=name, TemplateBody=template)
+        aws.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0})
+    aws.delete_stack(StackName="gone")
+    aws.get_waiter("stack_delete_complete").wait(StackName="gone", WaiterConfig={"Delay": 0})
+    assert {surveyed.name for surveyed in CloudFormationSurvey(aws).all()} == {"one", "another"}
+
+
+def test_a_stack_is_compared_with_its_resources_by_its_id(
+    survey: CloudFormationSurvey, cloudformation: Stubber
+) -> None:
+    cloudformation.add_response("detect_stack_drift", {"StackDriftDetectionId": "d-1"}, {"StackName": stack_arn()})
+    assert survey.start_drift_detection(stack_arn()) == "d-1"
+
+
+def test_one_that_cannot_be_compared_now_is_not(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+    cloudformation.add_client_error("detect_stack_drift", "ValidationError", "Drift detection is already in progress")
+    assert survey.start_drift_detection(stack_arn()) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "drift"),
+    [
+        ({"DetectionStatus": "DETECTION_IN_PROGRESS"}, Drift(done=False)),
+        # What it has seen so far is not the answer yet.
+        (
+            {"DetectionStatus": "DETECTION_IN_PROGRESS", "StackDriftStatus": "DRIFTED"},
+            Drift(done=False),
+        ),
+        ({"DetectionStatus": "DETECTION_COMPLETE", "StackDriftStatus": "IN_SYNC"}, Drift(done=True)),
+        (
+            {
+                "DetectionStatus": "DETECTION_COMPLETE",
+                "StackDriftStatus": "DRIFTED",
+                "DriftedStackResourceCount": 2,
+            },
+            Drift(done=True, drifted=True, detail="2 of its resources"),
+        ),
+        # Some resources could not be compared; of the others some may be known to differ.
+        ({"DetectionStatus": "DETECTION_FAILED", "DetectionStatusReason": "no permission"}, Drift(done=True)),
+        (
+            {
+                "DetectionStatus": "DETECTION_FAILED",
+                "StackDriftStatus": "DRIFTED",
+                "DriftedStackResourceCount": 1,
+            },
+            Drift(done=True, drifted=True, detail="1 of its resources"),
+        ),
+    ],
+    ids=["in progress", "in progress with a first word", "in sync", "drifted", "failed", "failed in part"],
+)
+def test_how_far_a_comparison_is(
+    survey: CloudFormationSurvey, cloudformation: Stubber, told: dict[str, Any], drift: Drift
+) -> None:
+    answer = {"StackId": stack_arn(), "StackDriftDetectionId": "d-1", "Timestamp": NOON, **told}
+    cloudformation.add_response("describe_stack_drift_detection_status", answer, {"StackDriftDetectionId": "d-1"})
+    assert survey.drift("d-1") == drift
+
+
+def test_the_limit_is_the_one_of_stacks(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+    limits = [{"Name": "StackOutputsLimit", "Value": 200}, {"Name": "StackLimit", "Value": 2000}]
+    cloudformation.add_response("describe_account_limits", {"AccountLimits": limits}, {})
+    assert survey.stack_limit() == 2000
+
+
+@pytest.mark.parametrize("limits", [[], [{"Name": "StackOutputsLimit", "Value": 200}]], ids=["none", "another"])
+def test_a_limit_that_is_not_told_is_not_known(
+    survey: CloudFormationSurvey, cloudformation: Stubber, limits: list[dict[str, Any]]
+) -> None:
+    cloudformation.add_response("describe_account_limits", {"AccountLimits": limits}, {})
+    assert survey.stack_limit() is None
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException", "InvalidAction"])
+def test_a_limit_that_may_not_be_asked_for_is_not_known(
+    survey: CloudFormationSurvey, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("describe_account_limits", code)
+    assert survey.stack_limit() is None
+
+
+@pytest.mark.parametrize("kind", ["emulator"], indirect=True)
+def test_where_limits_are_unheard_of_none_is_known(account: Account) -> None:
+    assert CloudFormationSurvey(account.client("cloudformation")).stack_limit() is None
+
+
+CALLS: dict[str, Callable[[CloudFormationSurvey], object]] = {
+    "describe_stacks": lambda survey: list(survey.all()),
+    "detect_stack_drift": lambda survey: survey.start_drift_detection(stack_arn()),
+    "describe_stack_drift_detection_status": lambda survey: survey.drift("d-1"),
+    "describe_account_limits": lambda survey: survey.stack_limit(),
+}
+
+
+@pytest.mark.parametrize(("code", "error"), [("Throttling", Throttled), ("InternalFailure", ClientError)])
+@pytest.mark.parametrize("method", CALLS)
+def test_every_call_may_be_throttled_or_fail(
+    survey: CloudFormationSurvey, cloudformation: Stubber, method: str, code: str, error: type[Exception]
+) -> None:
+    cloudformation.add_client_error(method, code, "not now")
+    with pytest.raises(error, match="not now"):
+        CALLS[method](survey)

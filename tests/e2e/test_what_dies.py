@@ -1,0 +1,288 @@
+"""What can die does, for real: executions at every state, functions in the middle of a step, the emulator itself.
+
+Nobody asks for a retry. The tenant ends provisioned, or failed with a reason, and getQueue says so.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from orchestrator.adapters import keys
+from orchestrator.local.home import Home
+from orchestrator.records import Attempt, Audit, Operation, Request, Status, timestamp
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade
+from tests.machines.files import machine
+
+OLD = "0.1.0"
+BY = Request(by="a test", explicit=True, force=True)
+
+TWICE = """
+import boto3, json
+
+def handler(event, _context):
+    lambdas = boto3.client("lambda")
+    for _ in range(2):
+        lambdas.invoke(FunctionName="{function}", Payload=json.dumps(event))
+"""
+
+SERVED_OR_NOT = {
+    # Nothing was recorded yet: as if nobody had asked.
+    (Operation.CREATE, "Begin"): None,
+    (Operation.CREATE, "StartStack"): (424, "FAILED"),
+    (Operation.CREATE, "AwaitStack"): (200, "READY"),
+    (Operation.CREATE, "InspectStack"): (200, "READY"),
+    (Operation.CREATE, "Finish"): (200, "READY"),
+    (Operation.UPDATE, "Begin"): (200, "READY"),
+    (Operation.UPDATE, "ReviewChanges"): (200, "UPDATE_FAILED"),
+    (Operation.UPDATE, "StartStack"): (200, "UPDATE_FAILED"),
+    (Operation.UPDATE, "AwaitStack"): (200, "READY"),
+    (Operation.UPDATE, "InspectStack"): (200, "READY"),
+    (Operation.UPDATE, "Finish"): (200, "READY"),
+    # Nothing was deleted yet, so the tenant is served again.
+    (Operation.DELETE, "Begin"): (200, "READY"),
+    (Operation.DELETE, "CheckMessages"): (200, "READY"),
+    (Operation.DELETE, "StartStack"): (200, "READY"),
+    (Operation.DELETE, "AwaitStack"): (410, "DELETED"),
+    (Operation.DELETE, "InspectStack"): (410, "DELETED"),
+    (Operation.DELETE, "Finish"): (410, "DELETED"),
+}
+"""What getQueue says, and the tenant's state, by the state at which an operation was aborted."""
+
+
+def test_an_operation_that_is_aborted_at_any_state_is_settled_by_what_is_true(berth: Deployed) -> None:
+    steps = {(operation, state) for operation in Operation for state in _steps_of(operation)}
+    assert steps == SERVED_OR_NOT.keys()
+    tenants = {step: TenantId(f"cut-{step[0].lower()}-{step[1].lower()}") for step in steps}
+    _create_all(berth, [tenant for (operation, _), tenant in tenants.items() if operation is not Operation.CREATE])
+
+    with ExitStack() as held_up:
+        # From the last state to the first, each of which stays closed: to come to one, only those before it are needed.
+        # On AWS an aborted execution calls nobody again; here what it was trying is tried on.
+        for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "CheckMessages", "ReviewChanges", "Begin"):
+            held_up.enter_context(berth.held_up(_function_of(state)))
+            there = [operation for operation, at in steps if at == state]
+            executions = [
+                berth.start(Attempt(tenants[operation, state], operation, berth.outputs["Version"], 1), BY)
+                for operation in there
+            ]
+            for execution in executions:
+                _has_entered(berth, execution, state)
+                _abort(berth, execution)
+        for step in sorted(steps):
+            _is_settled(berth, tenants[step])
+            assert (step, _told_of(berth, tenants[step])) == (step, SERVED_OR_NOT[step])
+            for audit in berth.table.audits(tenants[step]):
+                if audit.status is Status.FAILURE:
+                    assert "was aborted (Operator: just like that)" in str(audit.root_cause)
+
+
+def test_functions_that_are_killed_in_the_middle_of_a_step_are_called_again(berth: Deployed) -> None:
+    moved, gone, come = TenantId("kill-update"), TenantId("kill-delete"), TenantId("kill-create")
+    _create_all(berth, [moved, gone])
+    orders = [upgrade(berth, moved, berth.outputs["Version"]), delete(berth, gone), create(berth, come)]
+    executions = [str(order.body["execution"]) for order in orders]
+
+    for entered in (1, 2, 3):
+        # One after the other: each time another step is being worked on.
+        for execution in executions:
+            eventually(
+                lambda execution=execution, entered=entered: True if _is_past(berth, execution, entered) else None,  # type: ignore[misc]
+                what="the next step has begun",
+            )
+        _kill_workers(berth)
+
+    for execution in executions:
+        berth.ended(execution)
+    for tenant, status, state in ((moved, 200, "READY"), (gone, 410, "DELETED"), (come, 200, "READY")):
+        _is_settled(berth, tenant)
+        assert (berth.settled(tenant).status, tenant_of(berth, tenant)["state"]) == (status, state)
+
+
+def test_every_event_may_come_twice(berth: Deployed) -> None:
+    tenant = TenantId("all-twice")
+    with _every_rule_twice(berth), _custom_resource_twice(berth):
+        assert ended(berth, create(berth, tenant, version=OLD)) == "SUCCEEDED"
+        assert create(berth, tenant, version=None).status == 200
+        assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+        aborted = berth.start(Attempt(tenant, Operation.DELETE, berth.outputs["Version"], 1), BY)
+        _abort(berth, aborted)
+        _is_settled(berth, tenant)
+        deleted = delete(berth, tenant, force="true")
+        assert deleted.status == 200 or ended(berth, deleted) == "SUCCEEDED"
+
+    entries = [(entry.execution, entry.status) for entry in berth.table.history(tenant)]
+    assert len(entries) == len(set(entries)), "something was recorded twice"
+    assert berth.ask(tenant).status == 410
+    assert berth.client("sqs").get_queue_attributes(
+        QueueUrl=berth.outputs["EndedExecutionsQueueUrl"], AttributeNames=["ApproximateNumberOfMessages"]
+    )["Attributes"] == {"ApproximateNumberOfMessages": "0"}
+
+
+def test_what_was_under_way_when_everything_stopped_is_settled_when_it_is_back(berth: Deployed) -> None:
+    tenants = [TenantId(f"restart-{number}") for number in range(4)]
+    executions = [str(create(berth, tenant).body["execution"]) for tenant in tenants]
+    for tenant in tenants:
+        eventually(lambda tenant=tenant: berth.table.lock(tenant), what="it has begun")  # type: ignore[misc]
+
+    berth.emulator.stop()
+    berth.emulator.start()
+
+    # Whatever still ran has ended with it, and nobody has said how.
+    statuses = [berth.ended(execution)["status"] for execution in executions]
+    assert "FAILED" in statuses
+    for audit in berth.table.unfinished_operations():
+        _a_while_ago(berth, audit)
+    asked = call(berth, "POST", "/reconciliations", body={})
+    assert asked.status == 202
+    came = _is_over(berth, asked.body["reconciliationId"])
+    assert came["status"] == "DONE"
+    settled = {finding["subject"] for finding in came["findings"] if finding["kind"] == "unfinished-operation"}
+    assert settled >= {tenant.value for tenant, status in zip(tenants, statuses, strict=True) if status == "FAILED"}
+    for tenant in tenants:
+        _is_settled(berth, tenant)
+        answer = berth.settled(tenant)
+        assert answer.status in (200, 424)
+        assert answer.status == 200 or answer.body["rootCause"]["reason"]
+
+
+def _told_of(berth: Deployed, tenant: TenantId) -> tuple[int, str] | None:
+    """What getQueue says, and the tenant's state; nothing of a tenant that nobody has heard of."""
+    known = tenant_of(berth, tenant)
+    return (berth.ask(tenant).status, known["state"]) if "state" in known else None
+
+
+# What happens
+
+
+def _create_all(berth: Deployed, tenants: list[TenantId]) -> None:
+    accepted = [create(berth, tenant, version=OLD) for tenant in tenants]
+    for tenant, each in zip(tenants, accepted, strict=True):
+        assert ended(berth, each) == "SUCCEEDED"
+        assert create(berth, tenant, version=None).status == 200
+
+
+def _steps_of(operation: Operation) -> list[str]:
+    states = machine(f"{operation.lower()}_tenant")["States"]
+    return [name for name, state in states.items() if state["Type"] == "Task" and name != "RecordFailure"]
+
+
+def _function_of(state: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in state).lstrip("_")
+
+
+def _entered(berth: Deployed, execution: str) -> list[str]:
+    pages = berth.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=execution)
+    events = [event for page in pages for event in page["events"]]
+    return [event["stateEnteredEventDetails"]["name"] for event in events if event["type"].endswith("TaskStateEntered")]
+
+
+def _has_entered(berth: Deployed, execution: str, state: str) -> None:
+    eventually(
+        lambda: True if _entered(berth, execution)[-1:] == [state] else None, what=f"{execution} has come to {state}"
+    )
+
+
+def _is_past(berth: Deployed, execution: str, steps: int) -> bool:
+    described = berth.client("stepfunctions").describe_execution(executionArn=execution)
+    return described["status"] != "RUNNING" or len(_entered(berth, execution)) >= steps
+
+
+def _abort(berth: Deployed, execution: str) -> None:
+    berth.client("stepfunctions").stop_execution(executionArn=execution, error="Operator", cause="just like that")
+
+
+def _is_settled(berth: Deployed, tenant: TenantId) -> None:
+    def look() -> bool | None:
+        started = [audit for audit in berth.table.audits(tenant) if audit.status is Status.STARTED]
+        return True if not started and berth.table.lock(tenant) is None else None
+
+    eventually(look, what=f"{tenant} is settled")
+
+
+def _is_over(berth: Deployed, reconciliation: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        told = call(berth, "GET", f"/reconciliations/{reconciliation}").body
+        return dict(told) if told["status"] in ("DONE", "INCOMPLETE") else None
+
+    return eventually(look, what=f"reconciliation {reconciliation} is over")
+
+
+def _a_while_ago(berth: Deployed, audit: Audit) -> None:
+    """Have the operation begun ten minutes ago, by its row: nobody waits that long for a test."""
+    at = audit.updated_at.replace(year=audit.updated_at.year - 1)
+    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
+    _, sort = keys.unfinished_operation(audit.tenant, at)
+    berth.client("dynamodb").update_item(
+        TableName=berth.outputs["TableName"],
+        Key=keys.audit_key(attempt),
+        UpdateExpression="SET UpdatedAt = :at, ListingSort = :sort",
+        ExpressionAttributeValues={":at": {"S": timestamp(at)}, ":sort": {"S": sort}},
+    )
+
+
+def _kill_workers(berth: Deployed) -> None:
+    """Every function of the emulator, whatever it is at."""
+    record = Home(berth.emulator.home).record()
+    assert record
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == record.pid:
+            os.kill(int(stat.parent.name), signal.SIGKILL)
+
+
+@contextmanager
+def _every_rule_twice(berth: Deployed) -> Iterator[None]:
+    """A second rule beside each one, with the same pattern and the same targets."""
+    events = berth.client("events")
+    rules = [rule for rule in events.list_rules()["Rules"] if "EventPattern" in rule]
+    assert rules
+    for rule in rules:
+        again = f"again-{rule['Name']}"[:64]
+        events.put_rule(Name=again, EventPattern=rule["EventPattern"])
+        events.put_targets(Rule=again, Targets=events.list_targets_by_rule(Rule=rule["Name"])["Targets"])
+    yield
+    for rule in rules:
+        again = f"again-{rule['Name']}"[:64]
+        targets = events.list_targets_by_rule(Rule=again)["Targets"]
+        events.remove_targets(Rule=again, Ids=[target["Id"] for target in targets])
+        events.delete_rule(Name=again)
+
+
+@contextmanager
+def _custom_resource_twice(berth: Deployed) -> Iterator[None]:
+    """New stacks, and stacks that are updated, have every event of their custom resource sent twice."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as code:
+        code.writestr("twice.py", TWICE.format(function="berth-tenant-metadata"))
+    functions = berth.client("lambda")
+    twice = functions.create_function(
+        FunctionName="twice",
+        Runtime="python3.13",
+        Role="arn:aws:iam::000000000000:role/twice",
+        Handler="twice.handler",
+        Timeout=60,
+        Code={"ZipFile": archive.getvalue()},
+    )["FunctionArn"]
+    told = "BERTH_METADATA_SERVICE_TOKEN"
+    before = {}
+    for name in ("begin", "review_changes", "start_stack", "finish"):
+        function = berth.function(name)
+        before[function] = functions.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
+        functions.update_function_configuration(
+            FunctionName=function, Environment={"Variables": before[function] | {told: twice}}
+        )
+    yield
+    for function, variables in before.items():
+        functions.update_function_configuration(FunctionName=function, Environment={"Variables": variables})

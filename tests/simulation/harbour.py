@@ -1,0 +1,422 @@
+"""The whole control plane, in one process and on one clock: whatever happens by itself in AWS happens by itself here.
+
+Executions go on, functions take their time, CloudFormation works, events travel, a schedule calls the reconciler. All
+of it stands on one agenda, and all that is left to chance is drawn from one seed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from orchestrator.errors import BerthError, Throttled
+from orchestrator.get_queue import Answer, GetQueue
+from orchestrator.health import SETTLING_EVERY
+from orchestrator.lifecycle import Lifecycle
+from orchestrator.reconciling.control import SCHEDULES
+from orchestrator.reconciling.reconciler import Reconciler
+from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.repairing import Repairing
+from orchestrator.reconciling.requests import parse_execution_ended
+from orchestrator.reconciling.settling import Settling
+from orchestrator.records import Queue
+from orchestrator.tenant_stack import stack_settled
+from orchestrator.tenants import TenantId, tenant_of_stack
+from tests.fakes import (
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    FakeRolloutExecutions,
+    FakeStacks,
+    InMemoryRollouts,
+    parameters_of,
+)
+from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+from tests.simulation.cloudformation import CloudFormation
+from tests.simulation.guard import Caller, Guard, Role
+from tests.simulation.held import Abandoned, Held
+from tests.simulation.player import Crash
+from tests.simulation.timed import TimedExecution
+from tests.simulation.weather import CALM, Weather
+from tests.simulation.world import OPERATOR, Around, Ports, World, watched
+
+LINGER = timedelta(seconds=60)
+TO_SPARE = timedelta(seconds=5)
+A_FUNCTION_LIVES = timedelta(seconds=55)
+"""Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
+COMES_BACK_AFTER = timedelta(seconds=360)
+RECEIVED_AT_MOST = 5
+
+Over = Callable[[Any, Exception | None], None]
+
+
+class SkewedClock(FakeClock):
+    """The clock of one function."""
+
+    def __init__(self, clock: FakeClock, skew: timedelta) -> None:
+        self._true, self._skew = clock, skew
+
+    def now(self) -> datetime:
+        return self._true.now() + self._skew
+
+
+class Kind(Enum):
+    """What stands on the agenda."""
+
+    STEP = "an execution passes through a state"
+    EVENT = "an event arrives"
+    ELSE = "anything else"
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    due: datetime
+    number: int
+    action: Callable[[], None] = field(compare=False)
+    kind: Kind = field(compare=False)
+
+
+@dataclass
+class SlowCall:
+    """A call of a function that may be held."""
+
+    caller: Caller
+    held: Held
+    over: Over
+    dies_at: datetime
+
+
+class Harbour(World):
+    def __init__(self, tenants: Sequence[TenantId], chance: random.Random, weather: Weather = CALM) -> None:
+        clock = FakeClock()
+        super().__init__(executions=FakeExecutions(clock, linger=LINGER), clock=clock)
+        self.tenants = tenants
+        self.chance = chance
+        self.weather = weather
+        self.guard = Guard(self.table, self.stacks, tenants)
+        self.cloudformation = CloudFormation(self)
+        self.runs: dict[str, TimedExecution] = {}
+        self.reconciliations = InMemoryReconciliations()
+        self._agenda: list[Entry] = []
+        self._count = itertools.count()
+        self._turns: dict[str, int] = {}
+        self._woken: set[str] = set()
+        self._slow: list[SlowCall] = []
+        self._at_work: SlowCall | None = None
+        self._seen_stacks = FakeStacks()
+        self._indexes = [self.table.as_of_now()]
+        self.later(SETTLING_EVERY, self._on_schedule)
+        self.log: Callable[[str], object] | None = None
+        """Is told what happens, if anybody wants to know."""
+
+    # Time
+
+    def tell(self, who: object, what: str, told: object = "") -> None:
+        if self.log:
+            self.log(f"{self.clock.now():%H:%M:%S.%f} {who}: {what} {told}".rstrip())
+
+    def later(self, delay: timedelta | float, action: Callable[[], None], kind: Kind = Kind.ELSE) -> None:
+        """Have it happen then, give or take a moment."""
+        wait = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        due = self.clock.now() + wait + timedelta(milliseconds=self.chance.randrange(1, 400))
+        heapq.heappush(self._agenda, Entry(due, next(self._count), action, kind))
+
+    def rest(self, seconds: float | str) -> float:
+        """How long a machine waits. What it leaves to chance, or a Retry does, is left to this chance."""
+        return self.chance.uniform(1, 10) if isinstance(seconds, str) else float(seconds)
+
+    def happen(self) -> None:
+        """Let the next thing happen."""
+        entry = heapq.heappop(self._agenda)
+        self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
+        self.do(entry.action)
+
+    def do(self, action: Callable[[], None]) -> None:
+        """Have it happen now, and see what comes of it."""
+        self.stacks.now = self.clock.now()
+        action()
+        self.look_around()
+
+    def expected(self, kind: Kind) -> list[Entry]:
+        """What of that kind is to happen, soonest first."""
+        return sorted(entry for entry in self._agenda if entry.kind is kind)
+
+    def drop(self, entry: Entry) -> None:
+        """It never happens; unless whoever drops it does it."""
+        self._agenda.remove(entry)
+        heapq.heapify(self._agenda)
+
+    def pass_time(self, until: datetime) -> None:
+        """Let everything happen that is to happen until then."""
+        while self._agenda[0].due <= until:
+            self.happen()
+        self.clock.advance(max(until - self.clock.now(), timedelta()))
+
+    def look_around(self) -> None:
+        """Whatever was begun takes its course, and the promises hold."""
+        for name in self.executions.inputs:
+            if name not in self.runs:
+                self._take_up(name)
+        for run in self.runs.values():
+            token = run.sleeps
+            if run.running and token and token not in self.executions.waiting and token not in self._woken:
+                self._woken.add(token)
+                self._step_soon(run, 0.0)
+        self.cloudformation.notice()
+        self.guard.check()
+
+    def calm_down(self) -> None:
+        self.weather = self.weather.calmed()
+
+    def leave(self) -> None:
+        """The story has ended, or was broken off: nothing is left standing."""
+        for call in self._slow:
+            while not call.held.over:
+                call.held.resume(Abandoned())
+        self._slow.clear()
+
+    # Calls of functions
+
+    def ports_of(self, caller: Caller) -> Ports:
+        skew = timedelta(seconds=self.chance.uniform(-1, 1) * self.weather.skew)
+        clock = SkewedClock(self.clock, skew) if skew else self.clock
+        ports = self.ports(self._around(caller))
+        return Ports(ports.table, ports.stacks, ports.queues, ports.executions, clock)
+
+    def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
+        """Have a function called. ``over`` is told what came of it: perhaps at once, perhaps much later."""
+        if self._at_work or self.chance.random() >= self.weather.slow:
+            result, error = None, None
+            try:
+                result = function()
+            except (Crash, BerthError) as failed:
+                error = failed
+            over(result, error)
+            return
+        slow = SlowCall(caller, Held(function), over, self.clock.now() + A_FUNCTION_LIVES)
+        self._slow.append(slow)
+        self.guard.seen["held"] += 1
+        self._go_on_with(slow)
+
+    def _go_on_with(self, slow: SlowCall) -> None:
+        fate = Crash() if self.clock.now() > slow.dies_at else None
+        self._at_work = slow
+        try:
+            slow.held.resume(fate)
+        finally:
+            self._at_work = None
+        if not slow.held.over:
+            # Who is held for longer than it lives dies then, and not when it would have gone on.
+            held_for = min(timedelta(seconds=self._held_for(slow.caller)), slow.dies_at - self.clock.now())
+            self.later(held_for, partial(self._go_on_with, slow))
+            return
+        self._slow.remove(slow)
+        error = slow.held.error
+        if error is not None and not isinstance(error, Crash | BerthError):
+            raise error
+        slow.over(slow.held.result, error)
+
+    def _held_for(self, caller: Caller) -> float:
+        """Some are held for long; one whose execution is cut short meanwhile almost for as long as it lives."""
+        run = self.runs.get(caller.execution) if caller.role is Role.RUN else None
+        if run and run.running:
+            self._perhaps_cut_short(run, 3)
+        if run and not run.running:
+            return self.chance.uniform(1, 25)
+        return self.chance.uniform(5, 35) if self.chance.random() < 0.3 else self.chance.uniform(0, 3)
+
+    def _around(self, caller: Caller) -> Around:
+        def around(name: str, call: Callable[[], Any]) -> Any:
+            weather, chance = self.weather, self.chance
+            if self._at_work and chance.random() < weather.hold:
+                self._at_work.held.hold()
+            if name.partition(".")[0] in weather.throttled and chance.random() < 0.7:
+                self.guard.seen["throttled"] += 1
+                self.tell(caller, name, "is throttled")
+                raise Throttled(f"{name}: Rate exceeded")
+            dies = chance.random() if weather.crash else 0.5
+            if dies < weather.crash:
+                self.tell(caller, name, "is not reached: the function dies")
+                raise Crash
+            told = self.guard.around(caller, name, call)
+            self.tell(caller, name, told)
+            if dies > 1 - weather.crash:
+                self.guard.seen["crashed after a call"] += 1
+                self.tell(caller, name, "is not told of: the function dies")
+                raise Crash
+            return told
+
+        return around
+
+    # Executions
+
+    def _take_up(self, name: str) -> None:
+        run = TimedExecution(self, name)
+        self.runs[name] = self.guard.runs[name] = run
+        if self.chance.random() < self.weather.old_code:
+            run.input.pop("request")
+            self.guard.seen["old code"] += 1
+        self._step_soon(run, 0.0)
+        self.later(run.times_out_at - self.clock.now(), partial(self.cut_short, run, "timed out"))
+
+    def _step_soon(self, run: TimedExecution, delay: float) -> None:
+        turn = self._turns[run.name] = self._turns.get(run.name, 0) + 1
+        self.later(delay, partial(self._step, run, turn), Kind.STEP)
+
+    def _step(self, run: TimedExecution, turn: int) -> None:
+        if run.running and self._turns[run.name] == turn:
+            self._perhaps_cut_short(run)
+        if run.running and self._turns[run.name] == turn:
+            run.step()
+            self.plan(run)
+
+    def plan(self, run: TimedExecution) -> None:
+        """Have it go on when it has rested."""
+        if run.running and run.rests_for is not None:
+            self._step_soon(run, run.rests_for)
+
+    def _perhaps_cut_short(self, run: TimedExecution, times: int = 1) -> None:
+        if self.chance.random() < self.weather.cut_short * times:
+            self.cut_short(run, self.chance.choice(("was aborted", "timed out")))
+
+    def cut_short(self, run: TimedExecution, how: str) -> None:
+        """Abort it, or have it time out; also in the middle of a function, which goes on."""
+        if run.running:
+            death = f"{how}{' in the middle of a function' if run.at_work else ''}"
+            self.tell(run.name, death)
+            self.guard.seen[death] += 1
+            run.cut_short(how)
+
+    # Events
+
+    def _travels(self, lost: float, deliver: Callable[[], None], delay: timedelta = timedelta()) -> None:
+        """An event, which may get lost, be late, or come again."""
+        times = 0 if self.chance.random() < lost else 1 + (self.chance.random() < self.weather.duplicates)
+        self.guard.seen["lost"] += times == 0
+        for _ in range(times):
+            late = self.chance.uniform(60, 900) if self.chance.random() < self.weather.late else 0.0
+            self.later(delay + timedelta(seconds=self.chance.uniform(0, 2) + late), deliver, Kind.EVENT)
+
+    def execution_ended(self, run: TimedExecution) -> None:
+        detail = {
+            "executionArn": run.name,
+            "startDate": int(run.started_at.timestamp() * 1000),
+            "input": json.dumps(run.input),
+        }
+        body = json.dumps({"detail": detail})
+        self._travels(self.weather.lost_ends, partial(self._close, run, body, 1), LINGER + TO_SPARE)
+
+    def _close(self, run: TimedExecution, body: str, received: int) -> None:
+        caller = Caller(Role.SETTLER, run.tenant, run.name)
+        settling = self.settling(self.ports_of(caller))
+
+        def over(_result: object, error: Exception | None) -> None:
+            if error and received < RECEIVED_AT_MOST:
+                self.later(COMES_BACK_AFTER, partial(self._close, run, body, received + 1))
+
+        self.call(caller, lambda: settling.settle(parse_execution_ended(body)), over)
+
+    def stack_settled(self, stack_id: str) -> None:
+        self._travels(self.weather.lost_settlements, partial(self._wake, stack_id))
+
+    def _wake(self, stack_id: str) -> None:
+        caller = Caller(Role.EVENT, tenant_of_stack(stack_id))
+        ports = self.ports_of(caller)
+        self.call(
+            caller,
+            lambda: stack_settled(stack_id, reader=ports.table, executions=ports.executions),
+            lambda _result, error: self.later(60, partial(self._wake, stack_id)) if error else None,
+        )
+
+    # Reconciling
+
+    def settling(self, ports: Ports) -> Settling:
+        table = ports.table
+        return Settling(table, table, table, ports.stacks, ports.queues, ports.executions, parameters_of, ports.clock)
+
+    def _on_schedule(self) -> None:
+        self.later(SETTLING_EVERY, self._on_schedule)
+        self.reconcile(SCHEDULES[SETTLING])
+
+    def reconcile(self, wish: Wish) -> None:
+        caller = Caller(Role.RECONCILER, None)
+        ports = self.ports_of(caller)
+        table, stale = ports.table, self.chance.random() < self.weather.stale
+        fleet = watched("table", self.chance.choice(self._indexes), self._around(caller)) if stale else table
+        survey = FakeSurvey(self._seen_stacks if stale else self.stacks)
+        reconciler = Reconciler(
+            tenants=table,
+            fleet=fleet,
+            releases=table,
+            stacks=ports.stacks,
+            survey=watched("stacks", survey, self._around(caller)),
+            queues=ports.queues,
+            settling=self.settling(ports),
+            repairing=Repairing(self._lifecycle(ports, VERSION), table, table, ports.clock),
+            ledger=self.reconciliations,
+            rollouts=InMemoryRollouts(),
+            rollout_executions=FakeRolloutExecutions(),
+            clock=ports.clock,
+        )
+        now = self.clock.now()
+        asked = Reconciliation(SETTLING, "berth reconcile", wish, ReconciliationStatus.PENDING, now, now)
+        self.call(caller, lambda: reconciler.run(asked), lambda _result, _error: None)
+        if self.weather.stale:
+            self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
+            self._seen_stacks = self.stacks.as_of_now()
+
+    # Who asks
+
+    def asks(self, tenant: TenantId, version: str) -> None:
+        """getQueue, by a platform that talks to that version of the code."""
+        caller = Caller(Role.PERSON, tenant)
+        ports = self.ports_of(caller)
+        get_queue = GetQueue(ports.table, ports.executions, ports.clock, version)
+        asked_at = self.clock.now()
+
+        def over(answer: Answer | None, _error: Exception | None) -> None:
+            if answer is not None and self.clock.now() == asked_at:
+                self.guard.of[tenant].check_answer(answer)
+
+        self.call(caller, lambda: get_queue(tenant), over)
+
+    def creates(self, tenant: TenantId, version: str) -> None:
+        self.guard.of[tenant].asked_for = True
+        self.orders(tenant, version, lambda lifecycle: lifecycle.create(tenant, OPERATOR), wants_it=True)
+
+    def retries(self, tenant: TenantId, version: str) -> None:
+        """Which brings back nobody who was deleted, unless that is what was tried before."""
+        guard = self.guard.of[tenant]
+        wants_it = guard.asked_for or not guard.deleted
+        self.orders(tenant, version, lambda lifecycle: lifecycle.retry(tenant, OPERATOR.by), wants_it=wants_it)
+
+    def orders(
+        self, tenant: TenantId, version: str, order: Callable[[Lifecycle], Any], *, wants_it: bool = False
+    ) -> None:
+        """An operator, by way of that version of the code."""
+        caller = Caller(Role.PERSON, tenant, wants_it=wants_it)
+        lifecycle = self._lifecycle(self.ports_of(caller), version)
+
+        def over(ordered: object, error: Exception | None) -> None:
+            self.guard.seen[type(error or ordered).__name__] += 1
+
+        self.call(caller, lambda: order(lifecycle), over)
+
+    def _lifecycle(self, ports: Ports, version: str) -> Lifecycle:
+        table = ports.table
+        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version)
+
+    def queue_of(self, tenant: TenantId) -> Queue:
+        """A new one: a new stack has a new queue."""
+        name = f"{tenant.slug}-{len(self.stacks.all)}"
+        return Queue(
+            f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/000000000000/{name}"
+        )

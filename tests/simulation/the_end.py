@@ -1,0 +1,89 @@
+"""When it is calm: what has to be true within bounded time, though nobody asks for anything any more.
+
+The rule on executions that ended and the scheduled reconciler alone see to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+from orchestrator.deadlines import DEADLINE
+from orchestrator.health import SETTLING_EVERY
+from orchestrator.reconciling.records import SETTLING, Wish
+from orchestrator.records import Status
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, VERSION
+from tests.simulation.harbour import LINGER, Harbour
+from tests.simulation.timed import AWAIT_STACK_SECONDS
+
+BOUND = DEADLINE + SETTLING_EVERY + LINGER + timedelta(seconds=AWAIT_STACK_SECONDS) + timedelta(minutes=5)
+"""As long after the last fault every operation has its end. The last minutes are for retries and for what travels."""
+VERSIONS = (VERSION, NEXT_VERSION)
+
+
+def come_to_rest(harbour: Harbour) -> None:
+    harbour.calm_down()
+    harbour.pass_time(harbour.clock.now() + BOUND)
+    for run in harbour.runs.values():
+        assert not run.alive, f"{run.name} goes on for ever, at {run.at}"
+    for tenant in harbour.tenants:
+        assert harbour.table.lock(tenant) is None, f"{tenant} is locked for ever"
+        for audit in harbour.table.audits(tenant):
+            assert audit.status is not Status.STARTED, f"{audit.execution} says Started for ever"
+    _check_what_was_told(harbour)
+    _check_stacks_were_asked_once(harbour)
+
+
+def repair(harbour: Harbour) -> None:
+    """A survey finds what CloudFormation has done since nobody waited for it any more."""
+    while any(condition(stack.status) is StackCondition.WORKING for stack in harbour.stacks.living):
+        harbour.pass_time(harbour.clock.now() + SETTLING_EVERY)
+    for _ in range(4):
+        harbour.reconcile(Wish())
+        repaired = harbour.reconciliations.recorded[SETTLING].repaired
+        harbour.look_around()
+        harbour.pass_time(harbour.clock.now() + (BOUND if repaired else timedelta(seconds=1)))
+        if not repaired:
+            break
+    for tenant in harbour.tenants:
+        _check_the_truth(harbour, tenant)
+    _check_what_was_told(harbour)
+
+
+def _check_the_truth(harbour: Harbour, tenant: TenantId) -> None:
+    guard = harbour.guard.of[tenant]
+    if guard.served:
+        (stack,) = guard.living
+        assert (stack.queue, stack.version) == guard.served, f"{guard.served} is served, but there is {stack}"
+    if guard.deleted:
+        assert guard.living == [], f"{tenant} is deleted, but there is {guard.living}"
+    for version in VERSIONS:
+        harbour.asks(tenant, version)
+
+
+def _check_what_was_told(harbour: Harbour) -> None:
+    """One end for each beginning."""
+    for tenant in harbour.tenants:
+        told: dict[str, list[Status]] = {}
+        for entry in harbour.table.history(tenant):
+            told.setdefault(entry.execution, []).append(entry.status)
+        for execution, statuses in told.items():
+            # Clocks differ, so it may look as if it had ended before it began.
+            once = sorted(statuses) in (["Started", "Success"], ["Failure", "Started"], ["Failure"])
+            assert once, f"{execution} is told of as {statuses}"
+        for audit in harbour.table.audits(tenant):
+            if audit.execution in harbour.runs:
+                assert audit.status in told[audit.execution], f"{audit.execution} did not end as {audit.status}"
+
+
+def _check_stacks_were_asked_once(harbour: Harbour) -> None:
+    asked = Counter(
+        (event.client_token, event.status)
+        for fake in harbour.stacks.all.values()
+        for event in fake.events
+        if event.is_stack and event.client_token and event.status.endswith("_IN_PROGRESS")
+    )
+    for (token, status), times in asked.items():
+        assert times == 1, f"CloudFormation was asked {times} times for {token}: {status}"

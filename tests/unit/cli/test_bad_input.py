@@ -1,0 +1,218 @@
+"""Whatever is typed after `berth`, it ends as it says it does, and what is invalid changes nothing.
+
+Inputs are made of real commands and options, and of what does not belong there; each from its own seed, so that one
+that fails can be looked at alone. Here a part of them is tried; `make fuzz` tries 10,000.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.get_queue import Provisioning
+from tests.fakes import execution_arn
+from tests.unit.cli.conftest import BERTH, Scene
+from tests.unit.cli.fake_api import InMemoryApi
+
+INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "3000"))
+SEED = "berth"
+PARTS = 4
+"""So that they can be tried side by side."""
+
+FITTING = {
+    "CURSOR": ("YWNtZQ",),
+    "FILE": ("-", "version.txt"),
+    "ID": ("acme", "20261116-120000-0a1b"),
+    "NAME": ("Berth", "errors"),
+    "NAME=VALUE": ("team=blue", "team="),
+    "NUMBER": ("1", "20"),
+    "PROFILE": ("prod",),
+    "REGION": ("eu-west-1",),
+    "ROLLOUT": ("20261116-120000-0a1b",),
+    "SECONDS": ("1", "60"),
+    "SHARE": ("1", "25%"),
+    "SIZES": ("rest", "1,10%,rest"),
+    "STATE": ("READY", "deleted"),
+    "TENANT": ("acme", "globex"),
+    "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
+    None: ("send", "receive"),
+}
+"""What belongs where, by how help names it."""
+
+ESCAPES = (
+    *("../x", "..", "a/b", "acme/pin", "acme%2Fpin", "%2e%2e", "acme?force=true", "acme#", "TENANT_ID#x", "acme#LOCK"),
+    *("a b", " acme", "acme ", "acme\n", "\nacme", "acme\r\nX-Injected: 1", "acme\tglobex", "*", "${acme}", "[bold]x"),
+)
+NUMBERS = ("0", "-1", "01", "1e9", "NaN", "inf", "-0", "1_000", "٣", "0x10", "1.5", "101%", "-5%", "9" * 20, "9" * 400)
+STRANGE = (
+    *("", " ", "-", "--", "---", "=", "-=", "--=", "\x1b[31m", "\x07", "\x7f", "\u202e", "\ufeff", "\u2028", "名前"),
+    *("ä", "e\u0301", "\U0001f6a2", "\udcff", "x" * 41, "x" * 5000, "\x01\x02", "null", "{}", "[]", '{"size": "1"}'),
+)
+"""No NUL: no shell can pass one. The lone surrogate is a byte that is no UTF-8, as Python passes it."""
+
+# --debug is asked for where a traceback is wanted; help takes long to draw, and is tested elsewhere.
+LEFT_OUT = {"--debug", "--help"}
+
+
+@dataclass(frozen=True)
+class Command:
+    path: list[str]
+    arguments: list[str | None]
+    options: list[tuple[str, str | None, bool]]
+    """Of each the name, how help names its value, and whether it takes one."""
+
+
+def commands(of: Any = BERTH, path: Sequence[str] = ()) -> Iterator[Command]:
+    options = [
+        (name, option.metavar, not option.is_flag)
+        for option in of.params
+        if option.param_type_name == "option"
+        for name in (*option.opts, *option.secondary_opts)
+        if name not in LEFT_OUT
+    ]
+    yield Command(list(path), [each.metavar for each in of.params if each.param_type_name == "argument"], options)
+    for name, command in getattr(of, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+COMMANDS = list(commands())
+ALL_OPTIONS = list(chain.from_iterable(command.options for command in COMMANDS))
+
+
+def arguments_of(number: int) -> list[str]:
+    random = Random(f"{SEED} {number}")
+    command = random.choice(COMMANDS)
+    given = [[_value(random, metavar)] for metavar in command.arguments if random.random() < 0.95]
+    for _ in range(random.choice((0, 1, 1, 2, 3))):
+        name, metavar, takes_value = random.choice((random.random() < 0.9 and command.options) or ALL_OPTIONS)
+        if takes_value == (random.random() < 0.97):
+            value = _value(random, metavar)
+            given.append([f"{name}={value}"] if random.random() < 0.3 else [name, value])
+        else:
+            given.append([name])
+    if random.random() < 0.1:
+        given.append([random.choice(("--", _value(random, "TENANT")))])
+    random.shuffle(given)
+    path = [*command.path[:-1], _value(random, "TENANT")] if random.random() < 0.03 else command.path
+    return [*path, *chain.from_iterable(given)]
+
+
+def _value(random: Random, metavar: str | None) -> str:
+    kind = random.random()
+    if kind < 0.65:
+        return random.choice(FITTING[metavar])
+    if kind < 0.95:
+        return random.choice(random.choice((ESCAPES, NUMBERS, STRANGE)))
+    # Any character of the first planes but NUL.
+    return "".join(chr(random.randrange(1, 0x20000)) for _ in range(random.randrange(1, 20)))
+
+
+class Recording(InMemoryApi):
+    """Remembers what it was asked to change, and did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[str] = []
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> ApiAnswer:
+        answer = super().request(method, path, query, body)
+        if method != "GET" and answer.status < 400:
+            self.changes.append(f"{method} {path}")
+        return answer
+
+
+_ROLLOUT_ID = "[0-9]{8}-[0-9]{6}-[0-9a-f]{4}"
+PATHS = re.compile(
+    "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
+    "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry)"
+    "|GET /(tenants|releases|rollouts|diagnosis)"
+    f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
+    f"|GET /(rollouts|reconciliations)/{_ROLLOUT_ID}"
+    "|POST /reconciliations"
+)
+"""Every path that there is, with nothing in it that leads elsewhere."""
+
+
+TOLD_BY_AN_ERROR = (ExitCode.BAD_USAGE, ExitCode.GONE, ExitCode.NO_CONTROL_PLANE, ExitCode.REFUSED)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
+    """What is wrong with how that ended."""
+    scene = Scene(api := Recording())
+    if with_acme:
+        scene.has()
+        api.changes.clear()
+    scene.queue_answers(Provisioning(execution_arn("create-acme")))
+    # Nobody waits for ever.
+    scene.meanwhile = [lambda: None, lambda: None, interrupt]
+    result = scene.berth(*arguments)
+    if result.exit_code not in set(ExitCode) - {ExitCode.UNEXPECTED}:
+        yield f"it ended with {result.exit_code}"
+    if "Traceback" in result.output:
+        yield "it shows a traceback"
+    lines = len(re.findall("^Error: ", result.stderr, re.MULTILINE))
+    # What typer finds out itself it tells in a box.
+    errors = lines + result.stderr.count("─ Error ─")
+    is_told = errors == 1 or "Usage: " in result.stdout  # Without any command, help is shown instead.
+    if errors > 1 or (result.exit_code in TOLD_BY_AN_ERROR and not is_told):
+        yield f"it tells {errors} errors"
+    if result.exit_code == ExitCode.BAD_USAGE and api.changes:
+        yield f"it is invalid, and it has changed something: {api.changes}"
+    for asked in api.asked:
+        if not PATHS.fullmatch(asked.partition("?")[0]):
+            yield f"it asked for {asked!a}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_whatever_is_typed(part: int) -> None:
+    for number in range(part, INPUTS, PARTS):
+        arguments = arguments_of(number)
+        told = f"input {number} of seed {SEED!r}: {arguments!a}"
+        try:
+            found = list(faults(arguments, with_acme=number % 3 == 0))
+        except Exception as error:
+            raise AssertionError(f"{told} is not caught") from error
+        assert not found, f"{told}: {found}"
+
+
+def test_inputs_reach_every_command_and_end_in_many_ways() -> None:
+    """Otherwise the property holds because nothing is tried."""
+    assert {" ".join(command.path) for command in COMMANDS} >= {
+        "create",
+        "delete",
+        "reconcile",
+        "doctor",
+        "rollout start",
+    }
+    ends: dict[object, int] = {}
+    changed = 0
+    for number in range(400):
+        scene = Scene(api := Recording())
+        scene.queue_answers(Provisioning(execution_arn("create-acme")))
+        scene.meanwhile = [interrupt]
+        code = scene.berth(*arguments_of(number)).exit_code
+        ends[code] = ends.get(code, 0) + 1
+        changed += bool(api.changes)
+    assert ends[ExitCode.BAD_USAGE] > 100
+    assert ends[ExitCode.OK] > 20
+    assert ends[ExitCode.GONE] > 5
+    assert changed > 10

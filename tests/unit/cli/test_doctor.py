@@ -1,0 +1,225 @@
+"""`berth doctor`: one check after the other, each with what to do about it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from importlib import metadata
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ProfileNotFound
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.reconciling.records import SETTLING, SURVEY, LookedAt, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.records import Messages
+from tests.fakes import NOON
+from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
+from tests.unit.cli.fake_api import ADA, DEAD_LETTERS
+
+OURS = metadata.version("berth")
+NO_WAY = EndpointConnectionError(endpoint_url="https://x.invalid")
+EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")
+
+
+@pytest.fixture(autouse=True)
+def _runs_by_itself(scene: Scene) -> None:
+    """Everything is well: both reconciliations that run by themselves just did."""
+    for name in (SETTLING, SURVEY):
+        ran = Reconciliation(name, "", Wish(), ReconciliationStatus.DONE, NOON, NOON, LookedAt(all_stacks=10))
+        scene.api.reconciliations.record_reconciliation(ran)
+
+
+def checks(scene: Scene) -> dict[str, tuple[str, str, str | None]]:
+    """By name: the verdict, the detail, the advice."""
+    told = json.loads(scene.berth("doctor", "--json").stdout)
+    return {check["name"]: (check["verdict"], check["detail"], check["advice"]) for check in told["checks"]}
+
+
+def test_all_is_well(scene: Scene) -> None:
+    result = scene.berth("doctor")
+    assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
+    assert result.stdout.splitlines() == [
+        f"ok      credentials   {ADA}",
+        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE, of version {OURS}",
+        f"ok      api           {API_URL} answers",
+        "ok      operations    none is past its deadline",
+        "ok      tenants       none has failed",
+        "ok      reconciler    ran 0 s ago",
+        "ok      survey        ran 0 s ago",
+        "ok      dead letters  reconciliations: none",
+        "ok      stacks        10 of 2000 that the account may have here",
+        "",
+        "All is well.",
+    ]
+    assert scene.api.asked == ["GET /diagnosis"]
+
+
+def test_as_json_it_has_the_form_of_the_apis_answer(scene: Scene) -> None:
+    scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
+    result = scene.berth("doctor", "--json")
+    told, health = json.loads(result.stdout), scene.api.health().body
+    assert told.keys() == {"verdict", "checks"}
+    assert told["verdict"] == "problem"
+    assert told["checks"][0] == {"name": "credentials", "verdict": "ok", "detail": ADA, "advice": None}
+    assert told["checks"][3:] == health["checks"]
+    assert result.exit_code == ExitCode.ATTENTION
+
+
+def test_a_problem_is_told_with_what_to_do(scene: Scene) -> None:
+    scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
+    result = scene.berth("doctor")
+    assert result.exit_code == ExitCode.ATTENTION
+    lines = result.stdout.splitlines()
+    assert lines[7:9] == [
+        "problem dead letters  reconciliations: 2 undelivered",
+        f"                      Their attributes say why. Mend that, then purge the queue: {DEAD_LETTERS}",
+    ]
+    assert lines[-1] == "1 problem."
+
+
+def test_warnings_and_what_is_not_known_are_no_problem(scene: Scene) -> None:
+    scene.api.stack_limit = None
+    scene.control_plane = FakeControlPlane(scene.api, version="0.0.1")
+    result = scene.berth("doctor")
+    assert result.exit_code == ExitCode.OK
+    assert result.stdout.splitlines()[-1] == "1 warning, 1 unknown."
+
+
+def test_a_terminal_shows_verdicts_in_colours(scene: Scene) -> None:
+    scene.environment |= TERMINAL
+    scene.api.queues.gone.add(DEAD_LETTERS)
+    out = scene.berth("doctor").stdout
+    assert "\x1b[32mok" in out
+    assert "\x1b[1;31mproblem" in out
+
+
+class TestCredentials:
+    @pytest.mark.parametrize(
+        ("trouble", "told"),
+        [(NoCredentialsError(), "No AWS credentials found"), (EXPIRED, "AWS denied GetCallerIdentity: Log in.")],
+    )
+    def test_without_them_nothing_else_is_tried(self, scene: Scene, trouble: Exception, told: str) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": trouble})
+        result = scene.berth("doctor")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert result.stdout.startswith(f"problem credentials   {told}")
+        assert result.stdout.splitlines()[1:] == [
+            "unknown control plane not looked for: that takes credentials",
+            "",
+            "1 problem, 1 unknown.",
+        ]
+        assert scene.api.asked == []
+
+    def test_a_profile_that_does_not_exist(self, scene: Scene) -> None:
+        scene.trouble = ProfileNotFound(profile="prod")
+        result = scene.berth("doctor", "--json")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        [check] = json.loads(result.stdout)["checks"]
+        assert (check["name"], check["verdict"]) == ("credentials", "problem")
+        assert "(prod) could not be found" in check["detail"]
+
+    def test_nobody_can_say_whose_they_are_and_they_may_do_all_the_same(self, scene: Scene) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": NO_WAY})
+        told = checks(scene)
+        assert told["credentials"][0] == "unknown"
+        assert (told["control plane"][0], told["api"][0]) == ("ok", "ok")
+        assert scene.berth("doctor").exit_code == ExitCode.OK
+
+
+class TestControlPlane:
+    def test_the_local_one_is_not_up(self, scene: Scene) -> None:
+        scene.trouble = ControlPlaneNotFound("The local control plane is not up: start it with make up.")
+        result = scene.berth("doctor", "--local")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert result.stdout.splitlines() == [
+            "problem control plane The local control plane is not up: start it with make up.",
+            "",
+            "1 problem.",
+        ]
+
+    def test_there_is_none(self, scene: Scene) -> None:
+        scene.control_plane = FakeControlPlane(
+            scene.api, trouble={"stack": ControlPlaneNotFound("No control plane named Berth.")}
+        )
+        assert checks(scene) == {
+            "credentials": ("ok", ADA, None),
+            "control plane": ("problem", "No control plane named Berth.", None),
+            "api": ("unknown", "not asked: where it is says the control plane's stack", None),
+        }
+        assert scene.berth("doctor").exit_code == ExitCode.NO_CONTROL_PLANE
+
+    @pytest.mark.parametrize(
+        ("status", "verdict", "advice"),
+        [
+            ("CREATE_COMPLETE", "ok", None),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "warning", "CloudFormation is at it"),
+            ("UPDATE_ROLLBACK_COMPLETE", "warning", "Its last deployment failed"),
+            ("UPDATE_ROLLBACK_FAILED", "warning", "Its last deployment failed"),
+            ("DELETE_FAILED", "warning", "Its last deployment failed"),
+        ],
+    )
+    def test_how_its_stack_is(self, scene: Scene, status: str, verdict: str, advice: str | None) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, status=status)
+        told = checks(scene)
+        assert told["control plane"][0] == verdict
+        assert (told["control plane"][2] or "").startswith(advice or "")
+        # Whatever it is like, its API is asked.
+        assert told["api"][0] == "ok"
+
+    @pytest.mark.parametrize(("version", "told"), [("0.0.1", "0.0.1"), (None, "unknown")])
+    def test_of_another_version_than_the_command_line(self, scene: Scene, version: str | None, told: str) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, version=version)
+        verdict, detail, advice = checks(scene)["control plane"]
+        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, of version {told}")
+        assert advice == f"This command line is of version {OURS}: install the other one, or deploy this one."
+
+
+class TestApi:
+    @pytest.mark.parametrize("trouble", [NO_WAY, ControlPlaneNotFound("The stack has no output ApiUrl.")])
+    def test_there_is_no_way_to_it(self, scene: Scene, trouble: Exception) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, trouble={"api": trouble})
+        result = scene.berth("doctor", "--json")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert json.loads(result.stdout)["checks"][-1] == {
+            "name": "api",
+            "verdict": "problem",
+            "detail": str(trouble),
+            "advice": None,
+        }
+
+    def test_these_credentials_may_not_ask_it(self, scene: Scene) -> None:
+        scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
+        result = scene.berth("doctor")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert "problem api           The API answered 403: Forbidden. These credentials may not" in result.stdout
+
+    def test_it_is_too_old_to_know(self, scene: Scene) -> None:
+        scene.api.interjections = [ApiAnswer(404, {"message": "Not Found"})]
+        result = scene.berth("doctor")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert "problem api           it cannot say how the control plane is" in result.stdout
+        assert "It is older than this command line: deploy Berth again." in result.stdout
+
+    def test_it_fails(self, scene: Scene) -> None:
+        scene.api.interjections = [ApiAnswer(500, {"message": "Internal Server Error"})]
+        result = scene.berth("doctor")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert "problem api           The API answered 500: Internal Server Error." in result.stdout
+
+    def test_it_is_busy_for_a_moment(self, scene: Scene) -> None:
+        scene.api.interjections = [ApiAnswer(503, {}, retry_after=3)]
+        assert (scene.berth("doctor").exit_code, scene.pauses) == (ExitCode.OK, [3])
+
+
+def test_what_goes_wrong_with_the_command_itself_is_told_as_ever(scene: Scene) -> None:
+    scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": ZeroDivisionError("division by zero")})
+    result = scene.berth("doctor")
+    assert (result.exit_code, result.stdout) == (ExitCode.UNEXPECTED, "")
+    assert result.stderr == "Error: ZeroDivisionError: division by zero (--debug shows where)\n"
+
+
+def test_a_reconciler_that_stopped_running_is_a_problem(scene: Scene) -> None:
+    scene.api.clock.advance(timedelta(minutes=16))
+    assert checks(scene)["reconciler"][0] == "problem"
+    assert scene.berth("doctor").exit_code == ExitCode.ATTENTION

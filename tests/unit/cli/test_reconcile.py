@@ -1,0 +1,348 @@
+"""`berth reconcile`: asked for, waited for, and told."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
+from tests.unit.cli.conftest import Scene
+
+DONE, INCOMPLETE, RUNNING = (
+    ReconciliationStatus.DONE,
+    ReconciliationStatus.INCOMPLETE,
+    ReconciliationStatus.RUNNING,
+)
+LOOKED_AT = LookedAt(operations=1, tenants=3, stacks=4, all_stacks=9)
+LOOKED_AT_TOLD = "1 unfinished operation, 3 tenants, 4 stacks"
+DIFFERS = Finding(Kind.METADATA_DIFFERS, "acme", "the metadata differs from the stack: queue a / b", Remedy.CORRECT)
+CORRECTED = Finding(
+    Kind.METADATA_DIFFERS,
+    "acme",
+    "the metadata differs from the stack: queue a / b",
+    Remedy.CORRECT,
+    result="the metadata says what the stack says now",
+    repaired=True,
+)
+LOOK = f"aws cloudformation describe-stack-resource-drifts --stack-name {'x' * 80}"
+DRIFTED = Finding(Kind.DRIFTED, "globex", "its resources are not as the template has them", Remedy.NONE, LOOK)
+
+
+def comes_to(scene: Scene, *findings: Finding, status: ReconciliationStatus = DONE, reason: str = "") -> None:
+    """That is what the function records while the command sleeps."""
+    scene.meanwhile.append(
+        lambda: scene.api.reconciliation_is_now(
+            status=status,
+            reason=reason,
+            looked_at=LOOKED_AT,
+            counts=counted(findings),
+            findings=findings,
+            repaired=sum(finding.repaired for finding in findings),
+        )
+    )
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ([], {"dryRun": False, "detectDrift": False}),
+        (["--dry-run"], {"dryRun": True, "detectDrift": False}),
+        (["--detect-drift"], {"dryRun": False, "detectDrift": True}),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, bool]) -> None:
+    comes_to(scene)
+    assert scene.berth("reconcile", *options).exit_code == ExitCode.OK
+    name = scene.api.last_reconciliation.id
+    assert scene.api.asked == ["POST /reconciliations", *[f"GET /reconciliations/{name}"] * 2]
+    assert scene.api.sent[0] == body
+
+
+def test_nothing_is_found(scene: Scene) -> None:
+    comes_to(scene)
+    result = scene.berth("reconcile")
+    assert result.exit_code == ExitCode.OK
+    assert result.stdout == f"All is as it should be: looked at {LOOKED_AT_TOLD}.\n"
+
+
+def test_with_drift_it_is_told_of_how_many(scene: Scene) -> None:
+    comes_to(scene)
+    result = scene.berth("reconcile", "--detect-drift")
+    assert result.stdout == f"All is as it should be: looked at {LOOKED_AT_TOLD}, drift of 0.\n"
+
+
+def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
+    is_now = scene.api.reconciliation_is_now
+    scene.meanwhile = [
+        partial(is_now, status=RUNNING, looked_at=LookedAt(operations=2)),
+        partial(is_now, status=RUNNING, looked_at=LookedAt(operations=2, tenants=200, stacks=1)),
+    ]
+    comes_to(scene)
+    result = scene.berth("reconcile")
+    what = f"Reconciliation {scene.api.last_reconciliation.id}"
+    assert result.stderr.splitlines() == [
+        f"{what} is about to begin",
+        f"{what} goes on: looked at 2 unfinished operations, 0 tenants, 0 stacks",
+        f"{what} goes on: looked at 2 unfinished operations, 200 tenants, 1 stack",
+    ]
+    assert scene.pauses == [2, 2, 2]
+
+
+class TestFindings:
+    def test_all_is_repaired(self, scene: Scene) -> None:
+        comes_to(scene, CORRECTED)
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.OK
+        assert lines(result.stdout) == [
+            "Finding          Subject What is wrong, and what was done",
+            "metadata-differs acme    the metadata differs from the stack: queue a / b",
+            "                         repaired: the metadata says what the stack says now",
+            "",
+            f"Looked at {LOOKED_AT_TOLD}. Found 1: 1 metadata-differs.",
+            "Repaired 1, left 0.",
+        ]
+
+    def test_some_of_it_is_left_to_a_person_with_advice_that_can_be_copied(self, scene: Scene) -> None:
+        comes_to(scene, CORRECTED, DRIFTED)
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert "needs a person: see below" in result.stdout
+        assert lines(result.stdout)[-4:] == ["Repaired 1, left 1.", "", "Needs a person", f"globex: {LOOK}"]
+
+    def test_a_repair_that_was_refused(self, scene: Scene) -> None:
+        busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
+        comes_to(scene, busy)
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert "not repaired: There are messages in it.\n" in result.stdout
+        assert "Needs a person" not in result.stdout
+
+    def test_what_was_ordered_goes_on_and_that_is_said(self, scene: Scene) -> None:
+        ordered = Finding(
+            Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0 ordered: arn", repaired=True
+        )
+        comes_to(scene, ordered)
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr.splitlines()[-1].startswith("What was ordered goes on. See how it ends: berth tenant")
+
+    def test_more_than_are_kept_in_full(self, scene: Scene) -> None:
+        scene.meanwhile.append(
+            lambda: scene.api.reconciliation_is_now(
+                status=DONE, counts={Kind.DRIFTED: 201, Kind.MISSING_STACK: 2}, findings=[DRIFTED], repaired=2
+            )
+        )
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert "... and 202 more, which are only counted.\n" in result.stdout
+        assert "Found 203: 2 missing-stack, 201 stack-drifted.\nRepaired 2, left 201.\n" in result.stdout
+
+
+class TestDryRun:
+    def test_what_would_be_done_and_how_to_do_it(self, scene: Scene) -> None:
+        comes_to(scene, DIFFERS)
+        result = scene.berth("reconcile", "--dry-run")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert lines(result.stdout) == [
+            "Finding          Subject What is wrong, and what would be done",
+            "metadata-differs acme    the metadata differs from the stack: queue a / b",
+            "                         would have the metadata say what the stack says",
+            "",
+            f"Looked at {LOOKED_AT_TOLD}. Found 1: 1 metadata-differs.",
+            "This was a dry run: nothing was changed.",
+        ]
+        assert result.stderr.splitlines()[-1] == "Put right what can be: berth reconcile"
+
+    @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])
+    def test_every_remedy_is_told_in_words(self, scene: Scene, remedy: Remedy) -> None:
+        comes_to(scene, Finding(Kind.ORPHAN_STACK, "acme", "wrong", remedy))
+        assert "would " in lines(scene.berth("reconcile", "--dry-run").stdout)[2]
+
+    def test_what_no_repair_would_help(self, scene: Scene) -> None:
+        comes_to(scene, DRIFTED)
+        result = scene.berth("reconcile", "--dry-run")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert f"\nNeeds a person\nglobex: {LOOK}\n" in result.stdout
+        assert "Put right" not in result.stderr
+
+    def test_nothing_is_found(self, scene: Scene) -> None:
+        comes_to(scene)
+        result = scene.berth("reconcile", "--dry-run")
+        assert (result.exit_code, result.stdout.count("\n")) == (ExitCode.OK, 1)
+        assert "Put right" not in result.stderr
+
+
+@pytest.mark.parametrize("findings", [[], [CORRECTED]], ids=["none", "one"])
+def test_incomplete_is_never_well(scene: Scene, findings: list[Finding]) -> None:
+    comes_to(scene, *findings, status=INCOMPLETE, reason="AWS asked to slow down.")
+    result = scene.berth("reconcile")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert result.stdout.startswith("Incomplete: AWS asked to slow down. What was not looked at is not told.\n")
+    assert "All is as it should be" not in result.stdout
+    assert result.stderr.splitlines()[-1] == "Look at the rest: berth reconcile"
+
+
+@pytest.mark.parametrize(
+    ("findings", "status", "code"),
+    [
+        ([], DONE, ExitCode.OK),
+        ([CORRECTED], DONE, ExitCode.OK),
+        ([DRIFTED], DONE, ExitCode.ATTENTION),
+        ([], INCOMPLETE, ExitCode.ATTENTION),
+    ],
+)
+def test_as_json_it_is_the_answer_itself(
+    scene: Scene, findings: list[Finding], status: ReconciliationStatus, code: ExitCode
+) -> None:
+    comes_to(scene, *findings, status=status)
+    result = scene.berth("reconcile", "--json")
+    assert result.exit_code == code
+    assert json.loads(result.stdout) == scene.api.reconciliation(scene.api.last_reconciliation.id).body
+
+
+class TestWithoutWaiting:
+    def test_it_is_asked_for_and_told_how_to_follow_it(self, scene: Scene) -> None:
+        result = scene.berth("reconcile", "--no-wait", "--dry-run")
+        name = scene.api.last_reconciliation.id
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.splitlines() == [
+            f"id:         {name}",
+            "status:     PENDING",
+            "what:       dry run",
+            "asked for:  2026-11-16 12:00:00 UTC",
+        ]
+        assert result.stderr == (
+            f"It goes on in the control plane. See what comes of it: berth reconcile --follow {name}\n"
+        )
+        assert scene.api.asked == ["POST /reconciliations"]
+
+    def test_as_json(self, scene: Scene) -> None:
+        told = json.loads(scene.berth("reconcile", "--no-wait", "--json").stdout)
+        assert (told["reconciliationId"], told["status"]) == (scene.api.last_reconciliation.id, "PENDING")
+
+
+class TestFollowing:
+    @pytest.fixture
+    def name(self, scene: Scene) -> str:
+        scene.berth("reconcile", "--no-wait")
+        scene.api.asked.clear()
+        return scene.api.last_reconciliation.id
+
+    def test_one_that_goes_on_is_waited_for(self, scene: Scene, name: str) -> None:
+        comes_to(scene, DRIFTED)
+        result = scene.berth("reconcile", "--follow", name)
+        assert result.exit_code == ExitCode.ATTENTION
+        assert set(scene.api.asked) == {f"GET /reconciliations/{name}"}
+
+    def test_one_that_is_over_is_shown(self, scene: Scene, name: str) -> None:
+        scene.api.reconciliation_is_now(status=DONE)
+        result = scene.berth("reconcile", "--follow", name)
+        assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
+        assert result.stdout.startswith("All is as it should be")
+
+    def test_one_that_does_not_exist(self, scene: Scene) -> None:
+        result = scene.berth("reconcile", "--follow", "20261231-235959-0a1b")
+        assert result.exit_code == ExitCode.GONE
+        assert "Error: There is no reconciliation 20261231-235959-0a1b." in result.stderr
+
+    @pytest.mark.parametrize("given", ["", "acme", "settling", "20261231-235959-0a1b\n", "../health"])
+    def test_what_can_be_none_is_not_asked_for(self, scene: Scene, given: str) -> None:
+        result = scene.berth("reconcile", "--follow", given)
+        assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
+
+    @pytest.mark.parametrize("option", ["--dry-run", "--detect-drift"])
+    def test_it_is_what_it_was_asked_to_be(self, scene: Scene, name: str, option: str) -> None:
+        result = scene.berth("reconcile", "--follow", name, option)
+        assert (result.exit_code, scene.api.asked) == (ExitCode.BAD_USAGE, [])
+
+
+class TestTrouble:
+    def test_an_interrupt_while_waiting(self, scene: Scene) -> None:
+        scene.trouble_asleep = KeyboardInterrupt()
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        name = scene.api.last_reconciliation.id
+        assert result.stderr.endswith(
+            f"No longer waiting. It goes on in the control plane. See: berth reconcile --follow {name}\n"
+        )
+
+    def test_an_interrupt_before_it_is_known_whether_it_was_started(self, scene: Scene) -> None:
+        scene.api.interjections = [ApiAnswer(503, {})]
+        scene.trouble_asleep = KeyboardInterrupt()
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.INTERRUPTED
+        assert result.stderr.endswith("Interrupted. If it was started, it goes on in the control plane.\n")
+
+    def test_the_time_is_up(self, scene: Scene) -> None:
+        result = scene.berth("reconcile", "--timeout", "5", "--json")
+        assert (result.exit_code, scene.pauses) == (ExitCode.NOT_READY, [2, 2])
+        assert json.loads(result.stdout)["status"] == "PENDING"
+        name = scene.api.last_reconciliation.id
+        assert result.stderr.endswith(f"Still going on. See what comes of it: berth reconcile --follow {name}\n")
+
+    def test_it_does_not_begin(self, scene: Scene) -> None:
+        assert "should have begun" not in scene.berth("reconcile", "--timeout", "61").stderr
+        scene.meanwhile = [lambda: None] * 31
+        comes_to(scene)
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.OK
+        assert "should have begun within a minute. Look at berth doctor, and at the log" in result.stderr
+
+    def test_it_has_died(self, scene: Scene) -> None:
+        scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.ATTENTION
+        assert sum(scene.pauses) == timedelta(minutes=20).total_seconds() + 2
+        name = scene.api.last_reconciliation.id
+        assert result.stderr.splitlines()[-3:] == [
+            f"Error: Reconciliation {name} has not moved since 2026-11-16 12:00:00 UTC: it died.",
+            "Look at berth doctor, and at the log of the function that the control plane's stack names "
+            "ReconcileFunctionName.",
+            "Then ask for another one: berth reconcile",
+        ]
+
+    def test_it_has_died_as_json(self, scene: Scene) -> None:
+        scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
+        result = scene.berth("reconcile", "--json")
+        assert (result.exit_code, json.loads(result.stdout)["status"]) == (ExitCode.ATTENTION, "RUNNING")
+
+    def test_one_that_takes_long_and_moves_is_waited_for(self, scene: Scene) -> None:
+        def moves() -> None:
+            scene.api.clock.advance(timedelta(seconds=2))
+            scene.api.reconciliation_is_now(status=RUNNING)
+
+        scene.meanwhile = [moves] * 700
+        comes_to(scene)
+        assert scene.berth("reconcile").exit_code == ExitCode.OK
+        assert sum(scene.pauses) > timedelta(minutes=20).total_seconds()
+
+    def test_the_api_is_asked_as_often_as_it_wishes(self, scene: Scene) -> None:
+        scene.meanwhile = [
+            lambda: scene.api.interjections.append(ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7))
+        ]
+        scene.meanwhile.append(lambda: None)
+        comes_to(scene)
+        result = scene.berth("reconcile")
+        assert (result.exit_code, scene.pauses) == (ExitCode.OK, [2, 7, 2])
+
+    @pytest.mark.parametrize("when", ["asked for", "looked at"])
+    def test_these_credentials_may_not(self, scene: Scene, when: str) -> None:
+        def revoke() -> None:
+            scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
+
+        if when == "asked for":
+            revoke()
+        scene.meanwhile = [revoke]
+        result = scene.berth("reconcile")
+        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        assert "Error: The API answered 403: Forbidden." in result.stderr

@@ -1,0 +1,1 @@
+"""What is recorded against what is true, over fakes."""

@@ -1,0 +1,124 @@
+"""Asking for a reconciliation, looking at it, and what is run under which id."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.errors import Throttled
+from orchestrator.reconciling.control import BY_ITSELF, SCHEDULES, Reconciliations
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+from tests.fakes import NOON, FakeClock
+from tests.fakes.reconciling import InMemoryReconciliations
+from tests.unit.reconciling.world import A_MINUTE, ADA, RECONCILIATION, asked_for
+
+
+class Throttling(InMemoryReconciliations):
+    def start_reconciliation(self, reconciliation: str) -> None:
+        raise Throttled(f"Invoke {reconciliation}: Rate exceeded")
+
+
+@pytest.fixture
+def ledger() -> InMemoryReconciliations:
+    return InMemoryReconciliations()
+
+
+@pytest.fixture
+def control(ledger: InMemoryReconciliations) -> Reconciliations:
+    return Reconciliations(ledger, ledger, FakeClock())
+
+
+# Asking
+
+
+def test_what_is_asked_for_is_written_down_and_started(
+    control: Reconciliations, ledger: InMemoryReconciliations
+) -> None:
+    wish = Wish(detect_drift=True, dry_run=True)
+    asked = control.start(wish, ADA)
+    assert re.fullmatch(ROLLOUT_ID_PATTERN, asked.id)
+    assert asked == Reconciliation(
+        asked.id, f"{BY_ITSELF}, asked for by {ADA}", wish, ReconciliationStatus.PENDING, NOON, NOON
+    )
+    assert ledger.recorded == {asked.id: asked}
+    assert ledger.started == [asked.id]
+
+
+def test_who_cannot_be_named_is_not(control: Reconciliations) -> None:
+    assert control.start(Wish(), "").by == BY_ITSELF
+
+
+def test_two_that_differ_in_anything_have_ids_of_their_own(ledger: InMemoryReconciliations) -> None:
+    clock = FakeClock()
+    control = Reconciliations(ledger, ledger, clock)
+    asked = [control.start(Wish(), ADA), control.start(Wish(dry_run=True), ADA), control.start(Wish(), "bob")]
+    clock.advance(A_MINUTE)
+    asked.append(control.start(Wish(), ADA))
+    assert len({each.id for each in asked}) == 4
+    assert [each.id for each in asked][-1] == max(each.id for each in asked)
+
+
+def test_what_could_not_be_started_is_told_to_whoever_asked() -> None:
+    ledger = Throttling()
+    with pytest.raises(Throttled):
+        Reconciliations(ledger, ledger, FakeClock()).start(Wish(), ADA)
+
+
+# Looking
+
+
+def test_it_is_found_by_its_id(control: Reconciliations) -> None:
+    asked = control.start(Wish(), ADA)
+    assert control.find(asked.id) == asked
+
+
+def test_one_that_nobody_asked_for_is_not_found(control: Reconciliations) -> None:
+    refused = control.find(RECONCILIATION)
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.UNKNOWN_RECONCILIATION
+    assert RECONCILIATION in refused.reason
+    assert refused.details == {"reconciliationId": RECONCILIATION}
+
+
+# Running
+
+
+def test_what_was_asked_for_is_run(control: Reconciliations) -> None:
+    asked = control.start(Wish(dry_run=True), ADA)
+    assert control.to_run(asked.id) == asked
+
+
+def test_what_nobody_asked_for_is_not_run(control: Reconciliations) -> None:
+    assert control.to_run(RECONCILIATION) is None
+
+
+@pytest.mark.parametrize("status", list(ReconciliationStatus))
+def test_what_was_begun_and_not_ended_is_run_again_and_what_is_over_is_not(
+    control: Reconciliations, ledger: InMemoryReconciliations, status: ReconciliationStatus
+) -> None:
+    """A function that is started asynchronously is started again if it fails, and sometimes if it does not."""
+    asked = asked_for(status=status)
+    ledger.record_reconciliation(asked)
+    over = status in (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
+    assert asked.over is over
+    assert control.to_run(asked.id) == (None if over else asked)
+
+
+@pytest.mark.parametrize("name", [SETTLING, SURVEY])
+def test_what_is_on_the_schedule_is_run_every_time(
+    control: Reconciliations, ledger: InMemoryReconciliations, name: str
+) -> None:
+    ledger.record_reconciliation(asked_for(id=name, status=ReconciliationStatus.DONE))
+    asked = control.to_run(name)
+    assert asked == Reconciliation(name, BY_ITSELF, SCHEDULES[name], ReconciliationStatus.PENDING, NOON, NOON)
+
+
+def test_by_itself_nothing_is_repaired_but_what_died_is_settled() -> None:
+    assert SCHEDULES.keys() == {SETTLING, SURVEY}
+    assert not SCHEDULES[SETTLING].survey
+    assert SCHEDULES[SURVEY].survey
+    assert not SCHEDULES[SURVEY].repair
+    assert not any(wish.dry_run or wish.detect_drift for wish in SCHEDULES.values())

@@ -1,0 +1,376 @@
+"""One tenant's rows against its stack: every way in which the two may differ, and what would be done about it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from orchestrator.admission import delete_counts
+from orchestrator.ports import Stack
+from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, same_content
+from orchestrator.reconciling.records import Finding, Kind, Remedy
+from orchestrator.records import Audit, Lock, Metadata, Operation, Status
+from orchestrator.stack_status import StackCondition, condition
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    VERSION,
+    a_release,
+    a_run,
+    an_audit,
+    some_metadata,
+    stack_arn,
+)
+from tests.unit.reconciling.world import A_MINUTE
+from tests.unit.test_stack_status import SORTED
+
+RELEASES = {version: a_release(version) for version in (VERSION, NEXT_VERSION)}
+METADATA = some_metadata()
+STACK = Stack(stack_arn(), "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION)
+LOCK = Lock(a_run(), None)
+CREATED = an_audit(Status.SUCCESS)
+CREATE_FAILED = an_audit(Status.FAILURE)
+UPDATE_FAILED = an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, at=NOON + A_MINUTE)
+DELETED = an_audit(Status.SUCCESS, Operation.DELETE, version=None, at=NOON + A_MINUTE)
+DELETE_FAILED = replace(DELETED, status=Status.FAILURE)
+REVIVED = replace(DELETED, revived_by="a create")
+WITHDRAWN = replace(METADATA, withdrawn_by="a delete")
+UNPUBLISHED = replace(METADATA, version=None)
+OTHER_STACK = replace(STACK, stack_id=stack_arn(number=2))
+
+
+def looked(
+    metadata: Metadata | None = METADATA,
+    audits: tuple[Audit, ...] = (CREATED,),
+    stack: Stack | None = STACK,
+    *,
+    lock: Lock | None = None,
+    gone: bool = False,
+) -> Looked:
+    return Looked(ACME, metadata, audits, lock, stack, queue_is_gone=gone)
+
+
+def stack_that_is(status: str, **more: Any) -> Stack:
+    return replace(STACK, status=status, **more)
+
+
+CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
+    # Nobody is disturbed
+    "all is well": (looked(), None),
+    "nothing is known, and nothing is there": (looked(None, (), None), None),
+    "an operation owns it": (looked(stack=None, gone=True, lock=LOCK), None),
+    "an operation owns it, whose stack is foreign": (looked(stack=replace(STACK, tenant_id=None), lock=LOCK), None),
+    "CloudFormation is at its stack": (looked(stack=stack_that_is("UPDATE_IN_PROGRESS"), gone=True), None),
+    "CloudFormation is at an orphan": (looked(None, (DELETED,), stack_that_is("DELETE_IN_PROGRESS")), None),
+    # Someone else's stack
+    "a stack of another tenant": (looked(stack=replace(STACK, tenant_id="other")), (Kind.FOREIGN_STACK, Remedy.NONE)),
+    "a stack of nobody": (looked(None, (), replace(STACK, tenant_id=None)), (Kind.FOREIGN_STACK, Remedy.NONE)),
+    "another case": (looked(stack=replace(STACK, tenant_id="Acme")), (Kind.FOREIGN_STACK, Remedy.NONE)),
+    # Served, and no stack
+    "served, stack and queue are gone": (looked(stack=None, gone=True), (Kind.MISSING_STACK, Remedy.RECREATE)),
+    "served, the stack was deleted": (
+        looked(stack=stack_that_is("DELETE_COMPLETE"), gone=True),
+        (Kind.MISSING_STACK, Remedy.RECREATE),
+    ),
+    "served, the queue outlived its stack": (looked(stack=None), (Kind.MISSING_STACK, Remedy.NONE)),
+    "served, from before stacks were recorded": (
+        looked(replace(METADATA, stack_id=None), stack=None, gone=True),
+        (Kind.MISSING_STACK, Remedy.NONE),
+    ),
+    # Served, and no queue
+    "served, the queue vanished": (looked(gone=True), (Kind.VANISHED_QUEUE, Remedy.NONE)),
+    "served, the queue vanished under a stack that says none": (
+        looked(stack=replace(STACK, queue=None), gone=True),
+        (Kind.VANISHED_QUEUE, Remedy.NONE),
+    ),
+    "served, the queue vanished and an update failed": (
+        looked(stack=stack_that_is("UPDATE_ROLLBACK_FAILED"), gone=True),
+        (Kind.VANISHED_QUEUE, Remedy.NONE),
+    ),
+    # Served, and something differs
+    "served, the stack has another queue": (
+        looked(stack=replace(STACK, queue=OTHER_QUEUE)),
+        (Kind.METADATA_DIFFERS, Remedy.CORRECT),
+    ),
+    "served, the stack has another queue, and the one on record is gone": (
+        looked(stack=replace(STACK, queue=OTHER_QUEUE), gone=True),
+        (Kind.METADATA_DIFFERS, Remedy.CORRECT),
+    ),
+    "served, the stack is another": (looked(stack=OTHER_STACK), (Kind.METADATA_DIFFERS, Remedy.CORRECT)),
+    "served, the stack is at another version": (
+        looked(stack=replace(STACK, version=NEXT_VERSION)),
+        (Kind.METADATA_DIFFERS, Remedy.CORRECT),
+    ),
+    "served, the stack was undone to another version": (
+        looked(stack=stack_that_is("UPDATE_ROLLBACK_COMPLETE", version=NEXT_VERSION)),
+        (Kind.METADATA_DIFFERS, Remedy.CORRECT),
+    ),
+    "served, the stack says no queue": (
+        looked(stack=replace(STACK, queue=None)),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
+    "served, the stack says another queue and no version": (
+        looked(stack=replace(STACK, queue=OTHER_QUEUE, version=None)),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
+    "served, from before stacks were recorded, with the same queue": (looked(replace(METADATA, stack_id=None)), None),
+    "served, the stack is from before versions": (looked(stack=replace(STACK, version=None)), None),
+    "served, an update failed half-way": (
+        looked(audits=(CREATED, UPDATE_FAILED), stack=stack_that_is("UPDATE_ROLLBACK_FAILED", queue=OTHER_QUEUE)),
+        None,
+    ),
+    "served, an update failed and was undone": (
+        looked(audits=(CREATED, UPDATE_FAILED), stack=stack_that_is("UPDATE_ROLLBACK_COMPLETE")),
+        None,
+    ),
+    "served, at a version of which nobody knows": (
+        looked(replace(METADATA, version="9.9.9"), stack=replace(STACK, version="9.9.9")),
+        (Kind.UNKNOWN_VERSION, Remedy.UPGRADE),
+    ),
+    "served, though it was deleted once": (looked(audits=(CREATED, DELETED)), None),
+    # Not served, and no stack
+    "its queue vanished with its stack": (looked(None, (CREATED,), None), (Kind.MISSING_STACK, Remedy.CREATE)),
+    "its queue was forgotten": (
+        looked(replace(METADATA, queue=None, version=None, stack_id=None), (CREATED,), None),
+        (Kind.MISSING_STACK, Remedy.CREATE),
+    ),
+    "it was deleted": (looked(None, (CREATED, DELETED), None), None),
+    "it was deleted, revived and created": (
+        looked(None, (replace(CREATED, updated_at=NOON + 2 * A_MINUTE), REVIVED), None),
+        (Kind.MISSING_STACK, Remedy.CREATE),
+    ),
+    "its create failed": (looked(None, (CREATE_FAILED,), None), None),
+    "its delete failed": (looked(WITHDRAWN, (CREATED, DELETE_FAILED), None), None),
+    "it was never created, only an update was refused": (looked(None, (UPDATE_FAILED,), None), None),
+    # Not served, and a stack
+    "it was deleted, and its stack stands": (
+        looked(None, (CREATED, DELETED)),
+        (Kind.ORPHAN_STACK, Remedy.DELETE),
+    ),
+    "it was deleted, and remains are there": (
+        looked(None, (DELETED,), stack_that_is("ROLLBACK_COMPLETE")),
+        (Kind.ORPHAN_STACK, Remedy.DELETE),
+    ),
+    "nobody knows it, and its stack stands": (looked(None, ()), (Kind.ORPHAN_STACK, Remedy.CREATE)),
+    "nobody knows it but its own stack": (looked(UNPUBLISHED, ()), (Kind.ORPHAN_STACK, Remedy.CREATE)),
+    "nobody knows it, and its stack never lived": (
+        looked(None, (), stack_that_is("ROLLBACK_COMPLETE")),
+        (Kind.ORPHAN_STACK, Remedy.NONE),
+    ),
+    "it was created, is not on record, and its stack stands": (
+        looked(None, (CREATED,)),
+        (Kind.METADATA_DIFFERS, Remedy.CREATE),
+    ),
+    "it was created, is not on record, and its stack is broken": (
+        looked(None, (CREATED,), stack_that_is("DELETE_FAILED")),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
+    "its create failed, and remains are there": (
+        looked(UNPUBLISHED, (CREATE_FAILED,), stack_that_is("ROLLBACK_COMPLETE")),
+        None,
+    ),
+    "its delete failed, and the stack is broken": (
+        looked(WITHDRAWN, (CREATED, DELETE_FAILED), stack_that_is("DELETE_FAILED")),
+        None,
+    ),
+}
+
+
+def judged(case: Looked) -> Finding | None:
+    return judge(case, RELEASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_tenant_is_judged(name: str) -> None:
+    case, expected = CASES[name]
+    finding = judged(case)
+    assert (finding and (finding.kind, finding.remedy)) == expected
+
+
+@pytest.mark.parametrize("name", [name for name, (_, expected) in CASES.items() if expected])
+def test_what_is_found_is_told_with_what_it_is_about_and_what_a_person_can_do(name: str) -> None:
+    finding = judged(CASES[name][0])
+    assert finding is not None
+    assert finding.detail
+    assert finding.subject == (ACME.stack_name if finding.kind is Kind.FOREIGN_STACK else ACME.value)
+    assert bool(finding.advice) == (finding.remedy is Remedy.NONE)
+    assert not finding.repaired
+    assert str(finding) == f"{finding.kind}: {finding.subject}: {finding.detail}"
+
+
+def test_what_differs_is_named() -> None:
+    finding = judged(looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE, version=NEXT_VERSION)))
+    assert finding is not None
+    for told in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
+        assert told in finding.detail
+
+
+def test_versions_with_the_same_content_do_not_differ() -> None:
+    """Moving between them is recorded without a word to CloudFormation."""
+    same = {version: a_release(version, content="the same") for version in (VERSION, NEXT_VERSION)}
+    assert judge(looked(stack=replace(STACK, version=NEXT_VERSION)), same) is None
+    assert judge(looked(stack=replace(STACK, version=NEXT_VERSION)), RELEASES) is not None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a", "b", True),
+        ("a", "a", True),
+        ("a", "c", False),
+        ("a", "unknown", False),
+        ("unknown", "unknown", False),
+        ("a", None, False),
+        (None, None, False),
+        ("no content", "neither", False),
+    ],
+)
+def test_the_same_content_is_the_same_by_what_is_known_of_it(one: str | None, other: str | None, same: bool) -> None:
+    contents = {"a": "x", "b": "x", "c": "y", "no content": "", "neither": ""}
+    releases = {version: a_release(version, content=content) for version, content in contents.items()}
+    assert same_content(one, other, releases) is same
+    assert same_content(other, one, releases) is same
+
+
+def test_a_foreign_stack_says_whose_it_is() -> None:
+    assert "made for other" in foreign_stack("a-name", replace(STACK, tenant_id="other")).detail
+    assert "made for something else" in foreign_stack("a-name", replace(STACK, tenant_id=None)).detail
+
+
+def test_drift_is_told_with_where_to_look() -> None:
+    finding = drifted(STACK, "2 of its resources")
+    assert (finding.kind, finding.subject, finding.remedy) == (Kind.DRIFTED, ACME.value, Remedy.NONE)
+    assert "2 of its resources" in finding.detail
+    assert STACK.stack_id in finding.advice
+    assert drifted(replace(STACK, tenant_id=None), "").subject == STACK.stack_id
+
+
+# Whatever is found
+
+
+def everything(count: int, seed: int = 20261116) -> list[Looked]:
+    """Rows and stacks in any combination, also in such as should never be."""
+    random_ = random.Random(seed)
+    statuses = [status for group in SORTED.values() for status in sorted(group)] + ["REFACTOR_COMPLETE"]
+    audits = [
+        an_audit(status, operation, version=version, at=NOON + minutes * A_MINUTE, revived_by=by)
+        for status, operation, version, minutes, by in product(
+            Status, Operation, (VERSION, NEXT_VERSION, None), (0, 1, 2), (None, "a create")
+        )
+        if by is None or operation is Operation.DELETE
+    ]
+    metadata = [
+        None,
+        *(
+            replace(METADATA, queue=queue, version=version, withdrawn_by=by, stack_id=stack)
+            for queue, version, by, stack in product(
+                (None, QUEUE, OTHER_QUEUE),
+                (None, VERSION, "9.9.9"),
+                (None, "a delete"),
+                (None, STACK.stack_id, OTHER_STACK.stack_id),
+            )
+        ),
+    ]
+
+    def a_stack() -> Stack | None:
+        if random_.random() < 0.2:
+            return None
+        return Stack(
+            random_.choice((STACK.stack_id, OTHER_STACK.stack_id)),
+            random_.choice(statuses),
+            "",
+            random_.choice((ACME.value, ACME.value, ACME.value, "other", None)),
+            random_.choice((QUEUE, QUEUE, OTHER_QUEUE, None)),
+            random_.choice((VERSION, NEXT_VERSION, "9.9.9", None)),
+        )
+
+    def some_audits() -> list[Audit]:
+        """One a row: of deletes there is one, of others one a version."""
+        rows = {
+            (audit.operation, audit.operation is not Operation.DELETE and audit.version): audit
+            for audit in random_.sample(audits, random_.randrange(4))
+        }
+        return list(rows.values())
+
+    return [
+        Looked(
+            ACME,
+            random_.choice(metadata),
+            some_audits(),
+            LOCK if random_.random() < 0.1 else None,
+            a_stack(),
+            queue_is_gone=random_.random() < 0.3,
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def all_judged() -> list[tuple[Looked, Finding | None]]:
+    return [(case, judged(case)) for case in everything(8_000)]
+
+
+Judged = list[tuple[Looked, Finding | None]]
+
+
+def test_every_kind_and_remedy_that_a_tenant_can_have_is_among_them(all_judged: Judged) -> None:
+    found = [finding for _, finding in all_judged if finding]
+    assert {finding.kind for finding in found} == set(Kind) - {Kind.UNFINISHED, Kind.DRIFTED, Kind.STALLED_ROLLOUT}
+    assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE}
+
+
+def test_nobody_is_disturbed(all_judged: Judged) -> None:
+    busy = [
+        finding
+        for case, finding in all_judged
+        if case.lock or (case.stack and condition(case.stack.status) is StackCondition.WORKING)
+    ]
+    assert len(busy) > 500
+    assert not any(busy)
+
+
+def test_nobody_is_deleted_who_is_served_or_was_not_deleted_before(all_judged: Judged) -> None:
+    for case, finding in all_judged:
+        if finding and finding.remedy is Remedy.DELETE:
+            assert not (case.metadata and case.metadata.published)
+            assert any(audit.operation is Operation.DELETE and audit.status is Status.SUCCESS for audit in case.audits)
+
+
+def test_nobody_is_brought_back_who_was_deleted(all_judged: Judged) -> None:
+    for case, finding in all_judged:
+        if finding and finding.remedy is Remedy.CREATE:
+            assert not delete_counts(case.audits)
+
+
+def test_no_queue_is_forgotten_that_exists(all_judged: Judged) -> None:
+    for case, finding in all_judged:
+        if finding and finding.remedy is Remedy.RECREATE:
+            assert case.queue_is_gone
+            assert case.live_stack is None
+
+
+def test_nothing_is_corrected_by_a_stack_that_does_not_stand_or_does_not_say(all_judged: Judged) -> None:
+    for case, finding in all_judged:
+        if finding and finding.remedy is Remedy.CORRECT:
+            assert case.stack is not None
+            assert condition(case.stack.status) in STANDS
+            assert case.stack.queue
+            assert case.stack.version
+            assert case.stack.tenant_id == ACME.value
+
+
+def test_a_foreign_stack_is_never_touched(all_judged: Judged) -> None:
+    foreign = [
+        finding
+        for case, finding in all_judged
+        if finding and case.live_stack and case.live_stack.tenant_id != ACME.value
+    ]
+    assert foreign
+    assert {finding.remedy for finding in foreign} == {Remedy.NONE}

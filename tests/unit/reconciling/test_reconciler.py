@@ -1,0 +1,304 @@
+"""A reconciliation as a whole: what died and what hangs, running out of time, and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from orchestrator.errors import Throttled
+from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.reconciling.reconciler import STUCK_AFTER
+from orchestrator.reconciling.records import (
+    MOST_FINDINGS,
+    Kind,
+    ReconciliationStatus,
+    Remedy,
+    Wish,
+)
+from orchestrator.records import Audit, Status
+from orchestrator.rollouts.records import RolloutStatus
+from tests.fakes import ACME, NOON, OTHER_QUEUE, VERSION, a_run
+from tests.unit.reconciling.world import ADA, MeddledTable, World, kinds, only, queue_of, tenant
+from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage, a_wish
+
+LOOK = Wish(repair=False)
+DRY = Wish(dry_run=True)
+REPAIR = Wish()
+ONLY_SETTLE = Wish(survey=False)
+A_SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+# What died
+
+
+def test_operations_that_died_are_settled(world: World) -> None:
+    world.die_at_once("acme")
+    world.die_at_once("bolt")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    done = world.reconcile(ONLY_SETTLE)
+    assert done.status is ReconciliationStatus.DONE
+    assert kinds(done) == [(Kind.UNFINISHED, "acme"), (Kind.UNFINISHED, "bolt")]
+    assert done.looked_at.operations == done.repaired == 2
+    assert not done.stuck
+    finding = done.findings[0]
+    assert "CREATE 0.1.0, attempt 1 never ended" in finding.detail
+    assert finding.result.startswith("Failure: ")
+    assert world.audit(tenant("acme")).status is Status.FAILURE
+    assert world.table.lock(tenant("acme")) is None
+
+
+def test_an_operation_that_came_through_is_told_as_a_success(world: World) -> None:
+    world.stacks.plant_done(ACME, queue=queue_of(ACME))
+    world.die_at_once("acme")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    assert only(world.reconcile(ONLY_SETTLE)).result.startswith("Success: ")
+    assert world.metadata(ACME).published
+
+
+def test_nothing_is_looked_at_that_has_only_just_begun(world: World) -> None:
+    """Asking about executions is rate-limited."""
+    world.die_at_once("acme")
+    world.die_at_once("bolt", at=NOON + A_SECOND)
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    done = world.reconcile(ONLY_SETTLE)
+    assert kinds(done) == [(Kind.UNFINISHED, "acme")]
+    assert done.looked_at.operations == 1
+
+
+def test_what_still_runs_is_left_alone(world: World) -> None:
+    world.begin(a_run())
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    done = world.reconcile(ONLY_SETTLE)
+    assert not done.findings
+    assert done.looked_at.operations == 1
+
+
+def test_a_dry_run_settles_nothing_and_says_what_it_would(world: World) -> None:
+    world.die_at_once("acme")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    before = world.rows()
+    done = world.reconcile(DRY)
+    assert world.rows() == before
+    finding = only(done)
+    assert (finding.kind, finding.remedy, finding.result, finding.repaired) == (
+        Kind.UNFINISHED,
+        Remedy.SETTLE,
+        "",
+        False,
+    )
+    assert not done.repaired
+
+
+@pytest.mark.parametrize("wish", [ONLY_SETTLE, LOOK, REPAIR])
+def test_what_died_is_settled_whatever_else_is_asked_for(world: World, wish: Wish) -> None:
+    world.die_at_once("acme")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    world.reconcile(wish)
+    assert world.audit(ACME).status is Status.FAILURE
+
+
+class LaggingIndex(MeddledTable):
+    """The index still tells of operations that have ended since."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Audit] = []
+
+    def unfinished_operations(self) -> Iterable[Audit]:
+        return [*self.told, *super().unfinished_operations()]
+
+
+def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world: World) -> None:
+    world.table = table = LaggingIndex()
+    run = world.die_at_once("acme")
+    table.told = [world.audit(ACME)]
+    stack = world.stacks.plant_done(ACME, queue=queue_of(ACME))
+    table.publish(run, stack_id=stack.stack_id, queue=queue_of(ACME), version=VERSION, deployed=None, at=NOON)
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    before = world.rows()
+    done = world.reconcile(ONLY_SETTLE)
+    assert done.looked_at.operations == 1
+    assert not done.findings
+    assert world.rows() == before
+
+
+# What hangs
+
+
+def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: World) -> None:
+    run = world.begin(a_run())
+    world.clock.advance(STUCK_AFTER)
+    assert not world.reconcile(ONLY_SETTLE).stuck
+    world.clock.advance(A_SECOND)
+    done = world.reconcile(ONLY_SETTLE)
+    assert done.stuck == 1
+    finding = only(done)
+    assert (finding.kind, finding.remedy, finding.repaired) == (Kind.UNFINISHED, Remedy.NONE, False)
+    assert "is past its deadline" in finding.detail
+    assert run.execution in finding.advice
+
+
+def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world: World) -> None:
+    world.die_at_once("acme")
+    world.die_at_once("bolt")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    world.stacks.throttle(1)
+    done = world.reconcile(ONLY_SETTLE)
+    assert done.status is ReconciliationStatus.DONE
+    assert kinds(done) == [(Kind.UNFINISHED, "bolt")]
+    assert kinds(world.reconcile(ONLY_SETTLE)) == [(Kind.UNFINISHED, "acme")]
+
+
+def test_one_that_is_throttled_for_too_long_is_stuck(world: World) -> None:
+    world.die_at_once("acme")
+    world.clock.advance(STUCK_AFTER + A_SECOND)
+    world.stacks.throttle(1)
+    assert world.reconcile(ONLY_SETTLE).stuck == 1
+
+
+# Rollouts
+
+
+def plant_rollout(world: World, status: RolloutStatus, *, executed: bool, running: bool) -> None:
+    rollout = a_rollout(status=status)
+    if not executed:
+        rollout = replace(rollout, execution=None)
+    elif running:
+        world.rollout_executions.running.add(str(rollout.execution))
+    assert world.rollouts.register(rollout, [a_stage()], revision=0)
+
+
+@pytest.mark.parametrize("executed", [True, False], ids=["died", "never started"])
+@pytest.mark.parametrize("status", [status for status in RolloutStatus if status.active])
+def test_a_rollout_that_nobody_moves_on_is_found(world: World, status: RolloutStatus, executed: bool) -> None:
+    plant_rollout(world, status, executed=executed, running=False)
+    world.clock.advance(timedelta(minutes=10))
+    done = world.reconcile(ONLY_SETTLE)
+    assert kinds(done) == [(Kind.STALLED_ROLLOUT, ROLLOUT)]
+    finding = only(done)
+    assert finding.remedy is Remedy.NONE
+    assert f"berth rollout resume {ROLLOUT}" in finding.advice
+    assert not done.repaired
+
+
+def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: World) -> None:
+    plant_rollout(world, RolloutStatus.RUNNING, executed=True, running=False)
+    world.clock.advance(timedelta(minutes=9))
+    assert not world.reconcile(ONLY_SETTLE).findings
+    world.rollout_executions.running.add(str(a_rollout().execution))
+    world.clock.advance(timedelta(minutes=9))
+    assert not world.reconcile(ONLY_SETTLE).findings
+
+
+def test_a_rollout_that_is_over_by_its_row_is_not(world: World) -> None:
+    """The registry is read before the rollouts are."""
+    plant_rollout(world, RolloutStatus.SUCCEEDED, executed=True, running=False)
+    assert ROLLOUT in world.rollouts.registry().active
+    world.clock.advance(timedelta(hours=1))
+    assert not world.reconcile(ONLY_SETTLE).findings
+
+
+def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: World) -> None:
+    rollout = a_rollout(a_wish(dry_run=True))
+    assert world.rollouts.register(rollout, [a_stage()], revision=0)
+    world.clock.advance(timedelta(hours=1))
+    assert not world.reconcile(ONLY_SETTLE).findings
+
+
+# Not everything can be looked at
+
+
+@pytest.mark.parametrize("allowed", range(12))
+def test_when_time_runs_out_what_was_found_so_far_is_told(world: World, allowed: int) -> None:
+    world.drifting(3)
+    world.add("u", queue=OTHER_QUEUE)
+    looks = count(1)
+    done = world.reconcile(replace(LOOK, detect_drift=True), has_time=lambda: next(looks) <= allowed)
+    assert done.status is (ReconciliationStatus.DONE if allowed > 8 else ReconciliationStatus.INCOMPLETE)
+    assert bool(done.reason) is (done.status is ReconciliationStatus.INCOMPLETE)
+    assert world.ledger.recorded[done.id] == done
+    assert done.looked_at.all_stacks == (4 if allowed >= 4 else None)
+    assert done.looked_at.tenants == min(max(allowed - 4, 0), 4)
+
+
+def test_when_there_is_no_time_nothing_is_settled(world: World) -> None:
+    world.die_at_once("acme")
+    world.clock.advance(CHECK_HOLDER_AFTER)
+    done = world.reconcile(has_time=lambda: False)
+    assert done.status is ReconciliationStatus.INCOMPLETE
+    assert done.looked_at.operations == 0
+    assert world.audit(ACME).status is Status.STARTED
+
+
+def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: World) -> None:
+    world.add("acme", queue=OTHER_QUEUE)
+    world.add("bolt", queue=OTHER_QUEUE)
+    world.stacks.throttle(2)
+    done = world.reconcile(LOOK)
+    assert done.status is ReconciliationStatus.INCOMPLETE
+    assert "Rate exceeded" in done.reason
+    assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
+
+
+def test_a_fault_is_not_hidden(world: World) -> None:
+    """The row goes on saying RUNNING, and the function is started again."""
+
+    def broken() -> None:
+        raise RuntimeError("a bug")
+
+    world.survey.all = broken  # type: ignore[method-assign,assignment]
+    with pytest.raises(RuntimeError):
+        world.reconcile(LOOK)
+    assert [each.status for each in world.ledger.written] == [ReconciliationStatus.RUNNING]
+
+
+# What is recorded
+
+
+def test_it_says_that_it_runs_and_then_what_came_of_it(world: World) -> None:
+    world.add("acme", queue=OTHER_QUEUE)
+    world.clock.advance(A_SECOND)
+    done = world.reconcile(LOOK)
+    first, last = world.ledger.written
+    assert (first.status, first.findings) == (ReconciliationStatus.RUNNING, ())
+    assert last == done
+    assert (done.started_at, done.updated_at) == (NOON, NOON + A_SECOND)
+    assert (done.id, done.by, done.wish) == (first.id, ADA, LOOK)
+
+
+def test_how_far_it_is_is_recorded_now_and_then(world: World) -> None:
+    for number in range(401):
+        world.add(f"t{number:03}")
+    world.reconcile(LOOK)
+    assert [each.looked_at.tenants for each in world.ledger.written] == [0, 200, 400, 401]
+
+
+def test_all_findings_are_counted_and_as_many_kept_as_fit(world: World) -> None:
+    for number in range(MOST_FINDINGS + 1):
+        world.stacks.plant_done(tenant(f"t{number:03}"))
+    done = world.reconcile(REPAIR)
+    assert len(done.findings) == MOST_FINDINGS
+    assert done.counts == {Kind.ORPHAN_STACK: MOST_FINDINGS + 1}
+    assert done.total == done.repaired == MOST_FINDINGS + 1
+
+
+def test_a_throttled_repair_is_found_again(world: World) -> None:
+    world.delete(world.add("acme"))
+
+    def refuse(*_: object) -> None:
+        raise Throttled("StartExecution: Rate exceeded")
+
+    start = world.executions.start
+    world.executions.start = refuse  # type: ignore[method-assign,assignment]
+    assert world.reconcile(REPAIR).status is ReconciliationStatus.INCOMPLETE
+    world.executions.start = start  # type: ignore[method-assign]
+    assert only(world.reconcile(REPAIR)).repaired

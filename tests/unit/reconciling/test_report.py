@@ -1,0 +1,135 @@
+"""Reconciliations and the control plane's health, as HTTP sees them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.answers import RETRY_AFTER_SECONDS, Response
+from orchestrator.health import Check, Verdict
+from orchestrator.reconciling.records import Kind, LookedAt, ReconciliationStatus, Remedy, Wish, counted
+from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
+from tests.fakes import VERSION
+from tests.unit.reconciling.world import ADA, RECONCILIATION, a_finding, asked_for
+
+
+def body(response: Response) -> Any:
+    return json.loads(json.dumps(response.body))
+
+
+def test_one_that_was_started_is_found_where_it_is_said_to_be() -> None:
+    response = tell_reconciliation_started(asked_for())
+    assert response.status == 202
+    assert response.headers["Location"] == f"/reconciliations/{RECONCILIATION}"
+    assert response.headers["Retry-After"] == str(RETRY_AFTER_SECONDS)
+    assert body(response)["status"] == "PENDING"
+
+
+def test_everything_about_it_is_told() -> None:
+    findings = (
+        a_finding(Kind.MISSING_STACK, Remedy.CREATE, result="ordered", repaired=True),
+        a_finding(Kind.FOREIGN_STACK, advice="Look."),
+    )
+    reconciliation = asked_for(
+        Wish(detect_drift=True),
+        status=ReconciliationStatus.INCOMPLETE,
+        reason="no time",
+        looked_at=LookedAt(1, 2, 3, 4, 5),
+        counts={**counted(findings), Kind.DRIFTED: 3},
+        findings=findings,
+        repaired=1,
+        stuck=2,
+    )
+    assert body(tell_reconciliation(reconciliation)) == {
+        "reconciliationId": RECONCILIATION,
+        "status": "INCOMPLETE",
+        "reason": "no time",
+        "requestedBy": ADA,
+        "dryRun": False,
+        "detectDrift": True,
+        "startedAt": "2026-11-16T12:00:00.000Z",
+        "updatedAt": "2026-11-16T12:00:00.000Z",
+        "lookedAt": {"operations": 1, "tenants": 2, "stacks": 3, "allStacks": 4, "drift": 5},
+        "total": 5,
+        "repaired": 1,
+        "stuck": 2,
+        "counts": {"foreign-stack": 1, "missing-stack": 1, "stack-drifted": 3},
+        "findings": [
+            {
+                "kind": "missing-stack",
+                "subject": "acme",
+                "detail": "something differs",
+                "remedy": "create",
+                "advice": None,
+                "result": "ordered",
+                "repaired": True,
+            },
+            {
+                "kind": "foreign-stack",
+                "subject": "acme",
+                "detail": "something differs",
+                "remedy": "none",
+                "advice": "Look.",
+                "result": None,
+                "repaired": False,
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize("status", list(ReconciliationStatus))
+def test_only_whoever_has_to_come_back_is_told_when(status: ReconciliationStatus) -> None:
+    response = tell_reconciliation(asked_for(status=status))
+    assert response.status == 200
+    over = status in (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
+    assert ("Retry-After" in response.headers) is not over
+
+
+def test_what_is_not_known_is_null() -> None:
+    told = body(tell_reconciliation(asked_for(by="")))
+    assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy"]
+    assert told["lookedAt"]["allStacks"] is None
+
+
+def test_one_that_there_is_not_is_a_problem() -> None:
+    response = tell_reconciliation(Refused(Refusal.UNKNOWN_RECONCILIATION, "There is none."))
+    assert response.status == 404
+    assert response.body["type"] == "urn:berth:problem:unknown-reconciliation"
+    assert response.body["detail"] == "There is none."
+
+
+# Health
+
+
+def a_check(verdict: Verdict) -> Check:
+    return Check("stacks", verdict, "7 of 8", "" if verdict is Verdict.OK else "Look.")
+
+
+def test_every_check_is_told() -> None:
+    assert body(tell_health(VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
+        "version": VERSION,
+        "verdict": "warning",
+        "checks": [
+            {"name": "stacks", "verdict": "ok", "detail": "7 of 8", "advice": None},
+            {"name": "stacks", "verdict": "warning", "detail": "7 of 8", "advice": "Look."},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "worst"),
+    [
+        ([], "ok"),
+        (["ok"], "ok"),
+        (["unknown", "ok"], "unknown"),
+        (["ok", "warning", "unknown"], "warning"),
+        (["problem", "warning", "unknown", "ok"], "problem"),
+    ],
+)
+def test_the_whole_is_as_well_as_its_worst_part(verdicts: list[str], worst: str) -> None:
+    response = tell_health(VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
+    assert response.status == 200
+    assert response.body["verdict"] == worst

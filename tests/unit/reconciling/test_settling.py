@@ -1,0 +1,444 @@
+"""An operation whose execution died is given the end that is true: no other, not twice, and not too early."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from orchestrator.deadlines import DEADLINE
+from orchestrator.errors import Throttled
+from orchestrator.reconciling.settling import NothingToSettle, Settled, StillOpen
+from orchestrator.records import Operation, RootCause, Run, Status
+from orchestrator.stack_status import StackCondition
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    VERSION,
+    a_run,
+    an_audit,
+    take,
+)
+from tests.unit.reconciling.world import A_MINUTE, World, queue_of
+from tests.unit.test_stack_status import SORTED
+
+QUEUE = queue_of(ACME)
+EVERY_STATUS = [None, *(status for statuses in SORTED.values() for status in sorted(statuses))]
+OPEN = None
+"""In a table of truths: not decided yet."""
+
+
+def a_run_of(operation: Operation) -> Run:
+    return a_run(operation=operation, version=NEXT_VERSION)
+
+
+def world_with(operation: Operation, stack: str | None, *, at: str = NEXT_VERSION) -> tuple[World, Run]:
+    """The operation has begun, and its stack is in that state, at that version."""
+    world = World()
+    if operation is not Operation.CREATE:
+        world.add(ACME.value)
+        world.take_stack_away(ACME)
+    if stack is not None:
+        world.stacks.plant_done(ACME, status=stack, version=at, queue=QUEUE)
+    return world, world.begin(a_run_of(operation))
+
+
+def conditions(status: str | None) -> StackCondition | None:
+    return next((meant for meant, statuses in SORTED.items() if status in statuses), None)
+
+
+# What is true, by what CloudFormation says of the stack
+
+FAILURE, SUCCESS = Status.FAILURE, Status.SUCCESS
+TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
+    Operation.CREATE: {
+        None: FAILURE,
+        StackCondition.WORKING: OPEN,
+        StackCondition.DONE: SUCCESS,
+        StackCondition.DONE_AT_OLD_VERSION: SUCCESS,
+        StackCondition.GONE: FAILURE,
+        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.NEEDS_ROLLBACK: FAILURE,
+        StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
+        StackCondition.BROKEN: FAILURE,
+    },
+    Operation.UPDATE: {
+        None: FAILURE,
+        StackCondition.WORKING: OPEN,
+        StackCondition.DONE: SUCCESS,
+        StackCondition.DONE_AT_OLD_VERSION: FAILURE,
+        StackCondition.GONE: FAILURE,
+        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.NEEDS_ROLLBACK: FAILURE,
+        StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
+        StackCondition.BROKEN: FAILURE,
+    },
+    Operation.DELETE: {
+        None: SUCCESS,
+        StackCondition.WORKING: OPEN,
+        StackCondition.DONE: FAILURE,
+        StackCondition.DONE_AT_OLD_VERSION: FAILURE,
+        StackCondition.GONE: SUCCESS,
+        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.NEEDS_ROLLBACK: FAILURE,
+        StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
+        StackCondition.BROKEN: FAILURE,
+    },
+}
+
+
+def test_the_truth_is_known_for_every_condition() -> None:
+    assert all(set(truths) == {None, *StackCondition} for truths in TRUTHS.values())
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
+def test_an_operation_ends_as_its_stack_says(operation: Operation, stack: str | None) -> None:
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    expected = TRUTHS[operation][conditions(stack)]
+    if expected is OPEN:
+        assert isinstance(settlement, StillOpen)
+        assert world.table.lock(ACME) is not None
+        assert world.audit(ACME, operation).status is Status.STARTED
+    else:
+        assert isinstance(settlement, Settled)
+        assert settlement.status is expected
+        assert world.table.lock(ACME) is None
+        assert world.audit(ACME, operation).status is expected
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
+def test_past_its_deadline_nothing_is_left_open(operation: Operation, stack: str | None) -> None:
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    world.clock.advance(DEADLINE + A_MINUTE)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is (TRUTHS[operation][conditions(stack)] or Status.FAILURE)
+    assert world.table.lock(ACME) is None
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "UPDATE_FAILED"])])
+def test_while_its_execution_runs_nothing_is_touched(operation: Operation, stack: str | None) -> None:
+    world, run = world_with(operation, stack)
+    before = world.rows()
+    world.stacks.calls.clear()
+    assert isinstance(world.settling.settle(run), StillOpen)
+    assert world.rows() == before
+    assert not world.stacks.calls
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
+def test_who_lost_the_lock_has_failed_whatever_the_stack_says(operation: Operation, stack: str | None) -> None:
+    """Whoever owns the tenant now may have brought the stack about."""
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    world.table._of(ACME).lock = None
+    before = world.table.metadata(ACME)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert "lost its lock" in settlement.reason
+    assert world.table.metadata(ACME) == before
+
+
+def test_a_stack_that_is_someone_elses_is_no_success() -> None:
+    for operation in Operation:
+        world, run = world_with(operation, "CREATE_COMPLETE")
+        (stack,) = world.stacks.living
+        world.stacks.change(stack.stack_id, "CREATE_COMPLETE", tenant_id="someone-else")
+        world.executions.end(run.execution)
+        settlement = world.settling.settle(run)
+        assert isinstance(settlement, Settled)
+        assert settlement.status is Status.FAILURE
+        assert "was made for someone-else" in settlement.reason
+
+
+# What is written
+
+
+def test_a_create_that_came_through_is_published() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    world.executions.end(run.execution)
+    world.clock.advance(A_MINUTE)
+    assert world.settling.settle(run) == Settled(Status.SUCCESS, "the stack is what was asked for")
+    metadata = world.metadata(ACME)
+    (stack,) = world.stacks.living
+    assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, NEXT_VERSION, stack.stack_id)
+    assert metadata.published
+    assert metadata.created_at == NOON + A_MINUTE
+    assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
+
+
+def test_an_update_that_came_through_is_published() -> None:
+    world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.metadata(ACME).version == NEXT_VERSION
+
+
+def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None:
+    world, run = world_with(Operation.UPDATE, "CREATE_COMPLETE", at=VERSION)
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert "the update has not begun" in settlement.reason
+    assert world.metadata(ACME).published
+    assert world.metadata(ACME).version == VERSION
+
+
+def test_a_delete_that_came_through_leaves_no_metadata() -> None:
+    world, run = world_with(Operation.DELETE, None)
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.table.metadata(ACME) is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "served"), [("CREATE_COMPLETE", True), ("UPDATE_ROLLBACK_FAILED", True), ("DELETE_FAILED", False)]
+)
+def test_a_delete_that_left_its_stack_alone_is_served_again_and_no_other(stack: str, served: bool) -> None:
+    world, run = world_with(Operation.DELETE, stack)
+    assert not world.metadata(ACME).published
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.metadata(ACME).published is served
+
+
+def test_a_failure_says_how_the_execution_ended_and_what_is_true() -> None:
+    world, run = world_with(Operation.CREATE, None)
+    world.executions.end(run.execution)
+    world.executions.endings[run.execution] = "timed out"
+    reason = "The execution timed out, and did not say how the operation ended: there is no stack"
+    cause = RootCause(run.attempt.name, "AWS::StepFunctions::Execution", reason)
+    assert world.settling.settle(run) == Settled(Status.FAILURE, str(cause))
+    assert world.audit(ACME).root_cause == cause
+
+
+def test_if_it_is_the_stack_that_failed_its_first_failure_is_the_cause() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_IN_PROGRESS")
+    world.stacks.failures.append("Access to the resource is denied.")
+    world.stacks.settle()
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    cause = world.audit(ACME).root_cause
+    assert cause is not None
+    assert (cause.resource, cause.reason) == ("InboundQueue", "Access to the resource is denied.")
+    assert settlement == Settled(Status.FAILURE, str(cause))
+
+
+# Of whom nobody knows whether they may be served
+
+
+@pytest.mark.parametrize("how_the_delete_ended", list(Status))
+def test_a_create_whose_delete_still_counts_never_succeeds_by_settling(how_the_delete_ended: Status) -> None:
+    """It died in its first step: before it was refused, or before it had revived the tenant."""
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    world.table.plant_audit(an_audit(how_the_delete_ended, Operation.DELETE, version=None, at=NOON - A_MINUTE))
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert not (metadata := world.table.metadata(ACME)) or not metadata.published
+
+
+def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, version=None, at=NOON - A_MINUTE))
+    world.table.revive(run)
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.metadata(ACME).published
+
+
+@pytest.mark.parametrize(
+    "withdrawn",
+    [{"withdrawn_by": "a delete"}, {"version": None}, {"queue": None}],
+    ids=["withdrawn", "never published", "no queue"],
+)
+def test_an_update_of_a_tenant_that_is_not_served_never_succeeds_by_settling(withdrawn: dict[str, Any]) -> None:
+    world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
+    world.table.plant_metadata(replace(world.metadata(ACME), **withdrawn))
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert not world.metadata(ACME).published
+
+
+def test_an_update_of_nobody_never_succeeds_by_settling() -> None:
+    world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
+    world.table._of(ACME).metadata = None
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_as_long_as_its_queue_does_not_answer_it_is_open_and_after_its_deadline_it_has_failed(
+    operation: Operation,
+) -> None:
+    world, run = world_with(operation, "UPDATE_COMPLETE")
+    world.queues.silent_for = 2
+    world.executions.end(run.execution)
+    assert isinstance(world.settling.settle(run), StillOpen)
+    world.clock.advance(DEADLINE + A_MINUTE)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert "never answered" in settlement.reason
+
+
+# Once, and only if nobody else was faster
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "DELETE_FAILED"])])
+def test_who_is_settled_twice_is_settled_once(operation: Operation, stack: str | None) -> None:
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    assert isinstance(world.settling.settle(run), Settled)
+    before = world.rows()
+    world.clock.advance(A_MINUTE)
+    assert world.settling.settle(run) == NothingToSettle()
+    assert world.rows() == before
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "DELETE_FAILED"])])
+def test_two_at_once_settle_once(operation: Operation, stack: str | None) -> None:
+    """Each of the two has looked before the other has written."""
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    settlements: list[object] = []
+
+    def the_other() -> None:
+        world.table.meddler = lambda: None
+        settlements.append(world.settling.settle(run))
+
+    world.table.meddler = the_other
+    settlements.append(world.settling.settle(run))
+    assert [entry.status for entry in world.table.history(ACME)].count(Status.STARTED) == 1
+    assert len(world.table.history(ACME)) == 2
+    statuses = {settled.status for settled in settlements if isinstance(settled, Settled)}
+    assert statuses == {world.audit(ACME, operation).status}
+
+
+def test_an_operation_that_has_said_how_it_ended_is_left_alone() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    (stack,) = world.stacks.living
+    world.table.publish(run, stack_id=stack.stack_id, queue=QUEUE, version=NEXT_VERSION, deployed=None, at=NOON)
+    world.executions.end(run.execution)
+    before = world.rows()
+    assert world.settling.settle(run) == NothingToSettle()
+    assert world.rows() == before
+    assert world.executions.asked_about == []
+
+
+def test_an_operation_that_never_began_has_nothing_to_settle() -> None:
+    world = World()
+    assert world.settling.settle(a_run()) == NothingToSettle()
+    assert not world.table.audits(ACME)
+
+
+@pytest.mark.parametrize("stack", [None, "CREATE_COMPLETE"])
+def test_who_is_overtaken_by_a_later_attempt_writes_nothing(stack: str | None) -> None:
+    world, run = world_with(Operation.CREATE, stack)
+    world.executions.end(run.execution)
+    later = a_run(2, version=NEXT_VERSION, started_at=NOON + A_MINUTE)
+    world.table.meddler = lambda: take(world.table, later, instead_of=world.table.lock(ACME))
+    assert world.settling.settle(run) == NothingToSettle()
+    lock = world.table.lock(ACME)
+    assert lock is not None
+    assert lock.run == later
+    assert world.audit(ACME).execution == later.execution
+    assert world.audit(ACME).status is Status.STARTED
+
+
+def test_an_event_about_an_earlier_attempt_does_not_touch_the_later_one() -> None:
+    world, first = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    world.executions.end(first.execution)
+    later = a_run(2, version=NEXT_VERSION, started_at=NOON + A_MINUTE)
+    take(world.table, later, instead_of=world.table.lock(ACME))
+    before = world.rows()
+    assert world.settling.settle(first) == NothingToSettle()
+    assert world.rows() == before
+
+
+def test_the_lock_knows_the_run_better_than_who_reports_it() -> None:
+    """An audit row does not say when the run began, and a delete's may lack the version."""
+    world, run = world_with(Operation.DELETE, "DELETE_IN_PROGRESS")
+    world.executions.end(run.execution)
+    world.clock.advance(DEADLINE + A_MINUTE)
+    told = Run(replace(run.attempt, version=""), run.execution, world.clock.now(), run.request)
+    assert isinstance(world.settling.settle(told), Settled)
+    assert {entry.version for entry in world.table.history(ACME)} == {NEXT_VERSION}
+
+
+# A dry run
+
+
+@pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
+def test_a_dry_run_says_the_same_and_writes_nothing(operation: Operation, stack: str | None) -> None:
+    world, run = world_with(operation, stack)
+    world.executions.end(run.execution)
+    before, world.stacks.calls = world.rows(), []
+    dry = world.settling.settle(run, dry_run=True)
+    assert world.rows() == before
+    assert set(world.stacks.calls) <= {"find", "events"}
+    real = world.settling.settle(run)
+    assert type(dry) is type(real)
+    if isinstance(dry, Settled) and isinstance(real, Settled):
+        assert dry.status is real.status
+
+
+# Being throttled
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("late", [False, True], ids=["in time", "past the deadline"])
+@pytest.mark.parametrize("operation", list(Operation))
+def test_being_throttled_never_decides_how_an_operation_ended(operation: Operation, late: bool, call: int) -> None:
+    """What could not be looked at is looked at again, however late it is: the truth does not go away."""
+    world, run = world_with(operation, "DELETE_COMPLETE" if operation is Operation.DELETE else "UPDATE_COMPLETE")
+    world.executions.end(run.execution)
+    world.clock.advance(DEADLINE + A_MINUTE if late else A_MINUTE)
+    world.stacks.throttle(call)
+    with suppress(Throttled):
+        world.settling.settle(run)
+    world.settling.settle(run)
+    assert world.audit(ACME, operation).status is Status.SUCCESS
+
+
+def test_being_throttled_at_first_glance_is_told_to_whoever_asked() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
+    world.executions.end(run.execution)
+    world.stacks.throttle(1)
+    with pytest.raises(Throttled):
+        world.settling.settle(run)
+    assert world.audit(ACME).status is Status.STARTED
+
+
+# What is published
+
+
+def test_what_the_stack_was_made_from_is_remembered_if_it_is_known() -> None:
+    world, run = world_with(Operation.CREATE, "CREATE_COMPLETE", at=VERSION)
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.metadata(ACME).version == VERSION
+    assert world.metadata(ACME).deployed is None
+
+
+def test_the_stacks_own_queue_is_published_whatever_was_on_record() -> None:
+    world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
+    world.table.plant_metadata(replace(world.metadata(ACME), queue=OTHER_QUEUE))
+    world.executions.end(run.execution)
+    world.settling.settle(run)
+    assert world.metadata(ACME).queue == QUEUE

@@ -1,0 +1,282 @@
+"""A survey of the whole fleet: what differs is found, and repaired if that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.ports import Stack
+from orchestrator.reconciling.ports import SurveyedStack
+from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
+from orchestrator.reconciling.records import (
+    Kind,
+    LookedAt,
+    ReconciliationStatus,
+    Wish,
+)
+from orchestrator.records import Messages, Operation, Status
+from orchestrator.tenants import STACK_NAME_PREFIX
+from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
+from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
+
+LOOK = Wish(repair=False)
+DRY = Wish(dry_run=True)
+REPAIR = Wish()
+ONLY_SETTLE = Wish(survey=False)
+A_SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+# A fleet that is as it should be
+
+
+def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(world: World) -> None:
+    for number in range(5):
+        world.add(f"t{number}")
+    world.survey.others = [SurveyedStack("Berth", Stack("arn:x", "UPDATE_COMPLETE", "", None, None, None))]
+    world.stacks.calls.clear()
+    done = world.reconcile(REPAIR)
+    assert done.status is ReconciliationStatus.DONE
+    assert done.looked_at == LookedAt(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0)
+    assert not done.findings
+    assert done.total == done.repaired == 0
+    assert not world.stacks.calls
+
+
+def test_tenants_that_are_at_work_are_not_looked_at_closer(world: World) -> None:
+    world.begin(a_run(tenant=tenant("creating")))
+    for name, operation in (("updating", Operation.UPDATE), ("deleting", Operation.DELETE)):
+        world.begin(a_run(tenant=world.add(name), operation=operation, version=NEXT_VERSION))
+        world.take_stack_away(tenant(name))
+    world.stacks.calls.clear()
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert done.looked_at.tenants == 3
+    assert not world.stacks.calls
+
+
+def test_versions_with_the_same_content_are_no_difference(world: World) -> None:
+    world.table = MeddledTable()
+    for version in (VERSION, NEXT_VERSION):
+        world.table.record_release(a_release(version, content="the same"))
+    world.add("acme", version=NEXT_VERSION, stack_version=VERSION)
+    assert not world.reconcile(REPAIR).findings
+
+
+def test_deleted_tenants_without_a_stack_are_not_looked_at(world: World) -> None:
+    world.add("acme")
+    world.take_stack_away(ACME)
+    world.delete(ACME)
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert done.looked_at.tenants == 0
+
+
+# What differs
+
+
+def everything_wrong(world: World) -> dict[str, Kind]:
+    """A tenant for everything that can be wrong with one, and one that is well."""
+    world.add("well")
+    world.add("differs", queue=OTHER_QUEUE)
+    world.add("unknown-version", version="0.0.9")
+    world.queues.gone.add(queue_of(world.add("vanished")).url)
+    world.take_stack_away(world.add("missing"))
+    world.queues.gone.add(queue_of(tenant("missing")).url)
+    world.delete(world.add("orphan"))
+    world.stacks.plant_done(tenant("stray"), queue=queue_of(tenant("stray")))
+    forgotten = world.add("forgotten")
+    world.take_stack_away(forgotten)
+    world.table.forget_queue(forgotten, stack_id=str(world.metadata(forgotten).stack_id), vanished=True)
+    return {
+        "differs": Kind.METADATA_DIFFERS,
+        "unknown-version": Kind.UNKNOWN_VERSION,
+        "vanished": Kind.VANISHED_QUEUE,
+        "missing": Kind.MISSING_STACK,
+        "orphan": Kind.ORPHAN_STACK,
+        "stray": Kind.ORPHAN_STACK,
+        "forgotten": Kind.MISSING_STACK,
+    }
+
+
+@pytest.mark.parametrize("wish", [LOOK, DRY], ids=["only looking", "dry run"])
+def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(world: World, wish: Wish) -> None:
+    expected = everything_wrong(world)
+    before = world.rows()
+    done = world.reconcile(wish)
+    assert {finding.subject: finding.kind for finding in done.findings} == expected
+    assert done.total == len(expected)
+    assert not done.repaired
+    assert not any(finding.result or finding.repaired for finding in done.findings)
+    assert world.rows() == before
+    assert not world.executions.started
+
+
+def test_what_differs_is_repaired_if_that_is_asked_for(world: World) -> None:
+    everything_wrong(world)
+    done = world.reconcile(REPAIR)
+    repaired = {finding.subject for finding in done.findings if finding.repaired}
+    assert repaired == {"differs", "unknown-version", "missing", "orphan", "stray", "forgotten"}
+    assert done.repaired == len(repaired)
+    assert done.total == len(repaired) + 1
+    assert sorted(world.ordered()) == [
+        (Operation.CREATE, "forgotten", NEXT_VERSION),
+        (Operation.CREATE, "missing", NEXT_VERSION),
+        (Operation.CREATE, "stray", NEXT_VERSION),
+        (Operation.DELETE, "orphan", NEXT_VERSION),
+        (Operation.UPDATE, "unknown-version", NEXT_VERSION),
+    ]
+    assert all(request.by == ADA for _, request in world.executions.started)
+    assert world.metadata(tenant("differs")).queue == queue_of(tenant("differs"))
+
+
+def test_asking_twice_orders_once(world: World) -> None:
+    everything_wrong(world)
+    world.reconcile(REPAIR)
+    ordered = world.ordered()
+    done = world.reconcile(REPAIR)
+    assert world.ordered() == ordered
+    assert ("differs", Kind.METADATA_DIFFERS) not in {(finding.subject, finding.kind) for finding in done.findings}
+
+
+def test_what_was_never_created_is_not_created_by_a_repair(world: World) -> None:
+    """An update of a tenant that there never was is refused, and leaves its row."""
+    world.table.plant_audit(an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, at=LONG_AGO))
+    done = world.reconcile(REPAIR)
+    assert done.looked_at.tenants == 1
+    assert not done.findings
+    assert not world.executions.started
+
+
+def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about_it(world: World) -> None:
+    """The stack was made after the list was."""
+    world.add("acme")
+    world.survey.all = lambda: iter(())  # type: ignore[method-assign]
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert world.stacks.calls == ["find"]
+
+
+def test_an_operation_that_began_since_is_not_disturbed(world: World) -> None:
+    world.add("acme", queue=OTHER_QUEUE)
+    find = world.stacks.find
+
+    def found_as_it_begins(name_or_id: str) -> Stack | None:
+        world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+        return find(name_or_id)
+
+    world.stacks.find = found_as_it_begins  # type: ignore[method-assign]
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert world.metadata(ACME).queue == OTHER_QUEUE
+
+
+# Stacks that are nobody's
+
+
+def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: World) -> None:
+    def a_stack(name: str, who: str | None) -> SurveyedStack:
+        return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None))
+
+    world.survey.others = [
+        a_stack(f"{STACK_NAME_PREFIX}by-hand", None),
+        a_stack(f"{STACK_NAME_PREFIX}no-id", "not an id!"),
+        a_stack(f"{STACK_NAME_PREFIX}acme-00000000", "acme"),
+        a_stack("someone-elses", "acme"),
+    ]
+    done = world.reconcile(REPAIR)
+    assert kinds(done) == [
+        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}by-hand"),
+        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}no-id"),
+        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}acme-00000000"),
+    ]
+    assert done.looked_at.all_stacks == 4
+    assert done.looked_at.stacks == 3
+    assert not world.executions.started
+
+
+def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: World) -> None:
+    world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None))
+    assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, ACME.stack_name)]
+
+
+def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: World) -> None:
+    world.delete(world.add("acme"))
+    world.queues.held[queue_of(ACME).url] = Messages(1, 0, 0)
+    world.reconcile(REPAIR)
+    ((_, request),) = world.executions.started
+    assert not request.force
+
+
+# Drift
+
+
+def test_drift_is_found_by_cloudformations_own_word(world: World) -> None:
+    drifted = world.drifting(25)
+    done = world.reconcile(Wish(detect_drift=True))
+    assert sorted(kinds(done)) == [(Kind.DRIFTED, name) for name in drifted]
+    assert done.looked_at.drift == 25
+    assert not done.repaired
+    assert not world.executions.started
+
+
+def test_nobody_is_asked_about_drift_unless_it_is_asked_for(world: World) -> None:
+    world.drifting(3)
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert done.looked_at.drift == 0
+
+
+def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinning(world: World) -> None:
+    world.drifting(25)
+    world.survey.looks_needed = 3
+    under_way: set[str] = set()
+    most, pauses = 0, 0
+    start, drift = world.survey.start_drift_detection, world.survey.drift
+
+    def started(stack_id: str) -> str | None:
+        nonlocal most
+        under_way.add(f"detection of {stack_id}")
+        most = max(most, len(under_way))
+        return start(stack_id)
+
+    def looked(detection: str) -> object:
+        told = drift(detection)
+        if told.done:
+            under_way.remove(detection)
+        return told
+
+    def paused(seconds: float) -> None:
+        nonlocal pauses
+        assert seconds > 0
+        pauses += 1
+
+    world.survey.start_drift_detection = started  # type: ignore[method-assign]
+    world.survey.drift = looked  # type: ignore[method-assign,assignment]
+    done = world.reconcile(Wish(detect_drift=True), pause=paused)
+    assert done.looked_at.drift == 25
+    assert most == DRIFT_AT_ONCE
+    assert pauses == 3 * 2
+
+
+def test_a_stack_that_cannot_be_compared_now_is_left_out(world: World) -> None:
+    world.drifting(3)
+    (stack,) = world.stacks_of(tenant("t00"))
+    world.survey.cannot_be_compared.add(stack.stack_id)
+    done = world.reconcile(Wish(detect_drift=True))
+    assert kinds(done) == [(Kind.DRIFTED, "t02")]
+    assert done.looked_at.drift == 2
+
+
+def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: World) -> None:
+    (stack,) = world.stacks_of(world.add("broken"))
+    world.stacks.change(stack.stack_id, "UPDATE_ROLLBACK_FAILED")
+    world.stacks.plant_done(tenant("stray"))
+    world.delete(world.add("deleted"))
+    assert world.reconcile(replace(LOOK, detect_drift=True)).looked_at.drift == 0

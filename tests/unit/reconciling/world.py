@@ -1,0 +1,270 @@
+"""A fleet with its stacks and everything that reconciling needs, in memory; and what may happen to it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.health import Health
+from orchestrator.lifecycle import Lifecycle
+from orchestrator.ports import Stack
+from orchestrator.reconciling.reconciler import Reconciler
+from orchestrator.reconciling.records import (
+    Finding,
+    Kind,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+    Wish,
+)
+from orchestrator.reconciling.repairing import Repairing
+from orchestrator.reconciling.settling import Settling
+from orchestrator.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    NEXT_VERSION,
+    NOON,
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    FakeRolloutExecutions,
+    FakeStacks,
+    InMemoryRollouts,
+    InMemoryTable,
+    a_release,
+    a_run,
+    an_audit,
+    parameters_of,
+    some_metadata,
+    take,
+)
+from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+
+ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+RECONCILIATION = "20261116-120000-abcd"
+A_MINUTE = timedelta(minutes=1)
+LONG_AGO = NOON - timedelta(days=1)
+
+
+def tenant(name: str) -> TenantId:
+    return TenantId.parse(name)
+
+
+def queue_of(who: TenantId, number: int = 1) -> Queue:
+    name = f"{who.stack_name}-InboundQueue-{number}"
+    return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
+
+
+def a_finding(kind: Kind = Kind.MISSING_STACK, remedy: Remedy = Remedy.NONE, **more: Any) -> Finding:
+    return Finding(kind, "acme", "something differs", remedy, **more)
+
+
+def asked_for(wish: Wish | None = None, **more: Any) -> Reconciliation:
+    return replace(
+        Reconciliation(RECONCILIATION, ADA, wish or Wish(), ReconciliationStatus.PENDING, NOON, NOON), **more
+    )
+
+
+def kinds(reconciliation: Reconciliation) -> list[tuple[Kind, str]]:
+    """What was found, of whom."""
+    return [(finding.kind, finding.subject) for finding in reconciliation.findings]
+
+
+def only(reconciliation: Reconciliation) -> Finding:
+    (finding,) = reconciliation.findings
+    return finding
+
+
+class MeddledTable(InMemoryTable):
+    """The table, in which somebody else writes something just before an operation's end is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddler: Callable[[], object] = lambda: None
+
+    def publish(
+        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
+    ) -> None:
+        self.meddler()
+        super().publish(run, stack_id=stack_id, queue=queue, version=version, deployed=deployed, at=at)
+
+    def remove(self, run: Run, *, at: datetime) -> None:
+        self.meddler()
+        super().remove(run, at=at)
+
+    def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
+        self.meddler()
+        return super().fail(run, cause, at, restore=restore)
+
+
+class FlakyStacks(FakeStacks):
+    """CloudFormation that has no time for one of the next calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls_until_throttled = 0
+
+    def throttle(self, call: int) -> None:
+        self._calls_until_throttled = call
+
+    def _called(self, method: str) -> None:
+        self._calls_until_throttled -= 1
+        self.throttled_calls = int(self._calls_until_throttled == 0)
+        super()._called(method)
+
+
+class RememberedReconciliations(InMemoryReconciliations):
+    """Everything that was ever recorded, not only the latest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[Reconciliation] = []
+
+    def record_reconciliation(self, reconciliation: Reconciliation) -> None:
+        super().record_reconciliation(reconciliation)
+        self.written.append(reconciliation)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.table = MeddledTable()
+        self.executions = FakeExecutions()
+        self.stacks = FlakyStacks()
+        self.queues = FakeQueues()
+        self.survey = FakeSurvey(self.stacks)
+        self.ledger = RememberedReconciliations()
+        self.rollouts = InMemoryRollouts()
+        self.rollout_executions = FakeRolloutExecutions()
+        self.stack_limit: int | None = 2_000
+        self.dead_letter_queues: dict[str, str] = {}
+        for version in (VERSION, NEXT_VERSION):
+            self.table.record_release(a_release(version))
+
+    @property
+    def settling(self) -> Settling:
+        table = self.table
+        return Settling(
+            reader=table,
+            ledger=table,
+            releases=table,
+            stacks=self.stacks,
+            queues=self.queues,
+            executions=self.executions,
+            parameters=parameters_of,
+            clock=self.clock,
+        )
+
+    @property
+    def repairing(self) -> Repairing:
+        table = self.table
+        lifecycle = Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION)
+        return Repairing(lifecycle, table, table, self.clock)
+
+    def reconciler(self, **more: Any) -> Reconciler:
+        return Reconciler(
+            tenants=self.table,
+            fleet=self.table,
+            releases=self.table,
+            stacks=self.stacks,
+            survey=self.survey,
+            queues=self.queues,
+            settling=self.settling,
+            repairing=self.repairing,
+            ledger=self.ledger,
+            rollouts=self.rollouts,
+            rollout_executions=self.rollout_executions,
+            clock=self.clock,
+            **more,
+        )
+
+    @property
+    def health(self) -> Health:
+        return Health(
+            fleet=self.table,
+            reconciliations=self.ledger,
+            queues=self.queues,
+            stack_limit=lambda: self.stack_limit,
+            dead_letter_queues=self.dead_letter_queues,
+            clock=self.clock,
+        )
+
+    # Tenants
+
+    def add(self, name: str, *, version: str = VERSION, stack_version: str | None = None, **metadata: Any) -> TenantId:
+        """A tenant that is served, from a stack that is as it should be unless told otherwise."""
+        who = tenant(name)
+        self.table.plant_audit(an_audit(Status.SUCCESS, tenant=who, version=version, at=LONG_AGO))
+        stack = self.stacks.plant_done(who, version=stack_version or version, queue=queue_of(who))
+        recorded = some_metadata(tenant=who, version=version, queue=queue_of(who))
+        self.table.plant_metadata(replace(recorded, **{"stack_id": stack.stack_id} | metadata))
+        return who
+
+    def delete(self, who: TenantId) -> None:
+        """By the rows: its stack is left to whoever tells the story."""
+        self.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=who, at=LONG_AGO + A_MINUTE))
+        rows = self.table._of(who)
+        rows.metadata = None
+        rows.show()
+
+    def take_stack_away(self, who: TenantId) -> None:
+        for stack in self.stacks_of(who):
+            self.stacks.change(stack.stack_id, "DELETE_COMPLETE")
+
+    def stacks_of(self, who: TenantId) -> list[Stack]:
+        return [stack for stack in self.stacks.living if stack.tenant_id == who.value]
+
+    def drifting(self, fleet: int) -> list[str]:
+        """So many tenants are added; every other one's stack has drifted."""
+        names = [f"t{number:02}" for number in range(fleet)]
+        for name in names:
+            self.add(name)
+        for name in names[::2]:
+            (stack,) = self.stacks_of(tenant(name))
+            self.survey.drifted[stack.stack_id] = "1 of its resources"
+        return names[::2]
+
+    # Operations
+
+    def begin(self, run: Run) -> Run:
+        """Its execution runs, and owns the tenant."""
+        assert self.executions.start(run.attempt, run.request) == run.execution
+        assert take(self.table, run) is None
+        return run
+
+    def begin_and_die(self, run: Run) -> Run:
+        self.begin(run)
+        self.executions.end(run.execution)
+        return run
+
+    def die_at_once(self, name: str, *, at: datetime = NOON) -> Run:
+        """A create that took its tenant's lock, and no step more."""
+        return self.begin_and_die(a_run(tenant=tenant(name), started_at=at))
+
+    # Looking
+
+    def metadata(self, who: TenantId) -> Metadata:
+        metadata = self.table.metadata(who)
+        assert metadata is not None
+        return metadata
+
+    def audit(self, who: TenantId, operation: Operation = Operation.CREATE) -> Audit:
+        (found,) = (audit for audit in self.table.audits(who) if audit.operation is operation)
+        return found
+
+    def rows(self) -> object:
+        """All that the table holds, to compare it with later."""
+        # Who was only asked about has no rows.
+        tenants = {who: rows for who, rows in self.table._tenants.items() if rows.audits or rows.metadata}
+        return copy.deepcopy((tenants, self.table._releases))
+
+    def ordered(self) -> list[tuple[Operation, str, str]]:
+        """What was started, for whom, at which version."""
+        return [(attempt.operation, attempt.tenant.value, attempt.version) for attempt, _ in self.executions.started]
+
+    def reconcile(self, wish: Wish | None = None, **more: Any) -> Reconciliation:
+        return self.reconciler(**more).run(asked_for(wish))

@@ -1,0 +1,229 @@
+"""Whether the control plane itself is well: every check, from the best verdict to the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY, Check, Verdict
+from orchestrator.reconciling.reconciler import STUCK_AFTER
+from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, LookedAt, Reconciliation, ReconciliationStatus
+from orchestrator.records import Messages, Operation, Status, TenantState
+from tests.fakes import NEXT_VERSION, a_run, an_audit
+from tests.unit.reconciling.world import LONG_AGO, World, asked_for, tenant
+
+A_SECOND = timedelta(seconds=1)
+QUEUES = {"events": "https://sqs/events", "schedules": "https://sqs/schedules"}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.dead_letter_queues = dict(QUEUES)
+    return world
+
+
+def checks(world: World) -> dict[str, Check]:
+    """By name; of the dead letters the last."""
+    return {check.name: check for check in world.health.examine()}
+
+
+def ran(world: World, name: str, **more: Any) -> Reconciliation:
+    now = world.clock.now()
+    done = asked_for(id=name, status=ReconciliationStatus.DONE, started_at=now, updated_at=now, **more)
+    world.ledger.record_reconciliation(done)
+    return done
+
+
+def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
+    world.add("acme")
+    ran(world, SETTLING)
+    ran(world, SURVEY, looked_at=LookedAt(all_stacks=7))
+    assert world.health.examine() == [
+        Check("operations", Verdict.OK, "none is past its deadline"),
+        Check("tenants", Verdict.OK, "none has failed"),
+        Check("reconciler", Verdict.OK, "ran 0 s ago"),
+        Check("survey", Verdict.OK, "ran 0 s ago"),
+        Check("dead letters", Verdict.OK, "events: none"),
+        Check("dead letters", Verdict.OK, "schedules: none"),
+        Check("stacks", Verdict.OK, "7 of 2000 that the account may have here"),
+    ]
+
+
+def test_whatever_is_not_well_comes_with_what_to_do(world: World) -> None:
+    world.begin(a_run(tenant=tenant("stuck")))
+    world.clock.advance(STUCK_AFTER + SURVEY_EVERY * 3 + A_SECOND)
+    world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
+    world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
+    ran(world, SURVEY, looked_at=LookedAt(all_stacks=2_000))
+    told = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
+    assert {check.name for check in told} == {"operations", "tenants", "reconciler", "dead letters", "stacks"}
+    assert all(check.advice for check in told)
+
+
+# Operations
+
+
+def test_operations_are_well_until_they_are_past_their_deadline(world: World) -> None:
+    world.begin(a_run())
+    world.clock.advance(STUCK_AFTER)
+    assert checks(world)["operations"].verdict is Verdict.OK
+    world.clock.advance(A_SECOND)
+    stuck = checks(world)["operations"]
+    assert stuck.verdict is Verdict.PROBLEM
+    assert stuck.detail == "1 past their deadline: acme"
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, ", ...")])
+def test_only_a_few_tenants_are_named_and_all_are_counted(world: World, count: int, more: str) -> None:
+    for number in range(count):
+        world.begin(a_run(tenant=tenant(f"t{number}")))
+    world.clock.advance(STUCK_AFTER + A_SECOND)
+    assert checks(world)["operations"].detail == f"{count} past their deadline: t0, t1, t2, t3, t4{more}"
+
+
+def test_a_tenant_with_several_is_named_once(world: World) -> None:
+    for operation in (Operation.CREATE, Operation.UPDATE, Operation.DELETE):
+        world.table.plant_audit(an_audit(Status.STARTED, operation, at=LONG_AGO))
+    assert checks(world)["operations"].detail == "3 past their deadline: acme"
+
+
+# Tenants
+
+
+def test_tenants_that_failed_are_counted_by_state_at_whatever_version(world: World) -> None:
+    world.add("ready")
+    for name in ("one", "two"):
+        world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant(name)))
+    for name, version in (("old", "0.1.0"), ("new", NEXT_VERSION)):
+        who = world.add(name, version=version)
+        world.table.plant_audit(an_audit(Status.FAILURE, Operation.UPDATE, tenant=who, version="0.3.0"))
+    failed = checks(world)["tenants"]
+    assert failed.verdict is Verdict.WARNING
+    assert failed.detail == "2 FAILED, 2 UPDATE_FAILED"
+    assert "berth tenants --state" in failed.advice
+
+
+def test_the_fleet_is_counted_once(world: World) -> None:
+    counted = []
+    count = world.table.versions_in_use
+
+    def versions_in_use() -> Mapping[str, Mapping[TenantState, int]]:
+        counted.append(1)
+        return count()
+
+    world.table.versions_in_use = versions_in_use  # type: ignore[method-assign]
+    world.health.examine()
+    assert len(counted) == 1
+
+
+# What runs by itself
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "every"), [(SETTLING, "reconciler", SETTLING_EVERY), (SURVEY, "survey", SURVEY_EVERY)]
+)
+def test_what_runs_by_itself_is_missed_when_it_has_not(world: World, name: str, check: str, every: timedelta) -> None:
+    assert checks(world)[check].verdict is Verdict.UNKNOWN
+    ran(world, name)
+    world.clock.advance(every * 3)
+    assert checks(world)[check].verdict is Verdict.OK
+    world.clock.advance(A_SECOND)
+    assert checks(world)[check].verdict is Verdict.PROBLEM
+
+
+def test_what_it_found_and_did_not_repair_is_told(world: World) -> None:
+    ran(world, SURVEY, counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 1}, repaired=1)
+    told = checks(world)["survey"]
+    assert told.verdict is Verdict.WARNING
+    assert "2 orphan-stack, 1 stack-drifted" in told.detail
+
+
+def test_what_it_repaired_is_no_reason_to_worry(world: World) -> None:
+    ran(world, SETTLING, counts={Kind.UNFINISHED: 2}, repaired=2)
+    assert checks(world)["reconciler"].verdict is Verdict.OK
+
+
+def test_one_that_came_to_no_end_is_told_with_the_reason(world: World) -> None:
+    done = ran(world, SURVEY)
+    world.ledger.recorded[SURVEY] = asked_for(
+        id=SURVEY,
+        status=ReconciliationStatus.INCOMPLETE,
+        reason="There was not enough time.",
+        updated_at=done.updated_at,
+    )
+    told = checks(world)["survey"]
+    assert told.verdict is Verdict.WARNING
+    assert told.advice == "There was not enough time."
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        (timedelta(seconds=59), "ran 59 s ago"),
+        (timedelta(seconds=60), "ran 1 min ago"),
+        (timedelta(minutes=119), "ran 119 min ago"),
+        (timedelta(hours=2), "ran 2 h ago"),
+        (timedelta(hours=17), "ran 17 h ago"),
+    ],
+)
+def test_how_long_ago_is_told_in_words_that_fit(world: World, age: timedelta, told: str) -> None:
+    ran(world, SURVEY)
+    world.clock.advance(age)
+    assert checks(world)["survey"].detail == told
+
+
+def test_how_often_it_runs_is_told_before_it_has(world: World) -> None:
+    assert checks(world)["reconciler"].advice == "It runs every 5 min."
+    assert checks(world)["survey"].advice == "It runs every 6 h."
+
+
+# Dead letters
+
+
+def test_what_could_not_be_delivered_is_a_problem(world: World) -> None:
+    world.queues.held[QUEUES["schedules"]] = Messages(2, 1, 0)
+    told = checks(world)["dead letters"]
+    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: 3 undelivered")
+    assert QUEUES["schedules"] in told.advice
+
+
+def test_a_queue_that_is_gone_is_a_problem(world: World) -> None:
+    world.queues.gone.add(QUEUES["schedules"])
+    told = checks(world)["dead letters"]
+    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue is gone")
+
+
+# Stacks
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "verdict"),
+    [
+        (0, 100, Verdict.OK),
+        (79, 100, Verdict.OK),
+        (80, 100, Verdict.WARNING),
+        (94, 100, Verdict.WARNING),
+        (95, 100, Verdict.PROBLEM),
+        (101, 100, Verdict.PROBLEM),
+        (0, 0, Verdict.PROBLEM),
+    ],
+)
+def test_stacks_are_few_enough_or_not(world: World, used: int, limit: int, verdict: Verdict) -> None:
+    world.stack_limit = limit
+    ran(world, SURVEY, looked_at=LookedAt(all_stacks=used))
+    told = checks(world)["stacks"]
+    assert told.verdict is verdict
+    assert bool(told.advice) is (verdict is not Verdict.OK)
+    assert told.detail.startswith(f"{used} of {limit} ")
+
+
+def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: World) -> None:
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
+    ran(world, SURVEY)
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
+    world.stack_limit = None
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "AWS does not say how many are allowed")

@@ -1,0 +1,173 @@
+"""What the functions log holds nothing with which somebody could do something: no task token, no signed address.
+
+Nor does what they raise, which Lambda logs. That getQueue's credentials are not logged is tested with its handler.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters import custom_resource
+from orchestrator.errors import Throttled
+from orchestrator.execution_input import machine_input
+from orchestrator.records import timestamp
+from tests.fakes import ACME, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
+
+SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
+SIGNED = f"https://cloudformation-custom-resource-response.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
+ROLLOUT = "20261116-120000-abcd"
+RUN = a_run()
+
+Load = Callable[[str], Any]
+
+
+class Wired(SimpleNamespace):
+    """What the functions find in place of their wiring. What it does not have is a fault."""
+
+
+@pytest.fixture
+def wired() -> Wired:
+    table = InMemoryTable()
+    take(table, RUN)
+    return Wired(table=table, stacks=FakeStacks(), executions=FakeExecutions(), clock=FakeClock())
+
+
+@pytest.fixture
+def load(wired: Wired, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Load]:
+    # A service of its own has a logger of its own, which writes to this test's standard output.
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Berth")
+    monkeypatch.setattr(custom_resource, "_put", lambda *_: None)
+    forget_functions()
+
+    def load(name: str) -> Any:
+        monkeypatch.setattr(importlib.import_module("lambdas.runtime"), "wiring", wired)
+        return importlib.import_module(f"lambdas.{name}").handler
+
+    yield load
+    forget_functions()
+
+
+def forget_functions() -> None:
+    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
+        del sys.modules[name]
+
+
+def execution() -> dict[str, Any]:
+    return {
+        "Id": RUN.execution,
+        "StartTime": timestamp(RUN.started_at),
+        "Input": machine_input(RUN.attempt, RUN.request),
+    }
+
+
+def a_resource(**properties: object) -> dict[str, Any]:
+    return {
+        "RequestType": "Create",
+        "ResponseURL": SIGNED,
+        "StackId": f"arn:aws:cloudformation:eu-west-1:1:stack/{ACME.stack_name}/1",
+        "RequestId": "1",
+        "LogicalResourceId": "Resource",
+        "ResourceType": "Custom::Resource",
+        "ResourceProperties": {
+            "TenantId": ACME.value,
+            "InboundQueueArn": QUEUE.arn,
+            "InboundQueueUrl": QUEUE.url,
+            "Version": VERSION,
+            **properties,
+        },
+    }
+
+
+EVENTS: dict[str, dict[str, Any]] = {
+    "await_stack": {
+        "execution": execution(),
+        "stack": {"outcome": "started", "stackId": "stack-1"},
+        "taskToken": SECRET,
+    },
+    "await_operator": {
+        "execution": {"Id": "arn:execution", "Input": {"rolloutId": ROLLOUT, "attempt": 1}},
+        "taskToken": SECRET,
+    },
+    **{name: a_resource() for name in ("tenant_metadata", "publish_release", "start_rollout", "tenant_queue")},
+    "settle_tenant_queue": {
+        "execution": {"Id": "arn:execution", "StartTime": timestamp(RUN.started_at), "Input": {"event": a_resource()}}
+    },
+}
+
+
+def told(call: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is logged, with what is raised."""
+    try:
+        call()
+        raised = ""
+    except Exception as error:  # noqa: BLE001 - Lambda logs whatever it is
+        raised = f"{error!r} {error}"
+    return "".join(capsys.readouterr()) + raised
+
+
+def broken(event: Any) -> Iterator[Any]:
+    """The event with each of its fields left out, and of another kind, in turn. The secret stays."""
+    for name, value in event.items():
+        if value in (SECRET, SIGNED):
+            continue
+        yield {key: given for key, given in event.items() if key != name}
+        yield {**event, name: None}
+        yield {**event, name: ["not this"]}
+        if isinstance(value, dict):
+            yield from ({**event, name: inner} for inner in broken(value))
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_no_secret_is_told_when_all_is_well_or_nothing_is(
+    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    handler = load(name)
+    wired.advancing = SimpleNamespace(await_operator=lambda *_: None)
+    first = told(lambda: handler(EVENTS[name], None), capsys)
+    vars(wired).clear()
+    at_fault = told(lambda: handler(EVENTS[name], None), capsys)
+    assert first
+    assert at_fault
+    assert SECRET not in first + at_fault
+
+
+def test_no_task_token_is_told_by_a_step_that_is_throttled_or_fails(
+    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler, log = load("await_stack"), ""
+    for error in (Throttled("UpdateItem: Rate exceeded"), RuntimeError("a bug")):
+
+        def refuse(*_: object, error: Exception = error, **__: object) -> None:
+            raise error
+
+        wired.table.remember_token = refuse
+        log += told(lambda: handler(EVENTS["await_stack"], None), capsys)
+    assert "Step failed" in log
+    assert "Rate exceeded" in log
+    assert SECRET not in log
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_no_secret_is_told_by_whoever_does_not_understand(
+    load: Load, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    handler = load(name)
+    logs = [told(lambda given=event: handler(given, None), capsys) for event in broken(EVENTS[name])]  # type: ignore[misc]
+    assert len(logs) > 5
+    assert not [log for log in logs if SECRET in log]
+
+
+def test_a_secret_that_is_told_would_be_noticed(load: Load, wired: Wired, capsys: pytest.CaptureFixture[str]) -> None:
+    def careless(*_: object) -> None:
+        raise RuntimeError(f"nobody waits for {SECRET}")
+
+    handler = load("await_operator")
+    wired.advancing = SimpleNamespace(await_operator=careless)
+    assert SECRET in told(lambda: handler(EVENTS["await_operator"], None), capsys)
