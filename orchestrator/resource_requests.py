@@ -122,11 +122,15 @@ def _is_id(value: object) -> bool:
 
 
 def parse_metadata_request(event: object) -> MetadataRequest:
+    """Only a tenant's own stack may say which queue it has. What another takes back it never wrote, so that may be."""
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
+    kind, tenant = Kind(checked["RequestType"]), TenantId.parse(properties["TenantId"])
+    if kind is not Kind.DELETE and f":stack/{tenant.stack_name}/" not in checked["StackId"]:
+        raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
     return MetadataRequest(
-        kind=Kind(checked["RequestType"]),
-        tenant=TenantId.parse(properties["TenantId"]),
+        kind=kind,
+        tenant=tenant,
         stack_id=checked["StackId"],
         queue=Queue(properties["InboundQueueArn"], properties["InboundQueueUrl"]),
     )

@@ -49,6 +49,7 @@ HELP = """\
   vanished-queue        the stack stands, and its queue is gone
   unknown-version       a tenant at a version that was never published
   stack-drifted         resources are not as the template has them
+  broken-stack          served, and somebody left its stack broken
   foreign-stack         named like a tenant's stack, and none
   stalled-rollout       it should go on, and nothing moves it
 """

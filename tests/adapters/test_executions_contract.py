@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -39,6 +40,9 @@ class InMemory:
     def token(self) -> str:
         self._fake.waiting.add("token")
         return "token"
+
+    def go_on(self, execution: str) -> None:
+        self._fake.end(execution)
 
 
 class OnAws:
@@ -69,6 +73,11 @@ class OnAws:
         """Of the execution that was started: it comes as soon as the execution waits."""
         (message,) = self._sqs.receive_message(QueueUrl=self._tokens, WaitTimeSeconds=10)["Messages"]
         return str(json.loads(message["Body"])["token"])
+
+    def go_on(self, execution: str) -> None:
+        """Until it has taken notice: the emulator's executions do so a moment later."""
+        while self._states.describe_execution(executionArn=execution)["status"] == "RUNNING":
+            Event().wait(0.02)
 
 
 World = InMemory | OnAws
@@ -129,9 +138,10 @@ def test_one_that_never_was_neither_runs_nor_can_still_be_at_work(world: World, 
 
 @wakes
 def test_one_that_waits_is_woken_once(world: World) -> None:
-    start(world)
+    execution = start(world)
     token = world.token()
     assert world.executions.wake(token) is True
+    world.go_on(execution)
     assert world.executions.wake(token) is False
 
 

@@ -120,10 +120,13 @@ class Deployed:
     @contextmanager
     def held_up(self, name: str) -> Iterator[None]:
         """Meanwhile nobody may call that function: whoever comes to it waits there."""
-        function = self.function(name)
-        self.client("lambda").put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
-        yield
-        self.client("lambda").delete_function_concurrency(FunctionName=function)
+        function, functions = self.function(name), self.client("lambda")
+        bound = functions.get_function_concurrency(FunctionName=function)["ReservedConcurrentExecutions"]
+        functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
+        try:
+            yield
+        finally:
+            functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=bound)
 
     # As an operator
 

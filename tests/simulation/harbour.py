@@ -6,14 +6,11 @@ of it stands on one agenda, and all that is left to chance is drawn from one see
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -40,6 +37,7 @@ from tests.fakes import (
     parameters_of,
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+from tests.simulation.agenda import Agenda, Kind
 from tests.simulation.cloudformation import CloudFormation
 from tests.simulation.guard import Caller, Guard, Role
 from tests.simulation.held import Abandoned, Held
@@ -68,22 +66,6 @@ class SkewedClock(FakeClock):
         return self._true.now() + self._skew
 
 
-class Kind(Enum):
-    """What stands on the agenda."""
-
-    STEP = "an execution passes through a state"
-    EVENT = "an event arrives"
-    ELSE = "anything else"
-
-
-@dataclass(frozen=True, order=True)
-class Entry:
-    due: datetime
-    number: int
-    action: Callable[[], None] = field(compare=False)
-    kind: Kind = field(compare=False)
-
-
 @dataclass
 class SlowCall:
     """A call of a function that may be held."""
@@ -105,8 +87,7 @@ class Harbour(World):
         self.cloudformation = CloudFormation(self)
         self.runs: dict[str, TimedExecution] = {}
         self.reconciliations = InMemoryReconciliations()
-        self._agenda: list[Entry] = []
-        self._count = itertools.count()
+        self.agenda = Agenda()
         self._turns: dict[str, int] = {}
         self._woken: set[str] = set()
         self._slow: list[SlowCall] = []
@@ -127,7 +108,7 @@ class Harbour(World):
         """Have it happen then, give or take a moment."""
         wait = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
         due = self.clock.now() + wait + timedelta(milliseconds=self.chance.randrange(1, 400))
-        heapq.heappush(self._agenda, Entry(due, next(self._count), action, kind))
+        self.agenda.add(due, action, kind)
 
     def rest(self, seconds: float | str) -> float:
         """How long a machine waits. What it leaves to chance, or a Retry does, is left to this chance."""
@@ -135,7 +116,7 @@ class Harbour(World):
 
     def happen(self) -> None:
         """Let the next thing happen."""
-        entry = heapq.heappop(self._agenda)
+        entry = self.agenda.next()
         self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
         self.do(entry.action)
 
@@ -145,18 +126,9 @@ class Harbour(World):
         action()
         self.look_around()
 
-    def expected(self, kind: Kind) -> list[Entry]:
-        """What of that kind is to happen, soonest first."""
-        return sorted(entry for entry in self._agenda if entry.kind is kind)
-
-    def drop(self, entry: Entry) -> None:
-        """It never happens; unless whoever drops it does it."""
-        self._agenda.remove(entry)
-        heapq.heapify(self._agenda)
-
     def pass_time(self, until: datetime) -> None:
         """Let everything happen that is to happen until then."""
-        while self._agenda[0].due <= until:
+        while self.agenda.next_due <= until:
             self.happen()
         self.clock.advance(max(until - self.clock.now(), timedelta()))
 

@@ -18,7 +18,7 @@ from orchestrator.records import Lock, Operation, Run, Status
 from tests.fakes import ACME, InMemoryTable
 from tests.simulation.storm import Broken, Storm
 
-SEEDS = range(300)
+SEEDS = range(200)
 
 
 def play_all(seeds: range) -> Counter[str]:

@@ -27,7 +27,8 @@ from orchestrator.reconciling.records import SETTLING, Wish
 from orchestrator.tenants import TenantId
 from tests.fakes import FakeExecutions
 from tests.simulation import voyage
-from tests.simulation.harbour import Harbour, Kind
+from tests.simulation.agenda import Kind
+from tests.simulation.harbour import Harbour
 from tests.simulation.the_end import VERSIONS, come_to_rest, repair
 from tests.simulation.weather import CALM, SERVICES
 
@@ -88,7 +89,7 @@ class AnyOrder(RuleBasedStateMachine):
         until = self.harbour.clock.now() + timedelta(minutes=minutes)
         self._watched(lambda: self.harbour.pass_time(until))
 
-    @precondition(lambda self: self.harbour.expected(Kind.STEP))
+    @precondition(lambda self: self.harbour.agenda.expected(Kind.STEP))
     @rule(which=some)
     def an_execution_is_ahead_of_others(self, which: int) -> None:
         self._out_of_turn(Kind.STEP, which)
@@ -105,27 +106,27 @@ class AnyOrder(RuleBasedStateMachine):
         running = [run for run in self.harbour.runs.values() if run.running]
         self.do(lambda: self.harbour.cut_short(running[which % len(running)], how))
 
-    @precondition(lambda self: self.harbour.expected(Kind.EVENT))
+    @precondition(lambda self: self.harbour.agenda.expected(Kind.EVENT))
     @rule(which=some)
     def an_event_overtakes_others(self, which: int) -> None:
         self._out_of_turn(Kind.EVENT, which)
 
-    @precondition(lambda self: self.harbour.expected(Kind.EVENT))
+    @precondition(lambda self: self.harbour.agenda.expected(Kind.EVENT))
     @rule(which=some)
     def an_event_comes_twice(self, which: int) -> None:
-        events = self.harbour.expected(Kind.EVENT)
+        events = self.harbour.agenda.expected(Kind.EVENT)
         self.do(events[which % len(events)].action)
 
-    @precondition(lambda self: self.harbour.expected(Kind.EVENT))
+    @precondition(lambda self: self.harbour.agenda.expected(Kind.EVENT))
     @rule(which=some)
     def an_event_is_lost(self, which: int) -> None:
-        events = self.harbour.expected(Kind.EVENT)
-        self.harbour.drop(events[which % len(events)])
+        events = self.harbour.agenda.expected(Kind.EVENT)
+        self.harbour.agenda.drop(events[which % len(events)])
 
     def _out_of_turn(self, kind: Kind, which: int) -> None:
-        expected = self.harbour.expected(kind)
+        expected = self.harbour.agenda.expected(kind)
         entry = expected[which % len(expected)]
-        self.harbour.drop(entry)
+        self.harbour.agenda.drop(entry)
         self.do(entry.action)
 
     @rule(services=st.sets(st.sampled_from(SERVICES)))
@@ -170,7 +171,7 @@ SOME_STEPS = settings(stateful_step_count=20, suppress_health_check=list(HealthC
 
 
 def test_the_promises_hold_whatever_is_done_in_whatever_order() -> None:
-    run_state_machine_as_test(AnyOrder, settings=settings(SOME_STEPS, max_examples=150))
+    run_state_machine_as_test(AnyOrder, settings=settings(SOME_STEPS, max_examples=100))
 
 
 def test_a_bug_is_found_in_some_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
 from tests.fakes import VERSION, FakeExecutions, InMemoryTable
 from tests.simulation.voyage import CROWDED, INSISTENT, Broken, Happening, Voyage
-from tests.simulation.weather import CRASHES, DEATHS, ECHOES, LOST_RESULTS, ZOMBIES, Weather
+from tests.simulation.weather import BROKEN_STACKS, CRASHES, DEATHS, ECHOES, LOST_RESULTS, ZOMBIES, Weather
 
 SEEDS = range(150)
 MORE_SEEDS = range(400)
@@ -257,7 +257,7 @@ BUGS = {
     "an operation is settled without asking": Planted(_settle_without_asking, AT_WORK, LOST_RESULTS),
     "aborted counts as over": Planted(_over_as_soon_as_aborted, AT_WORK, ZOMBIES, CROWDED),
     "an update is settled by its status": Planted(
-        _settle_an_update_by_its_status_alone, "has succeeded, but the stack is at", ECHOES
+        _settle_an_update_by_its_status_alone, "has succeeded, but the stack is at", BROKEN_STACKS
     ),
     "getQueue overlooks a delete": Planted(_serve_what_is_being_deleted, "answer is Ready"),
     "a retry brings back the deleted": Planted(

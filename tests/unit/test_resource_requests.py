@@ -27,7 +27,7 @@ from orchestrator.resource_requests import (
 from orchestrator.tenants import TenantId
 from tests.fakes import ACME, QUEUE
 
-STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1"
+STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
 RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
 TENANT_QUEUE = {"TenantId": "acme"}
@@ -106,6 +106,13 @@ def test_a_stack_says_what_its_queue_is(kind: Kind) -> None:
     assert parse_metadata_request(an_event(METADATA, kind)) == MetadataRequest(
         kind, ACME, STACK, Queue(QUEUE.arn, QUEUE.url)
     )
+
+
+@pytest.mark.parametrize("other", ["billing", TenantId("acme-1").stack_name, f"{ACME.stack_name}-1"])
+@pytest.mark.parametrize("kind", [Kind.CREATE, Kind.UPDATE])
+def test_no_other_stack_may_say_what_a_tenants_queue_is(kind: Kind, other: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not the stack of tenant acme"):
+        parse_metadata_request(an_event(METADATA, kind, StackId=STACK.replace(ACME.stack_name, other)))
 
 
 @pytest.mark.parametrize("missing", list(METADATA))

@@ -246,7 +246,7 @@ class TestRecordFailure:
 
     def test_one_that_was_overtaken_says_so(self, functions: Functions) -> None:
         take(functions.table, a_run(2))
-        with pytest.raises(LostOwnership, match="later attempt"):
+        with pytest.raises(LostOwnership, match="another attempt"):
             step(functions, "record_failure", CREATE, failure={"outcome": "failed", "reason": "It broke."})
         lock = functions.table.lock(ACME)
         assert lock is not None
