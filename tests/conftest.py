@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("berth", derandomize=True, deadline=None, database=None, max_examples=100)
+settings.register_profile("berth", derandomize=True, deadline=None, database=None, max_examples=60)
 settings.load_profile("berth")
 
 # Whatever account this shell is set up for, no test may depend on it or talk to it.

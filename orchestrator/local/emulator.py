@@ -250,9 +250,9 @@ class Emulator:
             "S3_PERSIST": kept,
             "S3_DATA_DIR": str(files.running / "s3"),
             # A worker is a process of 30 MB. More calls than this at once are throttled, as on AWS;
-            # a function's second and further workers go after half a minute without work.
+            # a function's second and further workers go after a minute and a half without work.
             "LAMBDA_ACCOUNT_CONCURRENCY": "40",
-            "LAMBDA_WARM_TTL_SECONDS": "30",
+            "LAMBDA_WARM_TTL_SECONDS": "90",
             # Machines wait as long as things take on AWS, where a stack takes minutes. Here it takes a second.
             "SFN_WAIT_SCALE": "0.3",
             # It would also listen for IoT devices, on one fixed port and on every interface.

@@ -50,6 +50,9 @@ from tests.fakes import (
     take,
 )
 
+# What is written by operations is also shown on the emulator, in test_table_operations.py: it takes a while there.
+pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
+
 
 class TestHistory:
     def test_every_attempt_and_outcome_stays_in_the_order_of_time(self, table: Table) -> None:

@@ -64,7 +64,14 @@ class Deployed:
         return session_without_profile(self.emulator.session_settings())
 
     def client(self, service: str) -> Any:
-        return self._session.client(service, endpoint_url=self.emulator.endpoint)
+        """One a service: making one costs more than using it."""
+        if service not in self._clients:
+            self._clients[service] = self._session.client(service, endpoint_url=self.emulator.endpoint)
+        return self._clients[service]
+
+    @cached_property
+    def _clients(self) -> dict[str, Any]:
+        return {}
 
     @cached_property
     def table(self) -> DynamoTable:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.adapters.bad_input.world import SERVICE, ControlPlane
 
-INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "1000"))
+INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "500"))
 """How many come to each edge."""
 ONLY = os.environ.get("BERTH_FUZZ_SEED")
 """The one input that is to come again."""

@@ -23,7 +23,7 @@ from tests.fakes import execution_arn
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi
 
-INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "3000"))
+INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "1000"))
 SEED = "berth"
 PARTS = 4
 """So that they can be tried side by side."""
