@@ -1,4 +1,7 @@
-"""The deployed API takes and answers what docs/openapi.json says."""
+"""The deployed API takes and answers what docs/openapi.json says.
+
+At its boundaries: what is made up beyond them is sent to the same functions in ``tests/unit/test_openapi.py``.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,12 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
-from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 from urllib3.util import Retry
 
 from orchestrator.local.deployment import CONTEXT
 from tests.e2e.deployed import Deployed
-from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, operations
+from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, operations
 
 OPERATIONS = operations(DOCUMENT)
 AT_HAND = AtHand(
@@ -38,15 +40,6 @@ PATIENTLY = Retry(
     total=10, backoff_factor=0.5, status_forcelist=[429, 503], allowed_methods=None, raise_on_status=False
 )
 """Being throttled is no answer: the client asks again."""
-
-
-MADE_UP = [
-    pytest.param(name, mode, id=f"{name}-{mode.value}")
-    for name in OPERATIONS
-    for mode in GenerationMode
-    # There is but one way to ask for releases and health. And every reconciliation looks at the whole fleet.
-    if name not in ("listReleases", "getDiagnosis") and (name, mode) != ("startReconciliation", GenerationMode.POSITIVE)
-]
 
 
 class SigV4(AuthBase):
@@ -86,15 +79,6 @@ def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
 ) -> None:
     seen = cover(OPERATIONS[operation_id], session, berth.emulator.endpoint, at_hand=AT_HAND)
     assert seen.total() > 1
-
-
-@pytest.mark.parametrize(("operation_id", "mode"), MADE_UP)
-def test_requests_made_from_the_document_are_answered_as_it_says(
-    berth: Deployed, session: requests.Session, operation_id: str, mode: GenerationMode
-) -> None:
-    endpoint = berth.emulator.endpoint
-    seen = drive(OPERATIONS[operation_id], mode, session, endpoint, at_hand=AT_HAND, max_examples=10)
-    assert seen.total() >= 5
 
 
 def test_who_does_not_sign_is_refused_as_it_says(berth: Deployed, host: str) -> None:
