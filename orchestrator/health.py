@@ -81,10 +81,11 @@ class Health:
     def _failed_tenants(self) -> Check:
         at_versions = self.fleet.versions_in_use().values()
         counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _NOT_WELL}
-        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-        if not told:
+        found = {state: count for state, count in counts.items() if count}
+        if not found:
             return Check("tenants", Verdict.OK, "none has failed")
-        return Check("tenants", Verdict.WARNING, told, "See why: berth tenants --state FAILED (or the other state)")
+        told = ", ".join(f"{count} {state}" for state, count in found.items())
+        return Check("tenants", Verdict.WARNING, told, f"See why: berth tenants --state {next(iter(found))}")
 
     def _ran(self, name: str, latest: Reconciliation | None, every: timedelta) -> Check:
         if latest is None:
