@@ -567,6 +567,17 @@ def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: 
     assert isinstance(world.decision(), Failed)
 
 
+def test_a_tenant_in_whose_place_somebody_elses_stack_stands_is_not_served_again(world: World) -> None:
+    world.create()
+    planted = world.stacks.plant_done(ACME)
+    world.stacks.all[planted.stack_id].stack = replace(planted, tenant_id="other")
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(delete)
+    world.clock.advance(A_MOMENT)
+    world.record_failure(delete)
+    assert isinstance(world.decision(), Failed)
+
+
 def test_a_tenant_whose_stack_is_gone_is_not_served_again(world: World) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)

@@ -14,7 +14,7 @@ from orchestrator.adapters.reconciliations import ReconciliationTable
 from orchestrator.errors import InvalidRequest
 from orchestrator.execution_input import machine_input
 from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Wish
 from orchestrator.records import Operation, Run, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, client
@@ -35,7 +35,7 @@ SHOW = "GET /reconciliations/{reconciliationId}"
 HEALTH = "GET /diagnosis"
 RECONCILING_ROUTES = [START, SHOW, HEALTH]
 
-UNKNOWN = "20200101-000000-0000"
+AN_ID = "20200101-000000-0000"
 GLOBEX = TenantId.parse("globex")
 
 
@@ -274,7 +274,7 @@ class TestReconcile:
 
     def test_one_that_nobody_asked_for_is_not_run(self, functions: Functions) -> None:
         orphan()
-        reconcile(functions, UNKNOWN)
+        reconcile(functions, AN_ID)
         assert functions.rows == 0
 
     def test_one_that_is_over_is_not_run_again(
@@ -324,6 +324,17 @@ class TestReconcile:
         }
         assert counted == {"OperationsStuck": [0.0], "Repairs": [1.0], "FindingsLeft": [1.0]}
 
+    def test_what_a_dry_run_finds_wakes_nobody(
+        self, functions: Functions, reconciliations: ReconciliationTable, lines: Lines
+    ) -> None:
+        orphan()
+        now = functions.clock.now()
+        asked = Reconciliation(AN_ID, "ada", Wish(dry_run=True), ReconciliationStatus.PENDING, now, now)
+        reconciliations.record_reconciliation(asked)
+        reconcile(functions, AN_ID)
+        assert found(reconciliations, AN_ID).counts == {Kind.ORPHAN_STACK: 1}
+        assert not [line for line in lines() if "FindingsLeft" in line]
+
 
 class TestAsking:
     def test_it_is_written_down_and_its_function_called(
@@ -362,7 +373,7 @@ class TestAsking:
         assert functions.operate(SHOW, reconciliation=reconciliation)[0] == 400
 
     def test_one_that_nobody_asked_for_is_not_found(self, functions: Functions) -> None:
-        status, headers, body = functions.operate(SHOW, reconciliation=UNKNOWN)
+        status, headers, body = functions.operate(SHOW, reconciliation=AN_ID)
         assert (status, headers["Content-Type"]) == (404, "application/problem+json")
         assert body["type"] == "urn:berth:problem:unknown-reconciliation"
 
@@ -375,7 +386,7 @@ class TestAsking:
             operator_event(START, query={"dryRun": "true"}),
             operator_event(SHOW),
             operator_event(SHOW, reconciliation="../tenants"),
-            operator_event(SHOW, reconciliation=UNKNOWN, query={"verbose": "true"}),
+            operator_event(SHOW, reconciliation=AN_ID, query={"verbose": "true"}),
             operator_event(HEALTH, query={"verbose": "true"}),
         ],
         ids=lambda event: f"{event['rawPath']} {event.get('body') or event.get('queryStringParameters') or ''}",
@@ -393,7 +404,7 @@ class TestAsking:
     )
     def test_being_throttled_is_told_as_try_again(self, functions: Functions, route: str, operation: str) -> None:
         functions.throttle(operation)
-        status, headers, body = functions.operate(route, reconciliation=UNKNOWN)
+        status, headers, body = functions.operate(route, reconciliation=AN_ID)
         assert (status, headers["Retry-After"]) == (503, "2")
         assert body["type"] == "urn:berth:problem:try-again"
 

@@ -94,6 +94,15 @@ CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
         looked(stack=stack_that_is("UPDATE_ROLLBACK_FAILED"), gone=True),
         (Kind.VANISHED_QUEUE, Remedy.NONE),
     ),
+    # Served, and the stack does not stand
+    "served, somebody left the stack broken": (
+        looked(stack=stack_that_is("DELETE_FAILED")),
+        (Kind.BROKEN_STACK, Remedy.NONE),
+    ),
+    "served, its update failed and says so": (
+        looked(audits=(CREATED, UPDATE_FAILED), stack=stack_that_is("UPDATE_ROLLBACK_FAILED")),
+        None,
+    ),
     # Served, and something differs
     "served, the stack has another queue": (
         looked(stack=replace(STACK, queue=OTHER_QUEUE)),
