@@ -20,7 +20,7 @@ for _name in [name for name in os.environ if name.startswith("AWS_")]:
 def _part(nodeid: str) -> str:
     """What runs in one process when tests run in several: what shares a deployment or a synthesis, else a file."""
     file = nodeid.partition("::")[0]
-    if file.endswith("e2e/test_local_emulator.py"):
+    if file.endswith(("e2e/test_demo.py", "e2e/test_local_emulator.py")):
         return "own emulator"
     if file.endswith(("e2e/test_rollouts.py", "e2e/test_what_dies.py")):
         return "rollouts"  # As long as all other end-to-end tests together: worth a deployment of its own.
