@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -220,6 +221,12 @@ class Release:
 def timestamp(moment: datetime) -> str:
     """ISO 8601 in UTC with milliseconds: one width, so that text order is time order."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_id(at: datetime, *about: object) -> str:
+    """An id for what is asked for at that moment. Ids sort by time."""
+    digest = hashlib.sha256("/".join([at.isoformat(), *map(str, about)]).encode()).hexdigest()
+    return f"{at:%Y%m%d-%H%M%S}-{digest[:4]}"
 
 
 def parse_timestamp(text: str) -> datetime:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from orchestrator.admission import Refusal, Refused
 from orchestrator.ports import Clock
 from orchestrator.reconciling.ports import ReconciliationLedger, ReconciliationStarter
 from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.records import new_id
 
 BY_ITSELF = "berth reconcile"
 
@@ -27,9 +27,8 @@ class Reconciliations:
 
     def start(self, wish: Wish, by: str) -> Reconciliation:
         now = self.clock.now()
-        digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
         asked = Reconciliation(
-            f"{now:%Y%m%d-%H%M%S}-{digest[:4]}",
+            new_id(now, by, wish),
             f"{BY_ITSELF}, asked for by {by}" if by else BY_ITSELF,
             wish,
             ReconciliationStatus.PENDING,

@@ -7,16 +7,15 @@ started is started by resuming it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import LISTED_STATES, state_of
 from orchestrator.lifecycle import AlreadySo
+from orchestrator.records import new_id
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
@@ -84,7 +83,7 @@ class Rollouts:
         if not selected.items:
             return _nothing_to_do(wish, selected)
         now = self.clock.now()
-        rollout_id = _new_id(wish, by, now)
+        rollout_id = new_id(now, by, wish)
         rollout, stages = plan(rollout_id, wish, selected, by=by, at=now, manifests=self.manifests)
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
@@ -329,12 +328,6 @@ class Rollouts:
     def _wake(self, rollout: Rollout) -> None:
         if rollout.task_token is not None:
             self.executions.wake(rollout.task_token)
-
-
-def _new_id(wish: Wish, by: str, now: datetime) -> str:
-    """Ids sort by time."""
-    digest = hashlib.sha256(f"{now.isoformat()}/{by}/{wish}".encode()).hexdigest()
-    return f"{now:%Y%m%d-%H%M%S}-{digest[:4]}"
 
 
 def _next_attempt(rollout: Rollout) -> Rollout:
