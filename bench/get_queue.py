@@ -18,6 +18,7 @@ from bench.measure import Result, interleaved
 from orchestrator.adapters import keys
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.ports import Publication
 from orchestrator.records import Attempt, Operation, Queue, Run, parse_timestamp
 from orchestrator.tenants import TenantId
 
@@ -113,4 +114,4 @@ def _publish(table: DynamoTable, tenant: TenantId) -> None:
     queue = Queue("arn:aws:sqs:us-east-1:000000000000:acme", "https://sqs.us-east-1.amazonaws.com/000000000000/acme")
     table.begin(run, at=moment)
     stack_id = "arn:aws:cloudformation:::stack/acme/1"
-    table.publish(run, stack_id=stack_id, queue=queue, version="0.1.0", deployed=None, at=moment)
+    table.publish(run, Publication(stack_id, queue, "0.1.0", None), at=moment)

@@ -16,6 +16,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             reader=wiring.table,
             ledger=wiring.table,
             releases=wiring.table,
+            stacks=wiring.stacks,
             executions=wiring.executions,
             parameters=wiring.parameters,
             clock=wiring.clock,

@@ -4,14 +4,20 @@ from typing import Any
 
 from lambdas.runtime import step, wiring
 from orchestrator.deleting import check_messages
-from orchestrator.schemas import parse_run
+from orchestrator.schemas import parse_check_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    run = parse_run(event)
+    asked = parse_check_step(event)
     return step(
-        run,
+        asked.run,
         lambda: check_messages(
-            run, reader=wiring.table, stacks=wiring.stacks, queues=wiring.queues, clock=wiring.clock
+            asked.run,
+            empty_since=asked.empty_since,
+            empty_for=wiring.settings.empty_for,
+            reader=wiring.table,
+            stacks=wiring.stacks,
+            queues=wiring.queues,
+            clock=wiring.clock,
         ),
     )

@@ -14,6 +14,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         lambda: finish(
             asked.run,
             stack=asked.stack,
+            reader=wiring.table,
             ledger=wiring.table,
             releases=wiring.table,
             parameters=wiring.parameters,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger
@@ -13,7 +14,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.deadlines import overdue
 from orchestrator.errors import Throttled
-from orchestrator.records import Run
+from orchestrator.records import Run, timestamp
 
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn
@@ -95,13 +96,17 @@ def _logged(names: dict[str, str], work: Callable[[], dict[str, Any]]) -> dict[s
 def tell(outcome: Outcome) -> dict[str, Any]:
     """An outcome as the machine's JSON."""
     fields = asdict(outcome)  # type: ignore[call-overload]  # every outcome is a dataclass
-    return {"outcome": outcome.outcome, **{_camel(name): value for name, value in fields.items()}}
+    return {"outcome": outcome.outcome, **{_camel(name): _json(value) for name, value in fields.items()}}
 
 
 def count(metric: str, value: int = 1) -> None:
     """Count something that happened, by way of the log."""
     with single_metric(name=metric, unit=MetricUnit.Count, value=value) as single:
         single.add_dimension(name="service", value=logger.service)
+
+
+def _json(value: object) -> object:
+    return timestamp(value) if isinstance(value, datetime) else value
 
 
 def _camel(name: str) -> str:

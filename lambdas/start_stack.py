@@ -12,6 +12,11 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     return step(
         run,
         lambda: start_stack(
-            run, reader=wiring.table, releases=wiring.table, stacks=wiring.writable_stacks, queues=wiring.queues
+            run,
+            reader=wiring.table,
+            releases=wiring.table,
+            stacks=wiring.writable_stacks,
+            queues=wiring.queues,
+            clock=wiring.clock,
         ),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.decisions import revived
@@ -47,6 +48,7 @@ def refusal(
     attempt: Attempt,
     request: Request,
     *,
+    asked_at: datetime,
     metadata: Metadata | None,
     audits: Sequence[Audit],
     release: Release | None,
@@ -57,10 +59,7 @@ def refusal(
     if release is None:
         return unknown_release(attempt.tenant, attempt.version)
     if attempt.operation is Operation.CREATE:
-        served = metadata is not None and metadata.published
-        if not request.explicit and (is_deleted(audits) or (delete_counts(audits) and not served)):
-            return tenant_deleted(attempt.tenant)
-        return None
+        return _create_refusal(attempt, request, asked_at, metadata, audits)
     return _update_refusal(attempt, request, metadata, audits)
 
 
@@ -94,6 +93,31 @@ def delete_counts(audits: Sequence[Audit]) -> bool:
     """Whether the tenant was deleted, or was to be and is not wholly, and was not created since."""
     creates = [audit for audit in audits if audit.operation is Operation.CREATE]
     return any(audit.operation is Operation.DELETE and not revived(audit, creates) for audit in audits)
+
+
+def _create_refusal(
+    attempt: Attempt, request: Request, asked_at: datetime, metadata: Metadata | None, audits: Sequence[Audit]
+) -> Refused | None:
+    if metadata is not None and metadata.published and not is_deleted(audits):
+        return None
+    if delete_counts(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
+        return tenant_deleted(attempt.tenant)
+    pin = request.pin or (metadata.pinned_version if metadata else None)
+    if pin not in (None, attempt.version):
+        return Refused(
+            Refusal.PINNED,
+            f"Tenant {attempt.tenant} is pinned to version {pin}, so it is not created at {attempt.version}. "
+            f"Create it at its pin: berth create {attempt.tenant}",
+        )
+    return None
+
+
+def _deleted_since(asked_at: datetime, audits: Sequence[Audit]) -> bool:
+    """Whether the delete was asked for after a create that is only now about to begin."""
+    return any(
+        audit.operation is Operation.DELETE and audit.asked_at is not None and audit.asked_at > asked_at
+        for audit in audits
+    )
 
 
 def _update_refusal(

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Started, Working
-from orchestrator.ports import Stack, Stacks
+from orchestrator.ports import Clock, Stack, Stacks
 from orchestrator.records import Release, Run
 from orchestrator.stack_status import StackCondition, condition
 
 DELETING = "DELETE_IN_PROGRESS"
 
 
-def start(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks) -> Started | Clearing | Again:
+def start(
+    run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, clock: Clock
+) -> Started | Clearing | Again:
     token = run.attempt.client_token
     if stack is None or condition(stack.status) is StackCondition.GONE:
-        created = stacks.create(run.tenant, template_url=release.template_url, client_token=f"{token}-create")
+        # Every request has a token of its own: a run whose first stack had to be cleared away asks for another one.
+        # If the answer to a request is lost, the stack is found by its name.
+        moment = f"{clock.now():%Y%m%d%H%M%S%f}"
+        created = stacks.create(run.tenant, template_url=release.template_url, client_token=f"{token}-create-{moment}")
         return Started(created) if created else Again("a stack of that name has just appeared")
     if stack.status == DELETING:
         return Clearing(stack.stack_id)
     if condition(stack.status) is StackCondition.NEVER_LIVED:
-        stacks.delete(stack.stack_id, client_token=f"{token}-delete")
+        stacks.delete(stack.stack_id, client_token=f"{token}-delete-{stack.stack_id.rpartition('/')[2]}")
         return Clearing(stack.stack_id)
     return Started(stack.stack_id)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from orchestrator.creating import DELETING, broken
 from orchestrator.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
@@ -14,47 +16,80 @@ from orchestrator.updating import since
 MOST_DELETES = 3
 """How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
 
+LOOK_AGAIN_SECONDS = 5
+"""How long a draining queue is left alone between two looks."""
+
 DELETE_FAILED = "DELETE_FAILED"
 
 
 def check_messages(
-    run: Run, *, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
+    run: Run,
+    *,
+    empty_since: datetime | None,
+    empty_for: timedelta,
+    reader: TenantReader,
+    stacks: Stacks,
+    queues: Queues,
+    clock: Clock,
 ) -> Empty | Draining | GaveUp:
-    """See whether deleting would lose messages. Senders have been turned away already; receivers may still be at it."""
+    """See whether deleting would lose messages. Senders have been turned away already; receivers may still be at work.
+
+    The numbers are estimates: it takes SQS a minute to count what was sent last. So the queues are empty once every
+    look at them for as long as ``empty_for`` has found nothing. ``empty_since`` is when the first of those looks was.
+    """
     if run.request.force:
-        return Empty()
+        return Empty(empty_since)
     metadata = reader.metadata(run.tenant)
-    held = messages_of(metadata, queues) if metadata and metadata.queue else _left_over(run, stacks, queues)
-    if not held:
-        return Empty()
-    told = tell_messages(held)
-    if clock.now() - run.started_at < timedelta(seconds=run.request.drain_seconds):
-        return Draining(told)
-    return GaveUp(f"There are still messages: {told}. Nothing was deleted. Receive them, or force the deletion.")
+    counted = (
+        _counted(metadata.queue, metadata.outbound_queue, queues)
+        if metadata and metadata.queue
+        else _left_over(run, stacks, queues)
+    )
+    if not counted:
+        return Empty(empty_since)
+    now = clock.now()
+    held = _that_hold_any(counted)
+    if held:
+        told = tell_messages(held)
+        if now - run.started_at < timedelta(seconds=run.request.drain_seconds):
+            return Draining(told, None, LOOK_AGAIN_SECONDS)
+        return GaveUp(
+            f"There are still messages: {told}. The queue was not deleted. Receive them, or force the deletion."
+        )
+    empty_since = empty_since or now
+    left = empty_for - (now - empty_since)
+    if left > timedelta():
+        return Draining("none were seen", empty_since, math.ceil(left.total_seconds()))
+    return Empty(empty_since)
 
 
 def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages]:
     """What the tenant's queues hold, of those that hold anything."""
     if metadata is None:
         return {}
-    return _held(metadata.queue, metadata.outbound_queue, queues)
+    return _that_hold_any(_counted(metadata.queue, metadata.outbound_queue, queues))
 
 
 def _left_over(run: Run, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
     """The same for a stack that has let go of its metadata already: a delete before this one got so far, and failed."""
     stack = stacks.find(run.tenant.stack_name)
-    return _held(stack.queue if stack else None, None, queues)
+    return _counted(stack.queue if stack else None, None, queues)
 
 
-def _held(inbound: Queue | None, outbound: Queue | None, queues: Queues) -> dict[str, Messages]:
+def _counted(inbound: Queue | None, outbound: Queue | None, queues: Queues) -> dict[str, Messages]:
+    """What the queues hold, of those that exist."""
     urls: dict[str, str | None] = {}
     if inbound:
         urls["inbound queue"] = inbound.url
         urls["dead-letter queue"] = queues.dead_letter_queue(inbound.url)
     if outbound:
         urls["outbound queue"] = outbound.url
-    held = {name: queues.messages(url) for name, url in urls.items() if url}
-    return {name: messages for name, messages in held.items() if messages and messages.total}
+    counted = {name: queues.messages(url) for name, url in urls.items() if url}
+    return {name: messages for name, messages in counted.items() if messages is not None}
+
+
+def _that_hold_any(counted: Mapping[str, Messages]) -> dict[str, Messages]:
+    return {name: messages for name, messages in counted.items() if messages.total}
 
 
 def tell_messages(held: dict[str, Messages]) -> str:

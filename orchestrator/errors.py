@@ -6,6 +6,7 @@
     ├── Conflict                what is asked for contradicts what is recorded
     │   ├── LostOwnership       an operation no longer owns its tenant and may not write
     │   ├── QueueOwnedElsewhere another stack already holds the tenant's queue
+    │   ├── StackHasGone        a stack has taken its queue back, so it is served no more
     │   └── ReleaseIsImmutable  a version was published before with another template
     ├── UnknownRelease          a version that was never published
     ├── StackNotOurs            a stack bears a tenant's name but not its id
@@ -45,6 +46,10 @@ class LostOwnership(Conflict):
 
 class QueueOwnedElsewhere(Conflict):
     """Another stack already holds the tenant's queue."""
+
+
+class StackHasGone(Conflict):
+    """A stack has taken its queue back, so it cannot be served any more."""
 
 
 class ReleaseIsImmutable(Conflict):

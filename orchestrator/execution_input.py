@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.records import Attempt, Request
+from orchestrator.records import Attempt, Request, parse_timestamp, timestamp
 
 
 def machine_input(attempt: Attempt, request: Request) -> dict[str, object]:
@@ -30,11 +30,13 @@ def request_document(request: Request) -> dict[str, object]:
         "allowReplacement": request.allow_replacement,
         "force": request.force,
         "drainSeconds": request.drain_seconds,
+        "askedAt": timestamp(request.asked_at) if request.asked_at else None,
     }
     return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
 
 
 def request_from(document: Mapping[str, Any]) -> Request:
+    asked_at = document.get("askedAt")
     return Request(
         by=document.get("by", ""),
         explicit=document.get("explicit", False),
@@ -44,4 +46,5 @@ def request_from(document: Mapping[str, Any]) -> Request:
         allow_replacement=document.get("allowReplacement", False),
         force=document.get("force", False),
         drain_seconds=int(document.get("drainSeconds", 0)),
+        asked_at=parse_timestamp(asked_at) if asked_at else None,
     )

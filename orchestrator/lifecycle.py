@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from orchestrator.admission import (
     Refusal,
     Refused,
+    delete_counts,
     is_deleted,
     refusal,
     tenant_deleted,
@@ -80,10 +82,12 @@ class Lifecycle:
             return self._describe(tenant, metadata, request, unpin=unpin)
         if unpin:
             self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
+            metadata = metadata and replace(metadata, pinned_version=None)
         asked = replace(request, explicit=explicit)
-        # One that was pinned before, and has no queue since, comes back where it was to stay.
-        pinned = metadata.pinned_version if metadata and not unpin else None
-        return self._order(tenant, Operation.CREATE, request.pin or pinned or self.version, asked, metadata)
+        # A tenant that was pinned before, and has no queue since, comes back where it was to stay.
+        pinned = metadata.pinned_version if metadata else None
+        version = request.pin or pinned or self.version
+        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=explicit)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
@@ -100,14 +104,18 @@ class Lifecycle:
         if not audits:
             return unknown_tenant(tenant)
         in_service = metadata is not None and metadata.published
-        tried = [audit for audit in audits if not (in_service and audit.operation is Operation.DELETE)]
-        latest = max(tried, key=lambda audit: audit.updated_at, default=None)
+        latest = _latest(_that_can_be_retried(audits, in_service=in_service))
         if latest is None or latest.status is Status.SUCCESS:
+            if latest != _latest(audits) and is_deleted(audits):
+                return tenant_deleted(tenant)  # What failed since then was refused because of that.
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
         version = latest.version or self.version
-        request = replace(latest.request, by=by, explicit=latest.request.explicit or not is_deleted(audits))
+        explicit = latest.request.explicit or not delete_counts(audits)
+        # A create that a later delete has overruled stays overruled.
+        asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
+        request = replace(latest.request, by=by, explicit=explicit, asked_at=asked_at)
         return self._order(tenant, latest.operation, version, request, metadata)
 
     def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> Ordered:
@@ -117,9 +125,19 @@ class Lifecycle:
         """
         metadata = self.reader.metadata(tenant)
         audits = self.reader.audits(tenant)
-        if metadata is None and (not audits or (is_deleted(audits) and not remains)):
+        deleted = is_deleted(audits)
+        if metadata is None and not (audits and (remains or not deleted)) and not self._is_asked_for(tenant, audits):
             return AlreadySo(f"There is no tenant {tenant}, so there was nothing to delete.")
+        if remains and deleted:
+            # Whoever has asked for the tenant since it was deleted is not overruled.
+            request = replace(request, asked_at=_deleted_at(audits))
         return self._order(tenant, Operation.DELETE, self.version, request, metadata)
+
+    def _is_asked_for(self, tenant: TenantId, audits: Sequence[Audit]) -> bool:
+        """Whether getQueue has started a create of a tenant that nothing is recorded of yet."""
+        if audits:
+            return False  # getQueue starts nothing for a tenant that was deleted.
+        return self.executions.find_running(Attempt(tenant, Operation.CREATE, self.version, 1)) is not None
 
     def pin(self, tenant: TenantId, version: str) -> AlreadySo | Refused:
         """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
@@ -132,8 +150,10 @@ class Lifecycle:
 
     def _say(self, tenant: TenantId, pin: Pin, said: str) -> AlreadySo | Refused:
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
+        if is_deleted(audits):
+            return tenant_deleted(tenant)
         if metadata is None:
-            return tenant_deleted(tenant) if is_deleted(audits) else unknown_tenant(tenant)
+            return unknown_tenant(tenant)
         if not self.descriptions.describe(tenant, labels=None, pin=pin, at=self.clock.now()):
             return _busy(tenant, self.reader.lock(tenant))
         return AlreadySo(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
@@ -149,7 +169,14 @@ class Lifecycle:
         return AlreadySo(f"{there}. What was said about it is recorded.")
 
     def _order(
-        self, tenant: TenantId, operation: Operation, version: str, request: Request, metadata: Metadata | None
+        self,
+        tenant: TenantId,
+        operation: Operation,
+        version: str,
+        request: Request,
+        metadata: Metadata | None,
+        *,
+        introduce: bool = False,
     ) -> Ordered:
         first_free = 1
         for _ in range(_ROUNDS):
@@ -161,6 +188,8 @@ class Lifecycle:
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is not None:
                 return refused
+            if introduce:
+                self._introduce(tenant, request)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
@@ -171,6 +200,15 @@ class Lifecycle:
             f"Tenant {tenant}: {_ROUNDS} attempts in a row had already ended. Look at the executions up to "
             f"{attempt.name!r}."
         )
+
+    def _introduce(self, tenant: TenantId, request: Request) -> None:
+        """Write down what is said about a tenant whose create is about to be started.
+
+        Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
+        if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
+        """
+        pin = Pin(request.pin)
+        self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now(), introduce=True)
 
     def _refusal(
         self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
@@ -188,7 +226,8 @@ class Lifecycle:
                 {"messages": {name: _counts(messages) for name, messages in held.items()}},
             )
         release = self.releases.release(attempt.version)
-        refused = refusal(attempt, request, metadata=metadata, audits=audits, release=release)
+        asked_at = request.asked_at or self.clock.now()
+        refused = refusal(attempt, request, asked_at=asked_at, metadata=metadata, audits=audits, release=release)
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
         # After a failed update, updating to where the tenant is heals its stack.
@@ -209,6 +248,26 @@ def _next_attempt(
     return Attempt(tenant, operation, version, max([first_free, *(number + 1 for number in same)]))
 
 
+def _that_can_be_retried(audits: Sequence[Audit], *, in_service: bool) -> list[Audit]:
+    """A delete that left the tenant in service was refused. Once a delete counts, whatever else did not ask for the
+    tenant itself was refused because of it.
+    """
+    if in_service:
+        return [audit for audit in audits if audit.operation is not Operation.DELETE]
+    if delete_counts(audits):
+        return [audit for audit in audits if audit.operation is Operation.DELETE or audit.request.explicit]
+    return list(audits)
+
+
+def _latest(audits: Sequence[Audit]) -> Audit | None:
+    return max(audits, key=lambda audit: audit.updated_at, default=None)
+
+
+def _deleted_at(audits: Sequence[Audit]) -> datetime | None:
+    """When the delete was asked for. Rows from before 0.5.0 say only when it ended."""
+    return next((audit.asked_at or audit.updated_at for audit in audits if audit.operation is Operation.DELETE), None)
+
+
 def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | Refused:
     """The tenant's owner: the very operation that is asked for, or another."""
     owner = lock.run.attempt
@@ -221,8 +280,8 @@ def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | 
 
 
 def _wishes(request: Request) -> Request:
-    """What was asked for, whoever asked."""
-    return replace(request, by="", explicit=False)
+    """What was asked for, whoever asked and whenever."""
+    return replace(request, by="", explicit=False, asked_at=None)
 
 
 def _busy(tenant: TenantId, lock: Lock | None) -> Refused:

@@ -6,6 +6,7 @@ All writes of an operation are fenced: they go through only while its execution 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.admission import delete_counts, refusal
@@ -17,16 +18,20 @@ from orchestrator.ports import (
     Executions,
     OperationLedger,
     Parameters,
+    Publication,
     Releases,
     ResourceEvent,
     Stacks,
     TenantReader,
 )
 from orchestrator.records import Lock, Metadata, Operation, Release, RootCause, Run
-from orchestrator.releases import fingerprint
+from orchestrator.releases import fingerprint, same_content
 
 CHECK_HOLDER_AFTER = timedelta(seconds=60)
 """A lock held for longer than this is checked against its execution, which may have died."""
+
+UNKNOWN = "unknown"
+"""The creator of a tenant that was there before creators were recorded."""
 
 _REASON_LENGTH = 1_000
 
@@ -43,18 +48,23 @@ def begin(
     reader: TenantReader,
     ledger: OperationLedger,
     releases: Releases,
+    stacks: Stacks,
     executions: Executions,
     parameters: Parameters,
     clock: Clock,
 ) -> Begun | Busy | Done | GaveUp:
     """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
 
-    Only now nothing changes any more. A refused run fails as any other does, which frees the lock. An update that
-    would change nothing but the version is done already, without a word to CloudFormation.
+    The lock is held from then on, so what is read afterwards cannot change. A refused run fails as any other does,
+    which frees the lock. An update that would change nothing but the version is done already, without a word to
+    CloudFormation.
     """
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        holder = ledger.begin(run, at=clock.now(), instead_of=holder)
+        # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
+        deletes = run.attempt.operation is Operation.DELETE
+        restore = not deletes and _left_the_stack_alone(holder.run, stacks)
+        holder = ledger.begin(run, at=clock.now(), instead_of=holder, restore=restore)
     if holder is not None:
         if overdue(run, clock):
             return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
@@ -63,7 +73,7 @@ def begin(
     attempt = run.attempt
     audits, metadata = reader.audits(run.tenant), reader.metadata(run.tenant)
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
-    refused = refusal(attempt, run.request, metadata=metadata, audits=audits, release=release)
+    refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
     if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
@@ -88,6 +98,7 @@ def finish(
     run: Run,
     *,
     stack: Done | None,
+    reader: TenantReader,
     ledger: OperationLedger,
     releases: Releases,
     parameters: Parameters,
@@ -95,18 +106,35 @@ def finish(
 ) -> Published | Removed:
     """Publish the queue of the stack, or forget the tenant that has none; write Success and free the lock.
 
-    All in one transaction.
+    All in one transaction. A stack that has taken its queue back meanwhile is not published.
     """
     if stack is None:
         ledger.remove(run, at=clock.now())
         return Removed()
-    # A stack that was found, at another version, was made from who knows what.
+    # A stack that was found at another version may have been made from anything.
     release = releases.release(stack.version) if stack.version == run.attempt.version else None
     deployed = fingerprint(release, parameters(run.tenant)) if release else None
-    ledger.publish(
-        run, stack_id=stack.stack_id, queue=stack.queue, version=stack.version, deployed=deployed, at=clock.now()
-    )
+    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
+    if run.attempt.operation is Operation.CREATE:
+        publication = _of_a_create(run, publication, reader, releases)
+    ledger.publish(run, publication, at=clock.now())
     return Published()
+
+
+def _of_a_create(run: Run, found: Publication, reader: TenantReader, releases: Releases) -> Publication:
+    """What a create publishes of the stack that it found or made.
+
+    A tenant that is served by that very stack already was brought into being by somebody else. The stack names the
+    version that it was last changed for; an update that changed nothing was only recorded, and stays recorded.
+    """
+    metadata = reader.metadata(run.tenant)
+    if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
+        return replace(found, created_by=run.request.by)
+    found = replace(found, created_by=metadata.created_by or UNKNOWN)
+    recorded, in_the_stack = metadata.version or "", found.version
+    if recorded == in_the_stack or same_content(recorded, in_the_stack, releases.release):
+        return replace(found, version=recorded, deployed=metadata.deployed)
+    return found
 
 
 def record_failure(
@@ -124,7 +152,7 @@ def record_failure(
     A tenant whose delete failed before its stack was touched is served again.
     """
     cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
-    restore = run.attempt.operation is Operation.DELETE and _was_left_alone(run, stacks)
+    restore = _left_the_stack_alone(run, stacks)
     if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but another attempt has taken its place."
@@ -132,8 +160,10 @@ def record_failure(
     return cause
 
 
-def _was_left_alone(run: Run, stacks: Stacks) -> bool:
-    """Whether the tenant's stack is as the delete found it: in whatever state, but not one of being deleted."""
+def _left_the_stack_alone(run: Run, stacks: Stacks) -> bool:
+    """Whether a delete left the tenant's stack as it found it: in whatever state, but not one of being deleted."""
+    if run.attempt.operation is not Operation.DELETE:
+        return False
     stack = stacks.find(run.tenant.stack_name)
     if stack is None or stack.tenant_id != run.tenant.value:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from orchestrator.records import Queue
 
@@ -35,14 +36,19 @@ class GaveUp:
 class Empty:
     """Nothing is lost if the queue goes."""
 
+    empty_since: datetime | None = None
     outcome = "empty"
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """There are messages, and someone may still receive them."""
+    """There are messages, and someone may still receive them; or it has yet to be seen that there are none."""
 
     messages: str
+    empty_since: datetime | None
+    """When the first of the latest looks was that saw none."""
+    seconds: int
+    """How long to wait before the next look."""
     outcome = "draining"
 
 

@@ -42,6 +42,9 @@ class Executions(Protocol):
         ``None`` when it has ended: an attempt is made once.
         """
 
+    def find_running(self, attempt: Attempt) -> str | None:
+        """The attempt's execution, if it runs. One that was started a moment ago may not be seen yet."""
+
     def is_running(self, execution: str) -> bool: ...
 
     def is_over(self, execution: str) -> bool:
@@ -64,14 +67,27 @@ class TenantReader(Protocol):
     def lock(self, tenant: TenantId) -> Lock | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What an operation publishes about its tenant."""
+
+    stack_id: str
+    queue: Queue
+    version: str
+    deployed: str | None
+    """The fingerprint of what the stack was made from, if that is known."""
+    created_by: str | None = None
+    """Who brought the tenant into being; ``None`` leaves what is recorded."""
+
+
 class OperationLedger(Protocol):
     """Writes of one operation. Each is one transaction, checks the fencing token, and may be repeated."""
 
-    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False) -> Lock | None:
         """Take the tenant's lock and record Started. ``None`` when taken, else the lock that is in the way.
 
         A delete withdraws the metadata in the same moment. ``instead_of`` names a lock whose execution is dead: it is
-        taken over, and its operation closed.
+        taken over, and its operation closed. ``restore`` serves the metadata again that the dead delete has withdrawn.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
@@ -82,10 +98,11 @@ class OperationLedger(Protocol):
     def touch(self, run: Run) -> None:
         """From now on nobody knows what the stack is made from, until an operation has finished."""
 
-    def publish(
-        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
-    ) -> None:
-        """Publish the metadata, record Success and free the lock. ``deployed`` is the stack's fingerprint."""
+    def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
+        """Publish the metadata, record Success and free the lock.
+
+        Raises :class:`orchestrator.errors.StackHasGone` if that stack has taken its queue back.
+        """
 
     def remove(self, run: Run, *, at: datetime) -> None:
         """Forget the metadata, record Success and free the lock."""
@@ -100,10 +117,18 @@ class OperationLedger(Protocol):
 class QueueMetadata(Protocol):
     """The part of the metadata that the tenant's stack itself keeps true."""
 
-    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None: ...
+    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
+        """Record the stack's queue.
+
+        Raises :class:`orchestrator.errors.StackHasGone` if that stack has taken its queue back, and
+        :class:`orchestrator.errors.QueueOwnedElsewhere` if the tenant is served by another stack.
+        """
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        """Forget what that stack recorded. ``vanished`` when nobody meant the queue to go."""
+        """Forget what that stack recorded, and that it may ever be published again.
+
+        ``vanished`` when nobody meant the queue to go. ``False`` when the metadata is another stack's.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +142,13 @@ class Pin:
 class TenantDescriptions(Protocol):
     """What an operator may say about a tenant without an operation on it."""
 
-    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
-        """Set what is given. ``False`` when the tenant has no metadata, or a delete has withdrawn it."""
+    def describe(
+        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+    ) -> bool:
+        """Set what is given. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
+
+        ``introduce`` describes also such a tenant: its create has been asked for, and is about to be started.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ It is recorded at once and served only after an operation has published a versio
 
 from __future__ import annotations
 
+from orchestrator.errors import Throttled
 from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
@@ -26,8 +27,12 @@ def forget_queue(
     metadata = reader.metadata(tenant)
     if metadata is None or metadata.stack_id != stack_id:
         return False
-    if metadata.published:
+    try:
         stack = stacks.find(stack_id)
-        if stack is not None and not stack.status.startswith(("DELETE_", "ROLLBACK_")):
-            return False
+    except Throttled:
+        if metadata.published:
+            raise
+        stack = None  # An operation is at it, and hardly any but a delete or a failed create lets go of its queue.
+    if stack is not None and not stack.status.startswith(("DELETE_", "ROLLBACK_")):
+        return False
     return ledger.forget_queue(tenant, stack_id=stack_id, vanished=metadata.published)

@@ -91,6 +91,10 @@ class Metadata:
     labels: Mapping[str, str] = field(default_factory=dict)
     deployed: str | None = None
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
+    created_by: str | None = None
+    """Who asked for the create that brought the tenant into being; ``None`` when that was never recorded."""
+    gone_stack_id: str | None = None
+    """The latest stack that has taken its queue back. It is never served again."""
 
     @property
     def published(self) -> bool:
@@ -113,6 +117,8 @@ class Request:
     """Delete: also with messages in the queue."""
     drain_seconds: int = 0
     """Delete: wait this long for the queue to become empty."""
+    asked_at: datetime | None = None
+    """When it was asked for, if that was before its execution started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,9 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        return f"{self.operation.lower()}-{self.tenant.slug}-{self.version}-{self.number}"
+        # A delete is of the tenant, not of a version: its number alone tells it from the others.
+        version = "" if self.operation is Operation.DELETE else f"{self.version}-"
+        return f"{self.operation.lower()}-{self.tenant.slug}-{version}{self.number}"
 
     @property
     def client_token(self) -> str:
@@ -146,6 +154,11 @@ class Run:
     @property
     def tenant(self) -> TenantId:
         return self.attempt.tenant
+
+    @property
+    def asked_at(self) -> datetime:
+        """Of a create and a delete that race, the one that was asked for later has its way."""
+        return self.request.asked_at or self.started_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +184,8 @@ class Audit:
     request: Request = Request()
     revived_by: str | None = None
     """Of a delete: the execution of the explicit create that came after it."""
+    asked_at: datetime | None = None
+    """When the operation was asked for. Rows from before 0.5.0 do not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ _REQUEST = object_of(
         "allowReplacement": {"type": "boolean"},
         "force": {"type": "boolean"},
         "drainSeconds": DRAIN_SECONDS,
+        "askedAt": TEXT,
     },
 )
 _EXECUTION = object_of(
@@ -79,6 +80,7 @@ ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
 _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}))
+_CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
 _AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": TEXT}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
@@ -90,6 +92,13 @@ _SETTLE_STEP = Schema(
     )
 )
 _STACK_EVENT = Schema(object_of({"detail": object_of({"stack-id": TEXT})}))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStep:
+    run: Run
+    empty_since: datetime | None
+    """When the tenant's queues first looked empty, and have ever since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,16 @@ class FailureStep:
 
 def parse_run(event: object) -> Run:
     return _run(valid(_STEP, event))
+
+
+def parse_check_step(event: object) -> CheckStep:
+    checked = valid(_CHECK_STEP, event)
+    run = _run(checked)
+    if "emptySince" not in checked:
+        # The execution began with the machine of 0.4.0, which keeps no moment between two looks.
+        return CheckStep(run, run.started_at)
+    since = checked["emptySince"]
+    return CheckStep(run, _moment(since, "emptySince") if since else None)
 
 
 def parse_stack_step(event: object) -> StackStep:
@@ -224,11 +243,18 @@ def _run(event: Mapping[str, Any]) -> Run:
         given["version"],
         int(given["attempt"]),  # 1.0 is an integer, too, to JSON schemas
     )
-    return Run(attempt, execution["Id"], _started_at(execution), request_from(given.get("request", {})))
+    request = given.get("request", {})
+    if "askedAt" in request:
+        _moment(request["askedAt"], "execution.Input.request.askedAt")
+    return Run(attempt, execution["Id"], _started_at(execution), request_from(request))
 
 
 def _started_at(execution: Mapping[str, Any]) -> datetime:
+    return _moment(execution["StartTime"], "execution.StartTime")
+
+
+def _moment(text: str, what: str) -> datetime:
     try:
-        return parse_timestamp(execution["StartTime"])
+        return parse_timestamp(text)
     except (ValueError, OverflowError):
-        raise InvalidRequest(f"execution.StartTime is not a time: {execution['StartTime']!a}") from None
+        raise InvalidRequest(f"{what} is not a time: {text!a}") from None

@@ -6,12 +6,12 @@ CloudFormation asks once and waits; this is asked again and again until there is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.admission import Refusal, Refused, is_deleted, tenant_deleted
+from orchestrator.admission import Refusal, Refused, is_deleted
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.records import Audit, Operation, Queue, Status
+from orchestrator.records import Audit, Metadata, Operation, Queue, Status
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
 from orchestrator.tenants import TenantId
 
@@ -55,10 +55,10 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -
     audits = reader.audits(tenant)
     if failed := _failed(audits, Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
+    # An update of the same tenant asks for labels and a version; it brings nobody back.
     same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
-    if same_tenant and is_deleted(audits):
-        return NotProvided(tenant_deleted(tenant).reason)
-    ordered = lifecycle.create(tenant, asked.request, unpin=asked.unpin)
+    request = replace(asked.request, asked_at=since)
+    ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant)
     metadata = reader.metadata(tenant)
     if isinstance(ordered, AlreadySo) and metadata and metadata.published:
         return Provided(metadata.queue)
@@ -72,11 +72,12 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
     """
     tenant = asked.tenant
     audits = lifecycle.reader.audits(tenant)
-    if asked.on_delete is OnDelete.RETAIN or not _created_by(asked.request.by, audits):
+    metadata = lifecycle.reader.metadata(tenant)
+    if asked.on_delete is OnDelete.RETAIN or not _created_by(asked.request.by, metadata, audits):
         return Provided(None)
     if failed := _failed(audits, Operation.DELETE, since):
         return NotProvided(_why(tenant, failed))
-    ordered = lifecycle.delete(tenant, asked.request)
+    ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since))
     return Provided(None) if isinstance(ordered, AlreadySo) else _waiting(ordered)
 
 
@@ -88,10 +89,19 @@ def _waiting(ordered: Ordered) -> Answer:
             return Waiting()
 
 
-def _created_by(resource: str, audits: Sequence[Audit]) -> bool:
+def _created_by(resource: str, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
+    """Whether this resource brought the tenant into being, as it is now: since it was last deleted."""
+    if metadata is not None and metadata.created_by is not None:
+        return metadata.created_by == resource
+    if is_deleted(audits):
+        return False
+    # A create that never came to its end has recorded no creator; nor has one from before 0.5.0.
     creates = [audit for audit in audits if audit.operation is Operation.CREATE]
     latest = max(creates, key=lambda audit: audit.updated_at, default=None)
-    return latest is not None and latest.request.by == resource
+    if latest is None or latest.request.by != resource:
+        return False
+    served = metadata is not None and metadata.published
+    return latest.status is Status.SUCCESS or not served
 
 
 def _failed(audits: Sequence[Audit], operation: Operation, since: datetime) -> Audit | None:

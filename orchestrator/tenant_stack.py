@@ -41,7 +41,7 @@ def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks
 
 
 def start_stack(
-    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, queues: Queues
+    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, queues: Queues, clock: Clock
 ) -> Started | Clearing | Unchanged | Gone | Again | GaveUp:
     """Take one step towards what the operation wants of the stack."""
     _check_lock(run, reader)
@@ -49,7 +49,7 @@ def start_stack(
         stack = own_stack(run, stacks)
         match run.attempt.operation:
             case Operation.CREATE:
-                return creating.start(run, stack, _release(run, releases), stacks=stacks)
+                return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
             case Operation.UPDATE:
                 return updating.start(run, stack, _release(run, releases), stacks=stacks, queues=queues)
             case Operation.DELETE:

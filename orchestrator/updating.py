@@ -100,24 +100,17 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | Non
 
 
 def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
-    failed = _failures(run, stack, stacks)
-    if failed >= MOST_ROLLBACKS:
+    undoing = f"{_token(run)}-undo-"
+    undone = [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token.startswith(undoing)]
+    if sum(event.is_stack and event.status.endswith("ROLLBACK_FAILED") for event in undone) >= MOST_ROLLBACKS:
         return broken(stack)
-    token = f"{_token(run)}-undo-{failed + 1}"
+    # One more than were asked for before: also those that succeeded, after which the update failed again.
+    token = f"{undoing}{1 + len({event.client_token for event in undone})}"
     if condition(stack.status) is StackCondition.NEEDS_ROLLBACK:
         stacks.roll_back(stack.stack_id, client_token=token)
     else:
         stacks.continue_rollback(stack.stack_id, client_token=token)
     return Clearing(stack.stack_id)
-
-
-def _failures(run: Run, stack: Stack, stacks: Stacks) -> int:
-    """How often this run has tried to undo the update, and failed."""
-    undoing = f"{_token(run)}-undo-"
-    return sum(
-        event.is_stack and event.client_token.startswith(undoing) and event.status.endswith("ROLLBACK_FAILED")
-        for event in since(run, stacks.events(stack.stack_id))
-    )
 
 
 def sort(run: Run, stack: Stack | None, *, unchanged: bool, stacks: Stacks) -> Done | Working | Again | GaveUp:

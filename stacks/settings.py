@@ -60,6 +60,8 @@ class Settings:
     """How many tenants a rollout moves at once at most, whatever is asked for."""
     linger_seconds: int = 60
     """For how long a function may still be at work after its execution was aborted or timed out."""
+    empty_for_seconds: int = 60
+    """For how long a tenant's queues have to look empty before a delete believes it: as long as SQS takes to count."""
     rollout_on_publish: bool = False
     """Whether a deployment ends by moving every tenant to the release that it has published."""
 
@@ -75,7 +77,9 @@ class Settings:
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
             rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
-            linger_seconds=_linger(context, "berth:lingerSeconds", cls.linger_seconds),
+            # What ended waits as long in a queue, and a little longer: SQS holds a message back for 15 minutes at most.
+            linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
+            empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
@@ -97,18 +101,10 @@ def _integer(context: Node, key: str, default: int) -> int:
         raise SettingInvalid(f"{key} is {value!r}; it must be a whole number.") from None
 
 
-def _seconds(context: Node, key: str, default: int) -> int:
+def _seconds(context: Node, key: str, default: int, *, at_most: int = 3600) -> int:
     seconds = _integer(context, key, default)
-    if not 1 <= seconds <= 3600:
-        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 3600 seconds.")
-    return seconds
-
-
-def _linger(context: Node, key: str, default: int) -> int:
-    # What ended waits as long in a queue, with a little to spare: SQS holds a message back for 15 minutes at most.
-    seconds = _integer(context, key, default)
-    if not 1 <= seconds <= 300:
-        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to 300 seconds.")
+    if not 1 <= seconds <= at_most:
+        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to {at_most} seconds.")
     return seconds
 
 

@@ -49,6 +49,7 @@ class TenantFunctions:
         self.finish = self._finish()
         self.record_failure = self._record_failure()
         for function in (
+            self.begin,
             self.review_changes,
             self.check_messages,
             self.start_stack,
@@ -80,6 +81,8 @@ class TenantFunctions:
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
         table.allow(begin.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
+        # A delete that died is undone by whoever takes its place, if it has not touched the stack.
+        allow_on_tenant_stacks(begin.role, "DescribeStacks")
         return begin
 
     def _review_changes(self) -> BerthFunction:
@@ -88,7 +91,13 @@ class TenantFunctions:
         return review_changes
 
     def _check_messages(self) -> BerthFunction:
-        check_messages = BerthFunction(self._scope, "CheckMessages", kit=self._kit, name="check_messages")
+        check_messages = BerthFunction(
+            self._scope,
+            "CheckMessages",
+            kit=self._kit,
+            name="check_messages",
+            environment={"BERTH_EMPTY_FOR_SECONDS": str(self._settings.empty_for_seconds)},
+        )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
         allow_on_tenant_stacks(check_messages.role, "DescribeStacks")
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")

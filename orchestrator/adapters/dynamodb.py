@@ -13,8 +13,8 @@ from orchestrator.adapters import keys, rows
 from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
 from orchestrator.adapters.reads import Reads
 from orchestrator.adapters.rows import Item, s, time
-from orchestrator.adapters.writes import NOT_IN_THE_WAY, NOT_OVERTAKEN, Writes
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.adapters.writes import NOT_GONE, NOT_IN_THE_WAY, NOT_OVERTAKEN, Writes
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import LISTED_STATES, root_cause_of, state_of
 from orchestrator.records import (
     Audit,
@@ -33,7 +33,7 @@ from orchestrator.tenants import TenantId
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from orchestrator.ports import ListedTenant, Pin, Stack
+    from orchestrator.ports import ListedTenant, Pin, Publication, Stack
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -106,8 +106,8 @@ class DynamoTable:
 
     # Writing one operation
 
-    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
-        if instead_of is not None and self._take_over(run, instead_of.run, at):
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False) -> Lock | None:
+        if instead_of is not None and self._take_over(run, instead_of.run, at, restore=restore):
             return None
         try:
             self._transact(run, self._beginning(run, at, "attribute_not_exists(pk)"))
@@ -140,13 +140,14 @@ class DynamoTable:
     def touch(self, run: Run) -> None:
         self._transact(run, [self._writes.check_lock(run), self._writes.metadata_of_touched(run)])
 
-    def publish(
-        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
-    ) -> None:
-        metadata = self._writes.metadata_of_published(
-            run, stack_id=stack_id, queue=queue, version=version, deployed=deployed, at=at
-        )
-        self._succeed(run, metadata, at)
+    def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
+        try:
+            self._succeed(run, self._writes.metadata_of_published(run, publication, at), at)
+        except LostOwnership:
+            metadata = self.metadata(run.tenant)
+            if metadata is not None and metadata.gone_stack_id == publication.stack_id:
+                raise _gone(run.tenant, publication.stack_id) from None
+            raise
 
     def remove(self, run: Run, *, at: datetime) -> None:
         self._succeed(run, self._writes.no_metadata(run.tenant), at)
@@ -171,14 +172,14 @@ class DynamoTable:
             writes = [
                 self._writes.audit(run, Status.FAILURE, at, cause),
                 self._writes.free_lock(run),
-                self._metadata_after_failure(run, cause, at, restore=restore),
+                *self._metadata_after_failure(run, cause, at, restore=restore),
             ]
         else:
             # It never began, or is repeating itself: whoever came later, or is at it, is not overwritten.
             writes = [self._writes.audit(run, Status.FAILURE, at, cause, condition=NOT_IN_THE_WAY)]
             if lock is None:  # Else the holder says what state the tenant is in, now and when it ends.
                 writes.append(self._writes.check_no_lock(run.tenant))
-                writes.append(self._metadata_after_failure(run, cause, at, restore=False))
+                writes += self._metadata_after_failure(run, cause, at, restore=False)
         writes.append(self._writes.history(run, Status.FAILURE, at, cause))
         try:
             self._transact(run, writes)
@@ -186,7 +187,7 @@ class DynamoTable:
             return self._recorded(run, Status.FAILURE)
         return True
 
-    def _metadata_after_failure(self, run: Run, cause: RootCause, at: datetime, *, restore: bool) -> Item:
+    def _metadata_after_failure(self, run: Run, cause: RootCause, at: datetime, *, restore: bool) -> list[Item]:
         """The state that the tenant is in once this failure is recorded. Nobody else holds the lock."""
         attempt = run.attempt
         failed = Audit(
@@ -199,18 +200,19 @@ class DynamoTable:
         audits = [*others, failed]
         state = state_of(metadata, audits)
         if state is TenantState.DELETED:
-            # The audit of its delete says so. This run was refused, and leaves nothing behind.
-            return self._writes.no_metadata(run.tenant)
+            # The audit of its delete lists it. What was said about a tenant whose create is yet to begin stays.
+            return [self._writes.metadata_of_unlisted(run.tenant)] if metadata else []
         version, cause_of_state = metadata.version if metadata else None, root_cause_of(metadata, audits)
-        return self._writes.metadata_of_failed(run.tenant, state, version, cause_of_state, restore=restore)
+        return [self._writes.metadata_of_failed(run.tenant, state, version, cause_of_state, restore=restore)]
 
     # What operators say about a tenant
 
-    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+    def describe(
+        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+    ) -> bool:
         expression, values = self._writes.described(labels, pin, at)
-        return self._update_metadata(
-            tenant, expression, values, condition="attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"
-        )
+        there = "attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"
+        return self._update_metadata(tenant, expression, values, condition=None if introduce else there)
 
     # What the tenant's stack keeps true
 
@@ -221,18 +223,20 @@ class DynamoTable:
             "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed",
             {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)},
             # A published queue is replaced only by its own stack, or by the first to say its stack id.
-            condition="attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version)",
+            condition=f"({NOT_GONE}) AND "
+            "(attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version))",
         )
         if not recorded:
+            metadata = self.metadata(tenant)
+            if metadata is not None and metadata.gone_stack_id == stack_id:
+                raise _gone(tenant, stack_id)
             raise QueueOwnedElsewhere(
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
             )
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        expression, values, names = self._writes.forgotten(tenant, vanished=vanished)
-        return self._update_metadata(
-            tenant, expression, values | {":stack": s(stack_id)}, condition="StackId = :stack", names=names
-        )
+        expression, values, names = self._writes.forgotten(tenant, stack_id=stack_id, vanished=vanished)
+        return self._update_metadata(tenant, expression, values, condition="StackId = :stack", names=names)
 
     # What a reconciliation puts right
 
@@ -280,7 +284,9 @@ class DynamoTable:
 
     # How it is written
 
-    def _beginning(self, run: Run, at: datetime, lock_condition: str, values: Item | None = None) -> list[Item]:
+    def _beginning(
+        self, run: Run, at: datetime, lock_condition: str, values: Item | None = None, *, restore: bool = False
+    ) -> list[Item]:
         # Until the lock is ours another operation may publish another version. Then the list has the tenant at the
         # old one until this operation ends, and writes it again.
         metadata = self.metadata(run.tenant)
@@ -288,12 +294,12 @@ class DynamoTable:
             self._writes.take_lock(run, lock_condition, values),
             self._writes.audit(run, Status.STARTED, at, condition=NOT_OVERTAKEN),
             self._writes.history(run, Status.STARTED, at),
-            self._writes.metadata_of_begun(run, metadata, at),
+            self._writes.metadata_of_begun(run, metadata, at, restore=restore),
         ]
 
-    def _take_over(self, run: Run, dead: Run, at: datetime) -> bool:
+    def _take_over(self, run: Run, dead: Run, at: datetime, *, restore: bool) -> bool:
         """Take a dead run's lock, and close what it left open. ``False`` when the lock is no longer its own."""
-        writes = self._beginning(run, at, "Execution = :dead", {":dead": s(dead.execution)})
+        writes = self._beginning(run, at, "Execution = :dead", {":dead": s(dead.execution)}, restore=restore)
         writes.append(self._writes.history(dead, Status.FAILURE, at, _ABANDONED))
         if keys.audit_key(dead.attempt) != keys.audit_key(run.attempt) and self._recorded(dead, Status.STARTED):
             writes.append(self._writes.audit(dead, Status.FAILURE, at, _ABANDONED, condition=NOT_OVERTAKEN))
@@ -324,21 +330,22 @@ class DynamoTable:
         expression: str,
         values: Item,
         *,
-        condition: str,
+        condition: str | None,
         names: dict[str, str] | None = None,
     ) -> bool:
         """Update what is there. ``False`` when the condition does not hold."""
-        # An empty map of names is none that DynamoDB takes.
-        named: Any = {"ExpressionAttributeNames": names} if names else {}
+        # DynamoDB takes neither an empty map of names nor an empty condition.
+        optional: Any = {"ExpressionAttributeNames": names} if names else {}
+        if condition:
+            optional["ConditionExpression"] = condition
         try:
             with throttling():
                 self._client.update_item(
                     TableName=self._table,
                     Key=keys.metadata_key(tenant),
                     UpdateExpression=expression,
-                    ConditionExpression=condition,
                     ExpressionAttributeValues=values,
-                    **named,
+                    **optional,
                 )
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
@@ -353,6 +360,13 @@ class DynamoTable:
             return False
         audit = rows.audit_from(item)
         return audit.execution == run.execution and audit.status is status
+
+
+def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:
+    return StackHasGone(
+        f"Tenant {tenant}: the stack {stack_id} was deleted meanwhile and has taken its queue back. "
+        f"Have the tenant created again: berth create {tenant}"
+    )
 
 
 def _lost(run: Run) -> LostOwnership:

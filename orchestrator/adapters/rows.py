@@ -78,6 +78,8 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         pinned_version=text(item, "PinnedVersion"),
         labels=_labels(item),
         deployed=text(item, "Deployed"),
+        created_by=text(item, "CreatedBy"),
+        gone_stack_id=text(item, "GoneStackId"),
     )
 
 
@@ -147,6 +149,7 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         root_cause=root_cause_from(item),
         request=_request_from(item),
         revived_by=text(item, "RevivedBy"),
+        asked_at=moment(item, "AskedAt"),
     )
 
 

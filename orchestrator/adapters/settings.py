@@ -39,6 +39,11 @@ class Settings:
         return timedelta(seconds=int(self._required("BERTH_LINGER_SECONDS")))
 
     @property
+    def empty_for(self) -> timedelta:
+        """For how long a queue has to look empty before a delete believes it."""
+        return timedelta(seconds=int(self._required("BERTH_EMPTY_FOR_SECONDS")))
+
+    @property
     def tenant_queue_machine(self) -> str:
         return self._required("BERTH_TENANT_QUEUE_MACHINE")
 

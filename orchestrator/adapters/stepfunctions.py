@@ -61,9 +61,13 @@ class StepFunctionsExecutions:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
             # Either it has ended, or another caller asked for it first, in other words.
-            execution = f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+            execution = _execution(machine, name)
             return execution if self.is_running(execution) else None
         return response["executionArn"]
+
+    def find_running(self, attempt: Attempt) -> str | None:
+        execution = _execution(self._machine(attempt.operation), attempt.name)
+        return execution if self.is_running(execution) else None
 
     def is_running(self, execution: str) -> bool:
         described = self._described(execution)
@@ -104,6 +108,10 @@ class StepFunctionsExecutions:
                 return False
             raise
         return True
+
+
+def _execution(machine: str, name: str) -> str:
+    return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
 
 
 class StepFunctionsRollouts:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
-from orchestrator.records import STATE_DURING, Metadata, Operation, Queue, RootCause, Run, Status, TenantState
+from orchestrator.records import STATE_DURING, Metadata, Operation, RootCause, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Pin
+    from orchestrator.ports import Pin, Publication
 
 NOT_OVERTAKEN = (
     "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
     "OR (Execution = :me AND #status = :started)"
 )
 """For writes of an audit row by a run that may not hold the lock; the holder's are fenced by the lock itself."""
+
+NOT_GONE = "attribute_not_exists(GoneStackId) OR GoneStackId <> :stack"
+"""For writes that say which stack a tenant has: a stack that has taken its queue back is not served again."""
 
 NOT_IN_THE_WAY = f"({NOT_OVERTAKEN}) AND NOT (attribute_exists(Attempt) AND #status = :started AND Execution <> :me)"
 """The same of a run that never got to begin: an earlier attempt that is at it goes on, and says so."""
@@ -62,6 +65,7 @@ class Writes:
             "UpdatedAt": time(at),
             "Version": s(run.attempt.version),
             "Attempt": n(run.attempt.number),
+            "AskedAt": time(run.asked_at),
             **rows.request_fields(run.request),
         }
         if cause:
@@ -95,11 +99,15 @@ class Writes:
 
     # Metadata
 
-    def metadata_of_begun(self, run: Run, before: Metadata | None, at: datetime) -> Item:
-        """The state, what the request says about the tenant; and a delete withdraws the queue."""
+    def metadata_of_begun(self, run: Run, before: Metadata | None, at: datetime, *, restore: bool) -> Item:
+        """The state, what the request says about the tenant; and a delete withdraws the queue.
+
+        ``restore`` gives it back that a delete before has withdrawn.
+        """
         operation, request = run.attempt.operation, run.request
         # A create of a tenant that is served already changes nothing for it.
-        served = operation is Operation.CREATE and before is not None and before.published
+        given_back = replace(before, withdrawn_by=None) if before and restore else before
+        served = operation is Operation.CREATE and given_back is not None and given_back.published
         working_on_it = TenantState.READY if served else STATE_DURING[operation]
         state, values = self._state(run.tenant, working_on_it, before.version if before else None)
         # Of a tenant that has nothing yet, the list at least says since when.
@@ -109,40 +117,46 @@ class Writes:
             sets.append("WithdrawnBy = :me")
             values[":me"] = s(run.execution)
         if request.labels is not None:
-            sets.append("Labels = :labels")
+            # Whoever asked for the create has written them down; somebody may have said something else since.
+            sets.append("Labels = if_not_exists(Labels, :labels)")
             values[":labels"] = rows.labels_value(request.labels)
         if request.pin is not None:
-            sets.append("PinnedVersion = :pin")
+            sets.append("PinnedVersion = if_not_exists(PinnedVersion, :pin)")
             values[":pin"] = s(request.pin)
-        return self._metadata(run.tenant, f"SET {', '.join(sets)} REMOVE RootCause", values)
+        gone = "RootCause, WithdrawnBy" if restore else "RootCause"
+        return self._metadata(run.tenant, f"SET {', '.join(sets)} REMOVE {gone}", values)
 
     def metadata_of_touched(self, run: Run) -> Item:
         return self.update(keys.metadata_key(run.tenant), "REMOVE Deployed", condition="attribute_exists(pk)")
 
-    def metadata_of_published(
-        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
-    ) -> Item:
-        sets, values = self._state(run.tenant, TenantState.READY, version)
+    def metadata_of_published(self, run: Run, publication: Publication, at: datetime) -> Item:
+        """Unless that stack has taken its queue back."""
+        sets, values = self._state(run.tenant, TenantState.READY, publication.version)
         gone = ["WithdrawnBy", "RootCause"]
         if run.attempt.operation is Operation.UPDATE:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
-        if deployed is None:
+        if publication.deployed is None:
             gone.append("Deployed")
         else:
             sets += ", Deployed = :deployed"
-            values[":deployed"] = s(deployed)
-        return self._metadata(
-            run.tenant,
+            values[":deployed"] = s(publication.deployed)
+        if publication.created_by is not None:
+            sets += ", CreatedBy = :creator"
+            values[":creator"] = s(publication.created_by)
+        return self.update(
+            keys.metadata_key(run.tenant),
             f"SET {sets}, InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "
             f"CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE {', '.join(gone)}",
-            values
+            values=values
             | {
-                ":arn": s(queue.arn),
-                ":url": s(queue.url),
-                ":stack": s(stack_id),
-                ":version": s(version),
+                ":arn": s(publication.queue.arn),
+                ":url": s(publication.queue.url),
+                ":stack": s(publication.stack_id),
+                ":version": s(publication.version),
                 ":at": time(at),
             },
+            condition=NOT_GONE,
+            names=_STATE,
         )
 
     def metadata_of_failed(
@@ -157,6 +171,10 @@ class Writes:
             gone.append("RootCause")
         removes = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._metadata(tenant, f"SET {sets}{removes}", values)
+
+    def metadata_of_unlisted(self, tenant: TenantId) -> Item:
+        expression = "REMOVE #state, ListingKey, ListingSort, RootCause"
+        return self.update(keys.metadata_key(tenant), expression, names=_STATE)
 
     def metadata_of_corrected(self, row: Mapping[str, Any], corrected: Metadata, state: TenantState) -> Item:
         """What the metadata ought to say, if nobody has written anything else since ``row`` was read."""
@@ -177,14 +195,19 @@ class Writes:
             names=_STATE,
         )
 
-    def forgotten(self, tenant: TenantId, *, vanished: bool) -> tuple[str, Item, dict[str, str]]:
-        """An update's expression, values and names: what a stack wrote is taken back, what people said stays."""
+    def forgotten(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> tuple[str, Item, dict[str, str]]:
+        """An update's expression, values and names: what a stack wrote is taken back, what people said stays.
+
+        The stack's id is kept, so that a run that saw the stack before does not publish it.
+        """
         gone = "InboundQueueArn, InboundQueueUrl, StackId, Version, Deployed"
         sets, values = self._state(tenant, TenantState.UNKNOWN, None)
+        values[":stack"] = s(stack_id)
         if vanished:
-            return f"SET {sets} REMOVE {gone}, RootCause", values, _STATE
+            return f"SET {sets}, GoneStackId = :stack REMOVE {gone}, RootCause", values, _STATE
         # An operation is at it, and has said the state. Only there is no version left to be listed at.
-        return f"SET ListingSort = :sort REMOVE {gone}", {":sort": values[":sort"]}, {}
+        listing_and_stack = {name: values[name] for name in (":sort", ":stack")}
+        return f"SET ListingSort = :sort, GoneStackId = :stack REMOVE {gone}", listing_and_stack, {}
 
     def no_metadata(self, tenant: TenantId) -> Item:
         return {"Delete": {"TableName": self.table, "Key": keys.metadata_key(tenant)}}

@@ -37,6 +37,8 @@ CONTEXT = {
     "berth:rolloutConcurrency": "8",
     # Functions answer at once here, so what an aborted execution had called has ended by then.
     "berth:lingerSeconds": "2",
+    # The emulator counts messages exactly, and at once.
+    "berth:emptyForSeconds": "1",
 }
 
 Progress = Callable[[str], None]

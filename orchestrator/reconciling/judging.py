@@ -10,6 +10,7 @@ from orchestrator.fleet import state_of
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.records import Audit, Lock, Metadata, Operation, Release, Status, TenantState
+from orchestrator.releases import same_content
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
 
@@ -186,15 +187,10 @@ def _differences(metadata: Metadata, stack: Stack, releases: Mapping[str, Releas
         told.append(f"queue {_url(metadata)} / {stack.queue.url if stack.queue else 'none'}")
     if metadata.stack_id not in (None, stack.stack_id):
         told.append(f"stack {metadata.stack_id} / {stack.stack_id}")
-    if stack.version not in (None, metadata.version) and not same_content(stack.version, metadata.version, releases):
+    moved = stack.version not in (None, metadata.version)
+    if moved and not same_content(stack.version, metadata.version, releases.get):
         told.append(f"version {metadata.version} / {stack.version}")
     return ", ".join(told)
-
-
-def same_content(one: str | None, other: str | None, releases: Mapping[str, Release]) -> bool:
-    """Whether moving from one to the other changes nothing, so that it is recorded without a word to CloudFormation."""
-    contents = {releases[version].content if version in releases else "" for version in (one or "", other or "")}
-    return len(contents) == 1 and "" not in contents
 
 
 def _url(metadata: Metadata) -> str:

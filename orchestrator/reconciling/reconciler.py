@@ -14,7 +14,7 @@ from orchestrator.errors import InvalidTenantId, Throttled
 from orchestrator.fleet import LISTED_STATES
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
-from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, same_content
+from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
 from orchestrator.reconciling.ports import ReconciliationLedger, StackSurvey
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -31,6 +31,7 @@ from orchestrator.reconciling.records import (
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settled, Settling, StillOpen
 from orchestrator.records import Attempt, Audit, Release, Run, TenantState
+from orchestrator.releases import same_content
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.stack_status import condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
@@ -227,7 +228,7 @@ class Reconciler:
         """Most tenants are, and the index and the list of stacks are enough to see that."""
         if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
             return False
-        at_version = stack.version == listed.version or same_content(stack.version, listed.version, releases)
+        at_version = stack.version == listed.version or same_content(stack.version, listed.version, releases.get)
         return at_version and listed.version in releases and self.queues.messages(listed.queue.url) is not None
 
     def _look_at_unlisted(

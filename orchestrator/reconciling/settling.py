@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.admission import delete_counts
-from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
+from orchestrator.errors import LostOwnership, StackHasGone, StackNotOurs, Throttled
 from orchestrator.operations import finish, record_failure
 from orchestrator.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
 from orchestrator.ports import (
@@ -84,6 +84,8 @@ class Settling:
             return self._record(run, truth, settled)
         except LostOwnership:
             return NothingToSettle()
+        except StackHasGone as gone:
+            return StillOpen(f"its stack went while the operation was being settled: {gone}")
 
     def _says_started(self, run: Run) -> bool:
         return any(
@@ -125,6 +127,7 @@ class Settling:
             finish(
                 run,
                 stack=stack,
+                reader=self.reader,
                 ledger=self.ledger,
                 releases=self.releases,
                 parameters=self.parameters,

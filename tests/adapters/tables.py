@@ -13,6 +13,7 @@ from orchestrator.ports import (
     FleetReader,
     ListedTenant,
     OperationLedger,
+    Publication,
     QueueMetadata,
     Releases,
     TenantDescriptions,
@@ -108,7 +109,7 @@ def publish(
     queue: Queue = QUEUE,
     deployed: str | None = None,
 ) -> None:
-    table.publish(run, stack_id="stack-1", queue=queue, version=version, deployed=deployed, at=at)
+    table.publish(run, Publication("stack-1", queue, version, deployed), at=at)
 
 
 def create(table: Table, tenant: TenantId = ACME, version: str = VERSION) -> None:

@@ -94,6 +94,14 @@ def start(world: World, request: Request = EXPLICIT) -> str:
     return execution
 
 
+def test_an_attempt_is_found_while_its_execution_runs(world: World) -> None:
+    assert world.executions.find_running(ATTEMPT) is None
+    execution = start(world)
+    assert world.executions.find_running(ATTEMPT) == execution
+    world.abort(execution)
+    assert world.executions.find_running(ATTEMPT) is None
+
+
 def test_an_execution_runs_under_its_attempts_name(world: World) -> None:
     execution = start(world)
     assert execution.rpartition(":")[2] == ATTEMPT.name

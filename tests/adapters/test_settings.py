@@ -11,10 +11,10 @@ from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
-VARIABLES["linger"] = "BERTH_LINGER_SECONDS"
+VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
 OPTIONAL = {"queue_access_role"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency"}
-SPANS = {"linger"}
+SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - SPANS - DOCUMENTS)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
 from orchestrator.ports import ListedTenant, Pin
 from orchestrator.records import Audit, Metadata, Operation, Release, Request, Status
@@ -140,6 +140,34 @@ class TestDescriptions:
         )
         assert states(table) == [State.READY]
 
+    def test_a_tenant_that_is_about_to_be_created_is_introduced_and_not_listed_yet(self, table: Table) -> None:
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, introduce=True)
+        assert table.metadata(ACME) == Metadata(
+            ACME, None, None, None, None, LATER, labels={"tier": "gold"}, pinned_version=VERSION
+        )
+        assert states(table) == []
+
+    def test_a_tenant_that_is_being_deleted_is_introduced_and_stays_withdrawn(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, introduce=True)
+        assert metadata_of(table).labels == {"tier": "gold"}
+        assert not metadata_of(table).published
+
+    @pytest.mark.parametrize("labels", [{"tier": "gold"}, {}])
+    def test_what_was_said_since_a_create_was_asked_for_is_not_taken_back_when_it_begins(
+        self, table: Table, labels: dict[str, str]
+    ) -> None:
+        table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), at=NOON, introduce=True)
+        take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
+        assert (metadata_of(table).labels, metadata_of(table).pinned_version) == (labels, NEXT_VERSION)
+
+    def test_what_a_create_was_asked_with_is_set_when_it_begins_and_nothing_was_said(self, table: Table) -> None:
+        table.describe(ACME, labels=None, pin=Pin(), at=NOON, introduce=True)
+        take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
+        assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "silver"}, VERSION)
+
     def test_what_is_not_said_stays(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
@@ -238,8 +266,19 @@ class TestWhatTheStackKeepsTrue:
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
         before = metadata_of(table)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
-        assert table.metadata(ACME) == replace(before, queue=None, stack_id=None, version=None)
+        assert table.metadata(ACME) == replace(before, queue=None, stack_id=None, version=None, gone_stack_id="stack-1")
         assert states(table) == [State.UNKNOWN]
+
+    @pytest.mark.parametrize("vanished", [False, True])
+    def test_a_stack_that_has_taken_its_queue_back_does_not_record_it_again(self, table: Table, vanished: bool) -> None:
+        create(table)
+        table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        before = metadata_of(table)
+        with pytest.raises(StackHasGone):
+            table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
+        assert table.metadata(ACME) == before
+        table.record_queue(ACME, stack_id="stack-2", queue=QUEUE, at=LATER)
+        assert metadata_of(table).stack_id == "stack-2"
 
     def test_a_queue_that_vanished_after_a_failed_update_has_no_root_cause_for_that(self, table: Table) -> None:
         create(table)

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.errors import LostOwnership
+from orchestrator.errors import LostOwnership, StackHasGone
+from orchestrator.ports import Publication
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.records import TenantState as State
 from orchestrator.tenants import TenantId
@@ -73,6 +74,7 @@ class TestBegin:
                 run.started_at,
                 1,
                 request=run.request,
+                asked_at=run.started_at,
             )
         ]
         assert list(table.history(ACME)) == [
@@ -209,6 +211,23 @@ class TestBegin:
         assert take(table, successor, instead_of=Lock(DELETE, None)) is None
         assert metadata_of(table).withdrawn_by == successor.execution
 
+    @pytest.mark.parametrize("restore", [False, True])
+    def test_who_takes_over_from_a_dead_delete_says_whether_the_queue_is_served_again(
+        self, table: Table, restore: bool
+    ) -> None:
+        create(table)
+        take(table, DELETE)
+        later = replace(UPDATE, started_at=LATER_STILL)
+        assert table.begin(later, at=LATER_STILL, instead_of=Lock(DELETE, None), restore=restore) is None
+        assert metadata_of(table).published is restore
+
+    def test_a_create_that_takes_over_from_a_dead_delete_leaves_the_tenant_ready(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        again = a_run(2, started_at=LATER_STILL)
+        assert table.begin(again, at=LATER_STILL, instead_of=Lock(DELETE, None), restore=True) is None
+        assert states(table) == [State.READY]
+
     def test_it_never_goes_back_to_an_earlier_attempt(self, table: Table) -> None:
         take(table, a_run(2))
         table.fail(a_run(2), QUEUE_TABOO, LATER)
@@ -281,14 +300,12 @@ class TestWhatBeginningDoesToTheMetadata:
         metadata = metadata_of(table)
         assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
 
-    def test_labels_are_replaced_as_a_whole(self, table: Table) -> None:
+    def test_labels_that_are_there_stay(self, table: Table) -> None:
+        """Whoever asks for a create describes the tenant at once. What was said since then is not taken back."""
         take(table, a_run(request=Request(labels={"tier": "gold", "team": "blue"})))
         table.fail(RUN, QUEUE_TABOO, NOON + SECOND)
         take(table, a_run(2, started_at=LATER, request=Request(labels={"team": "red"})))
-        assert metadata_of(table).labels == {"team": "red"}
-        table.fail(a_run(2), QUEUE_TABOO, LATER + SECOND)
-        take(table, a_run(3, started_at=LATER_STILL, request=Request(labels={})))
-        assert metadata_of(table).labels == {}
+        assert metadata_of(table).labels == {"tier": "gold", "team": "blue"}
 
 
 class TestRememberToken:
@@ -369,10 +386,47 @@ class TestPublish:
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
         assert audit_of(table, RUN) == Audit(
-            ACME, Operation.CREATE, VERSION, Status.SUCCESS, RUN.execution, LATER, attempt=1, request=RUN.request
+            ACME,
+            Operation.CREATE,
+            VERSION,
+            Status.SUCCESS,
+            RUN.execution,
+            LATER,
+            attempt=1,
+            request=RUN.request,
+            asked_at=RUN.started_at,
         )
         assert outcomes(table, RUN) == [Status.STARTED, Status.SUCCESS]
         assert table.lock(ACME) is None
+
+    def test_who_brought_the_tenant_into_being_is_recorded_and_stays_when_nothing_is_said_of_it(
+        self, table: Table
+    ) -> None:
+        take(table, RUN)
+        table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, created_by="ada"), at=LATER)
+        take(table, UPDATE)
+        publish(table, UPDATE, version=NEXT_VERSION)
+        assert metadata_of(table).created_by == "ada"
+
+    @pytest.mark.parametrize("vanished", [False, True])
+    def test_a_stack_that_has_taken_its_queue_back_is_not_published(self, table: Table, vanished: bool) -> None:
+        table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
+        take(table, RUN)
+        assert table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        before = everything(table)
+        with pytest.raises(StackHasGone):
+            publish(table)
+        assert everything(table) == before
+        table.publish(RUN, Publication("stack-2", QUEUE, VERSION, None), at=LATER)
+        assert metadata_of(table).stack_id == "stack-2"
+
+    def test_repeated_after_success_it_is_accepted_though_the_stack_has_gone_since(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table)
+        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        before = everything(table)
+        publish(table, at=LATER_STILL)
+        assert everything(table) == before
 
     def test_repeated_after_success_it_is_accepted_and_changes_nothing(self, table: Table) -> None:
         take(table, RUN)
@@ -445,7 +499,15 @@ class TestRemove:
         table.remove(DELETE, at=LATER_STILL)
         assert table.metadata(ACME) is None
         assert audit_of(table, DELETE) == Audit(
-            ACME, Operation.DELETE, VERSION, Status.SUCCESS, DELETE.execution, LATER_STILL, 1, request=DELETE.request
+            ACME,
+            Operation.DELETE,
+            VERSION,
+            Status.SUCCESS,
+            DELETE.execution,
+            LATER_STILL,
+            1,
+            request=DELETE.request,
+            asked_at=DELETE.started_at,
         )
         assert outcomes(table, DELETE) == [Status.STARTED, Status.SUCCESS]
         assert table.lock(ACME) is None
@@ -545,6 +607,7 @@ class TestFail:
             1,
             QUEUE_TABOO,
             run.request,
+            asked_at=run.started_at,
         )
         assert [entry.root_cause for entry in table.history(ACME)] == [None, QUEUE_TABOO]
         assert table.lock(ACME) is None
@@ -594,15 +657,23 @@ class TestFail:
         table.fail(waiting, QUEUE_TABOO, LATER_STILL, restore=True)
         assert metadata_of(table).withdrawn_by == DELETE.execution
 
-    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_no_metadata_behind(
+    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_only_what_was_said_about_it(
         self, table: Table
     ) -> None:
+        """Another create may have been asked for since, and finds it there."""
         delete(table)
         refused = a_run(2, started_at=LATER_STILL, request=Request(labels={"tier": "gold"}))
         take(table, refused)
         assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
-        assert table.metadata(ACME) is None
+        assert metadata_of(table).labels == {"tier": "gold"}
+        assert not metadata_of(table).published
+        assert states(table) == [State.DELETED]
         assert audit_of(table, refused).status is Status.FAILURE
+
+    def test_a_create_that_never_began_leaves_no_metadata_of_a_deleted_tenant_behind(self, table: Table) -> None:
+        delete(table)
+        assert table.fail(a_run(2, started_at=LATER_STILL), QUEUE_TABOO, LATER_STILL + SECOND)
+        assert table.metadata(ACME) is None
 
     def test_what_never_began_is_recorded_too(self, table: Table) -> None:
         assert table.fail(RUN, QUEUE_TABOO, LATER)

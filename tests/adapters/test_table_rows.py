@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.errors import LostOwnership, Throttled
-from orchestrator.ports import Pin, Stack
+from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.records import Operation, Request, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
@@ -85,6 +85,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
             "Attempt": {"N": "1"},
             "ListingKey": "OPERATION#Started",
             "ListingSort": f"{AT}#acme",
+            "AskedAt": AT,
             **ASKED_FOR,
         },
         METADATA: {
@@ -99,7 +100,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
 
 def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
-    table.publish(RUN, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed="fingerprint", at=NOON)
+    table.publish(RUN, Publication("stack-1", QUEUE, VERSION, "fingerprint", "ada"), at=NOON)
     written = rows(dynamodb)
     assert written[METADATA] == {
         "CreatedAt": AT,
@@ -109,6 +110,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
         "InboundQueueUrl": QUEUE.url,
         "StackId": "stack-1",
         "Deployed": "fingerprint",
+        "CreatedBy": "ada",
         "State": "READY",
         "ListingKey": "TENANT#READY",
         "ListingSort": "0.1.0#acme",
@@ -119,6 +121,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
         "UpdatedAt": AT,
         "Version": VERSION,
         "Attempt": {"N": "1"},
+        "AskedAt": AT,
         **ASKED_FOR,
     }
     assert ("TENANT_ID#acme", "LOCK") not in written
@@ -211,14 +214,14 @@ def test_the_outbound_queues_columns_are_cleared_by_an_update(
     assert len(left) == (2 if stays else 0)
 
 
-def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there(
+def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_and_whose_it_was(
     table: DynamoTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     table.forget_queue(ACME, stack_id="stack-1", vanished=True)
     row = rows(dynamodb)[METADATA]
     assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
-    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"}
+    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort", "GoneStackId"}
 
 
 def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:

@@ -65,6 +65,7 @@ class Story:
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=self.stacks,
             executions=self.executions,
             parameters=parameters_of,
             clock=self.clock,
@@ -86,6 +87,7 @@ class Story:
             finish(
                 run,
                 stack=None if gone else done,
+                reader=self.table,
                 ledger=self.table,
                 releases=self.table,
                 parameters=parameters_of,

@@ -47,6 +47,10 @@ class FakeExecutions:
         self.running.add(execution)
         return execution
 
+    def find_running(self, attempt: Attempt) -> str | None:
+        execution = execution_arn(attempt.name)
+        return execution if execution in self.running else None
+
     def is_running(self, execution: str) -> bool:
         self.asked_about.append(execution)
         return execution in self.running

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.ports import ListedTenant, Pin, Stack
+from orchestrator.ports import ListedTenant, Pin, Publication, Stack
 from orchestrator.records import (
     Attempt,
     Audit,
@@ -18,6 +18,7 @@ from orchestrator.records import (
     Operation,
     Queue,
     Release,
+    Request,
     RootCause,
     Run,
     Status,
@@ -40,6 +41,8 @@ class _Tenant:
     unnumbered: set[AuditKey] = field(default_factory=set)
     """Audit rows from before attempts were counted."""
     history: dict[str, HistoryEntry] = field(default_factory=dict)
+    labelled: bool = False
+    """Whether the metadata has labels, be they none."""
     listed: tuple[TenantState, RootCause | None] | None = None
     """What the index says of the tenant: nothing before its first operation."""
 
@@ -123,7 +126,7 @@ class InMemoryTable:
 
     # Writing one operation
 
-    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
+    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False) -> Lock | None:
         rows = self._of(run.tenant)
         if rows.lock and rows.lock.run.execution == run.execution:
             return None
@@ -136,6 +139,8 @@ class InMemoryTable:
             return rows.lock
         if dead and rows.lock:
             self._close_abandoned(dead, at)
+            if restore and rows.metadata:
+                rows.metadata = replace(rows.metadata, withdrawn_by=None)
         rows.lock = Lock(_stored_run(run), None)
         self._write(run, Status.STARTED, at)
         self._describe_begun(run, at)
@@ -147,10 +152,11 @@ class InMemoryTable:
         metadata = replace(metadata, updated_at=metadata.updated_at or _stored(at))
         if run.attempt.operation is Operation.DELETE:
             metadata = replace(metadata, withdrawn_by=run.execution)
-        if request.labels is not None:
+        if request.labels is not None and not (rows.labelled and rows.metadata):
             metadata = replace(metadata, labels=dict(request.labels))
+            rows.labelled = True
         if request.pin is not None:
-            metadata = replace(metadata, pinned_version=request.pin)
+            metadata = replace(metadata, pinned_version=metadata.pinned_version or request.pin)
         rows.metadata = metadata
         rows.show()
 
@@ -173,24 +179,25 @@ class InMemoryTable:
             raise LostOwnership(run.attempt.name)
         rows.metadata = replace(rows.metadata, deployed=None)
 
-    def publish(
-        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
-    ) -> None:
+    def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
         rows = self._of(run.tenant)
         if not self._owns(run):
             if self._recorded(run, Status.SUCCESS):
                 return
             raise LostOwnership(run.attempt.name)
         old = rows.metadata or _nothing_about(run.tenant)
+        if old.gone_stack_id == publication.stack_id:
+            raise StackHasGone(publication.stack_id)
         rows.metadata = replace(
             old,
-            queue=queue,
-            stack_id=stack_id,
-            version=version,
+            queue=publication.queue,
+            stack_id=publication.stack_id,
+            version=publication.version,
             created_at=old.created_at or _stored(at),
             updated_at=_stored(at),
             withdrawn_by=None,
-            deployed=deployed,
+            deployed=publication.deployed,
+            created_by=old.created_by if publication.created_by is None else publication.created_by,
             outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
         )
         self._succeed(run, at)
@@ -219,20 +226,24 @@ class InMemoryTable:
             if restore and rows.metadata:
                 rows.metadata = replace(rows.metadata, withdrawn_by=None)
         if rows.lock is None:
-            rows.metadata = rows.metadata or _nothing_about(run.tenant)
-            if rows.state is TenantState.DELETED:
-                rows.metadata = None
+            if rows.state is not TenantState.DELETED:
+                rows.metadata = rows.metadata or _nothing_about(run.tenant)
             rows.show()
         return True
 
     # What operators say about a tenant
 
-    def describe(self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> bool:
+    def describe(
+        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+    ) -> bool:
         rows = self._of(tenant)
-        if rows.metadata is None or rows.metadata.withdrawn_by:
+        if introduce:
+            rows.metadata = rows.metadata or _nothing_about(tenant)
+        elif rows.metadata is None or rows.metadata.withdrawn_by:
             return False
         if labels is not None:
             rows.metadata = replace(rows.metadata, labels=dict(labels))
+            rows.labelled = True
         if pin.version or pin.lift:
             rows.metadata = replace(rows.metadata, pinned_version=pin.version)
         rows.metadata = replace(rows.metadata, updated_at=_stored(at))
@@ -243,6 +254,8 @@ class InMemoryTable:
     def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
         rows = self._of(tenant)
         old = rows.metadata or _nothing_about(tenant)
+        if old.gone_stack_id == stack_id:
+            raise StackHasGone(stack_id)
         if old.version is not None and old.stack_id not in (None, stack_id):
             raise QueueOwnedElsewhere(stack_id)
         created_at = old.created_at or _stored(at)
@@ -254,7 +267,9 @@ class InMemoryTable:
         rows = self._of(tenant)
         if rows.metadata is None or rows.metadata.stack_id != stack_id:
             return False
-        rows.metadata = replace(rows.metadata, queue=None, stack_id=None, version=None, deployed=None)
+        rows.metadata = replace(
+            rows.metadata, queue=None, stack_id=None, version=None, deployed=None, gone_stack_id=stack_id
+        )
         if vanished:
             rows.listed = (TenantState.UNKNOWN, None)
         return True
@@ -351,7 +366,8 @@ class InMemoryTable:
             _stored(at),
             attempt.number,
             cause,
-            run.request,
+            _stored_request(run.request),
+            asked_at=_stored(run.asked_at),
         )
         rows.unnumbered.discard(_audit_key(attempt))
 
@@ -401,4 +417,8 @@ def _stored(moment: datetime) -> datetime:
 
 
 def _stored_run(run: Run) -> Run:
-    return replace(run, started_at=_stored(run.started_at))
+    return replace(run, started_at=_stored(run.started_at), request=_stored_request(run.request))
+
+
+def _stored_request(request: Request) -> Request:
+    return replace(request, asked_at=_stored(request.asked_at)) if request.asked_at else request

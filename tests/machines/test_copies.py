@@ -16,7 +16,7 @@ DIFFERENCES = {
     "HasSettled": {"Choices"},
     "StartStack": {"Comment"},
     "InspectStack": {"Comment"},
-    "PauseBeforeStart": {"Comment"},
+    "PauseBeforeStart": {"Comment", "Next"},
     "Finish": {"Comment"},
 }
 """States that several machines have, and in what the copies are meant to differ. All others are the same."""

@@ -53,7 +53,7 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("delete_tenant", "HasBegun"): begun("CheckMessages"),
     ("delete_tenant", "IsEmpty"): [
         (tell(Empty()), "StartStack"),
-        (tell(Draining("inbound queue: 2 visible")), "AwaitDrain"),
+        (tell(Draining("inbound queue: 2 visible", None, 5)), "AwaitDrain"),
         (tell(GaveUp("There are still messages.")), "RecordFailure"),
         (THROTTLED, "AwaitDrain"),
     ],
@@ -147,7 +147,7 @@ def test_every_choice_is_told_of_above_with_every_outcome_that_reaches_it() -> N
         ("update_tenant", "AwaitQueue", "InspectStack"),
         ("update_tenant", "PauseBeforeStart", "StartStack"),
         ("delete_tenant", "AwaitDrain", "CheckMessages"),
-        ("delete_tenant", "PauseBeforeStart", "StartStack"),
+        ("delete_tenant", "PauseBeforeStart", "CheckMessages"),
         ("tenant_queue", "AwaitTenant", "Settle"),
         ("tenant_queue", "TellFailure", "NotProvided"),
         *((ROLLOUT, state, "Advance") for state in ("RunStage", "Bake", "AwaitOperator")),

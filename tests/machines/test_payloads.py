@@ -10,7 +10,7 @@ import pytest
 from lambdas.runtime import tell
 from orchestrator import schemas
 from orchestrator.execution_input import machine_input
-from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.outcomes import Again, Begun, Clearing, Done, Draining, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import Operation, Request, RootCause, timestamp
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage
 from orchestrator.rollouts.gate import Admitted
@@ -88,10 +88,10 @@ def payload(stem: str, state: str, given: object = None, **variables: object) ->
     return asl.evaluate(asl.states(machine(stem))[state]["Arguments"]["Payload"], {"states": states, **variables})
 
 
-def assigned(stem: str, state: str, told: object) -> dict[str, Any]:
+def assigned(stem: str, state: str, told: object, **before: object) -> dict[str, Any]:
     """The variables that the state leaves behind when its function has said this."""
     variables: dict[str, Any] = asl.evaluate(
-        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": told}}}
+        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": told}}, **before}
     )
     return variables
 
@@ -101,11 +101,33 @@ def assigned(stem: str, state: str, told: object) -> dict[str, Any]:
     [
         *((stem, state) for stem in OPERATIONS for state in ("Begin", "StartStack")),
         ("update_tenant", "ReviewChanges"),
-        ("delete_tenant", "CheckMessages"),
     ],
 )
 def test_a_state_sends_its_run(stem: str, state: str) -> None:
     assert schemas.parse_run(payload(stem, state)) == RUNS[stem]
+
+
+def test_a_delete_keeps_from_one_look_to_the_next_since_when_the_queues_have_looked_empty() -> None:
+    begun = assigned("delete_tenant", "Begin", tell(Begun()))
+    first = schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **begun))
+    assert (first.run, first.empty_since) == (RUNS["delete_tenant"], None)
+    looked = assigned("delete_tenant", "CheckMessages", tell(Draining("none were seen", NOON, 60)), **begun)
+    assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **looked)).empty_since == NOON
+    throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
+    assert assigned("delete_tenant", "CheckMessages", throttled, **looked) == looked
+    assert assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **looked) == begun
+
+
+def test_a_delete_waits_between_two_looks_as_long_as_it_is_told() -> None:
+    seconds = asl.states(machine("delete_tenant"))["AwaitDrain"]["Seconds"]
+    assert asl.evaluate(seconds, {"states": {"input": tell(Draining("none were seen", NOON, 60))}}) == 60
+    assert asl.evaluate(seconds, {"states": {"input": {"outcome": "again"}}}) == 5
+
+
+def test_a_delete_counts_again_before_every_try_to_delete_the_stack() -> None:
+    states = asl.states(machine("delete_tenant"))
+    into_start = [name for name, state in states.items() if "StartStack" in asl.successors(state)]
+    assert into_start == ["IsEmpty"]
 
 
 @for_each_start

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, StrEnum
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from lambdas.runtime import Outcome, tell
@@ -29,6 +29,8 @@ from tests.machines.files import machine
 from tests.simulation.world import Around, Ports, World, undisturbed
 
 A_CALL = timedelta(milliseconds=100)
+EMPTY_FOR = timedelta(seconds=60)
+"""For how long a queue has to look empty before a delete believes it."""
 
 # What may befall a call
 
@@ -72,9 +74,11 @@ class Trouble:
 Event = dict[str, Any]
 Function = Callable[[Event, Ports], Event]
 Parsed = TypeVar("Parsed")
+REMEMBERED = 20_000
+"""How many answers are kept of what is asked again and again. Stories by the hundred thousand have more."""
 
 
-@cache
+@lru_cache(REMEMBERED)
 def _parsed(parse: Callable[[object], Any], text: str) -> Any:
     return parse(json.loads(text))
 
@@ -107,6 +111,7 @@ def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
         reader=table,
         ledger=table,
         releases=table,
+        stacks=ports.stacks,
         executions=ports.executions,
         parameters=parameters_of,
         clock=ports.clock,
@@ -119,13 +124,23 @@ def _review_changes(run: Run, _event: Event, ports: Ports) -> Outcome:
 
 
 @_step
-def _check_messages(run: Run, _event: Event, ports: Ports) -> Outcome:
-    return check_messages(run, reader=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock)
+def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
+    return check_messages(
+        run,
+        empty_since=parsed(schemas.parse_check_step, event).empty_since,
+        empty_for=EMPTY_FOR,
+        reader=ports.table,
+        stacks=ports.stacks,
+        queues=ports.queues,
+        clock=ports.clock,
+    )
 
 
 @_step
 def _start_stack(run: Run, _event: Event, ports: Ports) -> Outcome:
-    return start_stack(run, reader=ports.table, releases=ports.table, stacks=ports.stacks, queues=ports.queues)
+    return start_stack(
+        run, reader=ports.table, releases=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+    )
 
 
 @_step
@@ -153,6 +168,7 @@ def _finish(event: Event, ports: Ports) -> Event:
         finish(
             asked.run,
             stack=asked.stack,
+            reader=ports.table,
             ledger=ports.table,
             releases=ports.table,
             parameters=parameters_of,
@@ -186,7 +202,7 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@cache
+@lru_cache(REMEMBERED)
 def _chosen(stem: str, choice: str, told: str) -> str:
     return asl.chosen(asl.states(machine(stem))[choice], json.loads(told))
 
@@ -249,8 +265,12 @@ class Execution:
             case "Choice":
                 self._go(_chosen(self._stem, self.at, json.dumps(self._given)))
             case "Wait":
+                told = self._told_to_wait(state["Seconds"])
                 self._go(state["Next"])
-                self._rest(state["Seconds"])
+                if told is None:
+                    self._rest(state["Seconds"])
+                else:
+                    self._rest_for(told)
             case "Fail":
                 self._end(State.FAILED)
 
@@ -301,7 +321,7 @@ class Execution:
             self._done(state, {})
 
     def _done(self, state: asl.State, told: Event) -> None:
-        result = {"states": {"result": {"Payload": told}}}
+        result = {"states": {"result": {"Payload": told}}, **self._variables}
         self._variables |= asl.evaluate(state.get("Assign", {}), result)
         if state.get("End"):
             self._end(State.SUCCEEDED)
@@ -319,6 +339,15 @@ class Execution:
                 break
         (target, *_) = (target for errors, target in asl.catches(state) if caught & set(errors))
         self._go(target, {"Error": error, "Cause": cause})
+
+    def _told_to_wait(self, seconds: int | str) -> int | None:
+        """How long the step before has said to wait, if the file says that it does."""
+        if isinstance(seconds, str) and "$states.input" in seconds:
+            return cast(int, asl.evaluate(seconds, {"states": {"input": self._given}}))
+        return None
+
+    def _rest_for(self, seconds: int) -> None:
+        self.world.let_time_pass(timedelta(seconds=seconds))
 
     def _rest(self, _seconds: int | str) -> None:
         """The machine waits. By itself it does for a moment; a number in quotes is a placeholder or an expression."""

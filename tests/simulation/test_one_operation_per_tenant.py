@@ -65,10 +65,10 @@ def _whoever_owns_it(method: str) -> Bug:
     def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
         fenced = getattr(Table, method)
 
-        def write(self: InMemoryTable, run: Run, **named: Any) -> None:
+        def write(self: InMemoryTable, run: Run, *given: Any, **named: Any) -> None:
             rows = self._of(run.tenant)
             rows.lock, others = Lock(run, None), rows.lock
-            fenced(self, run, **named)
+            fenced(self, run, *given, **named)
             rows.lock = others if others and others.run.execution != run.execution else None
 
         monkeypatch.setattr(Table, method, write)

@@ -28,13 +28,17 @@ from orchestrator.tenants import TenantId
 from tests.fakes import FakeExecutions
 from tests.simulation import voyage
 from tests.simulation.agenda import Kind
-from tests.simulation.harbour import Harbour
-from tests.simulation.the_end import VERSIONS, come_to_rest, repair
+from tests.simulation.harbour import VERSIONS, Harbour
+from tests.simulation.the_end import come_to_rest, repair
 from tests.simulation.weather import CALM, SERVICES
 
 TENANTS = voyage.TENANTS[::2]
-BEGINNINGS = (voyage.nothing_there, voyage.served, voyage.deleted_before)
-WISHES = (voyage.ask, voyage.create, voyage.upgrade, voyage.delete, voyage.retry, voyage.admitted_long_ago)
+BEGINNINGS = (voyage.nothing_there, voyage.served, voyage.deleted_before, voyage.legacy)
+ORDERS = (
+    *(voyage.ask, voyage.create, voyage.upgrade, voyage.delete, voyage.retry, voyage.admitted_long_ago),
+    *(voyage.create_with_labels, voyage.pin, voyage.drain, voyage.create_and_delete),
+    *(voyage.team_creates, voyage.team_updates, voyage.team_deletes),
+)
 
 tenants = st.sampled_from(TENANTS)
 versions = st.sampled_from(VERSIONS)
@@ -65,17 +69,22 @@ class AnyOrder(RuleBasedStateMachine):
 
     # What people do
 
-    @rule(wish=st.sampled_from(WISHES), tenant=tenants, version=versions)
-    def wish(self, wish: voyage.Happening, tenant: TenantId, version: str) -> None:
-        self.do(lambda: wish(self.harbour, tenant, version))
+    @rule(order=st.sampled_from(ORDERS), tenant=tenants, version=versions)
+    def somebody_asks(self, order: voyage.Happening, tenant: TenantId, version: str) -> None:
+        self.do(lambda: order(self.harbour, tenant, version))
 
     @rule(tenant=tenants, version=versions)
     def all_at_once(self, tenant: TenantId, version: str) -> None:
         self.do(lambda: voyage.all_at_once(self.harbour, tenant, version))
 
+    @rule(happening=st.sampled_from((voyage.send, voyage.receive)), tenant=tenants, lag=st.sampled_from((0.0, 1.0)))
+    def messages_come_or_are_received(self, happening: voyage.Happening, tenant: TenantId, lag: float) -> None:
+        self._weather(lag=lag)
+        self.do(lambda: happening(self.harbour, tenant, ""))
+
     @rule(tenant=tenants)
-    def messages_come_or_are_received(self, tenant: TenantId) -> None:
-        self.do(lambda: voyage.message(self.harbour, tenant, ""))
+    def somebody_deletes_the_stack_by_hand(self, tenant: TenantId) -> None:
+        self.do(lambda: voyage.delete_the_stack_by_hand(self.harbour, tenant, ""))
 
     # What goes on by itself
 

@@ -89,6 +89,9 @@ class TimedExecution(Execution):
         else:
             self._done(state, {})
 
+    def _rest_for(self, seconds: int) -> None:
+        self.rests_for = float(seconds)
+
     def _rest(self, seconds: int | str) -> None:
         self.rests_for = self.world.rest(PLACEHOLDERS.get(str(seconds), seconds))
 

@@ -166,7 +166,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
         ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
         ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"}),
         ("begin", {"BERTH_METADATA_SERVICE_TOKEN"}),
-        ("check_messages", set()),
+        ("check_messages", {"BERTH_EMPTY_FOR_SECONDS"}),
         ("finish", {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("advance_rollout", {"BERTH_RELEASE_BUCKET"}),
         ("await_operator", {"BERTH_RELEASE_BUCKET"}),

@@ -192,6 +192,8 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+        "tenant stacks": {"cloudformation:DescribeStacks"},
+        **NOTES_THROTTLES,
         **SEES_EXECUTIONS,
     },
     "review_changes": {

@@ -107,7 +107,7 @@ TABLE: dict[str, tuple[Refusal | None, ...]] = {
     "half gone, then created": (YES, YES, NO_QUEUE, NO_QUEUE, NO_QUEUE, NO_QUEUE, NO_QUEUE),
     "deleted": (GONE, YES, GONE, GONE, GONE, GONE, GONE),
     "deleted, then asked for": (GONE, YES, GONE, GONE, GONE, GONE, GONE),
-    "deleted, its row says more": (GONE, YES, GONE, GONE, GONE, GONE, GONE),
+    "deleted, its row says more": (GONE, PINNED, GONE, GONE, GONE, GONE, GONE),
     "created again": (YES, YES, YES, YES, BACK, YES, YES),
     "created again, before versions": (YES, YES, YES, YES, BACK, YES, YES),
     "deleted, before versions": (GONE, YES, GONE, GONE, GONE, GONE, GONE),
@@ -127,6 +127,7 @@ def ask(records: Records, asked: Asked, *, published: bool = True) -> Refused | 
     return refusal(
         Attempt(ACME, asked.operation, asked.version, 1),
         asked.request,
+        asked_at=NOON,
         metadata=records.metadata,
         audits=records.audits,
         release=a_release(asked.version) if published else None,

@@ -23,6 +23,7 @@ from bench.rollout_simulation import MAX_CONCURRENCY, MOST_EVENTS, MOST_STATE_BY
 from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota
 from bench.simulated_update import MUTATIONS, READS
 from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.ports import Publication
 from tests.fakes.examples import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_attempt
 from tests.fakes.table import InMemoryTable
 
@@ -150,7 +151,7 @@ def test_an_answer_is_an_error_unless_it_is_the_queue_or_a_promise_of_it() -> No
 def serve(table: InMemoryTable, version: str = VERSION) -> None:
     run = a_run(version=version)
     table.begin(run, at=NOON)
-    table.publish(run, stack_id="stack", queue=QUEUE, version=version, deployed=None, at=NOON)
+    table.publish(run, Publication("stack", QUEUE, version, None), at=NOON)
 
 
 def test_a_tenant_that_is_served_by_one_create_is_as_it_should_be() -> None:

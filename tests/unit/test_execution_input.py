@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,7 @@ EVERYTHING = Request(
     allow_replacement=True,
     force=True,
     drain_seconds=600,
+    asked_at=NOON,
 )
 
 LABELS = st.dictionaries(
@@ -42,6 +44,7 @@ REQUESTS = st.builds(
     allow_replacement=st.booleans(),
     force=st.booleans(),
     drain_seconds=st.integers(0, 1_200),
+    asked_at=st.none() | st.integers(0, 10**9).map(lambda seconds: NOON + timedelta(seconds=seconds)),
 )
 ATTEMPTS = st.builds(
     Attempt,
@@ -67,6 +70,7 @@ def test_what_an_execution_is_given() -> None:
             "allowReplacement": True,
             "force": True,
             "drainSeconds": 600,
+            "askedAt": "2026-11-16T12:00:00.000Z",
         },
     }
 

@@ -12,6 +12,7 @@ from orchestrator.errors import Unsettled
 from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
 from orchestrator.operations import begin
 from orchestrator.outcomes import Begun, GaveUp
+from orchestrator.ports import Publication
 from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants import TenantId
 from tests.fakes import (
@@ -22,6 +23,7 @@ from tests.fakes import (
     VERSION,
     FakeClock,
     FakeExecutions,
+    FakeStacks,
     InMemoryTable,
     a_release,
     a_run,
@@ -57,6 +59,7 @@ class World:
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=FakeStacks(),
             executions=self.executions,
             parameters=parameters_of,
             clock=self.clock,
@@ -100,7 +103,7 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     class FinishesInBetween(InMemoryTable):
         def audits(self, tenant: TenantId) -> Sequence[Audit]:
             seen = list(super().audits(tenant))
-            self.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed=None, at=NOON)
+            self.publish(run, Publication("stack-1", QUEUE, VERSION, None), at=NOON)
             return seen
 
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
@@ -179,7 +182,7 @@ class EndsWhileStarting(FakeExecutions):
             raise AssertionError("started twice")
         take(self._table, run)
         if self._published:
-            self._table.publish(run, stack_id="stack-1", queue=QUEUE, version=VERSION, deployed=None, at=NOON)
+            self._table.publish(run, Publication("stack-1", QUEUE, VERSION, None), at=NOON)
         else:
             self._table.fail(run, QUEUE_TABOO, NOON)
         super().start(attempt, request)

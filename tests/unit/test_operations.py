@@ -66,6 +66,7 @@ class World:
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=self.stacks,
             executions=self.executions,
             parameters=self.parameters,
             clock=self.clock,
@@ -75,6 +76,7 @@ class World:
         return finish(
             run,
             stack=stack,
+            reader=self.table,
             ledger=self.table,
             releases=self.table,
             parameters=self.parameters,
@@ -233,10 +235,12 @@ def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: 
     dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version=NEXT_VERSION)
 
     class Raced(InMemoryTable):
-        def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None) -> Lock | None:
+        def begin(
+            self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False
+        ) -> Lock | None:
             if run == loser and instead_of:
                 super().begin(winner, at=at, instead_of=instead_of)
-            return super().begin(run, at=at, instead_of=instead_of)
+            return super().begin(run, at=at, instead_of=instead_of, restore=restore)
 
     world.table = Raced()
     world.begin(dead)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decisions import ready
-from orchestrator.errors import QueueOwnedElsewhere, Throttled
+from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, Throttled
 from orchestrator.fleet import state_of
 from orchestrator.ports import Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
@@ -97,19 +97,45 @@ def test_another_stack_cannot_take_a_published_queues_place(world: World) -> Non
 # The stack lets go of it
 
 
-def test_a_queue_that_was_never_served_is_forgotten_without_asking_about_the_stack(world: World) -> None:
+@pytest.mark.parametrize("throttled_calls", [0, 1])
+def test_a_queue_that_was_never_served_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
+    world: World, throttled_calls: int
+) -> None:
     world.record()
+    world.stacks.throttled_calls = throttled_calls
     assert world.forget()
-    assert world.table.metadata(ACME) == Metadata(ACME, None, None, None, NOON, NOON)
-    assert not world.stacks.calls
+    assert world.table.metadata(ACME) == Metadata(ACME, None, None, None, NOON, NOON, gone_stack_id=STACK)
 
 
-def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_without_asking_about_the_stack(world: World) -> None:
+@pytest.mark.parametrize("throttled_calls", [0, 1])
+def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
+    world: World, throttled_calls: int
+) -> None:
     world.publish()
     take(world.table, a_run(operation=Operation.DELETE))
+    world.stacks.throttled_calls = throttled_calls
     assert world.forget()
-    assert not world.stacks.calls
     assert state_of(world.table.metadata(ACME), world.table.audits(ACME)) is TenantState.DELETING
+
+
+@pytest.mark.parametrize("status", THE_STACK_STAYS)
+def test_a_withdrawn_queue_whose_stack_stays_is_not_forgotten(world: World, status: str) -> None:
+    """A delete has taken over from a dead update that had brought the custom resource, and is being undone."""
+    world.publish()
+    take(world.table, a_run(operation=Operation.DELETE))
+    world.plant(status)
+    assert not world.forget()
+
+
+def test_a_stack_that_has_let_go_of_its_queue_does_not_record_it_again(world: World) -> None:
+    """Lambda may call a function twice for one event, the second time much later."""
+    world.record()
+    world.forget()
+    with pytest.raises(StackHasGone):
+        world.record()
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue is None
 
 
 @pytest.mark.parametrize("status", THE_WHOLE_STACK_GOES)
@@ -139,13 +165,17 @@ def test_undoing_the_update_that_brought_the_custom_resource_leaves_the_queue_in
 def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> None:
     published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
     world.forget()
-    assert world.table.metadata(ACME) == replace(published, queue=None, stack_id=None, version=None)
+    assert world.table.metadata(ACME) == replace(
+        published, queue=None, stack_id=None, version=None, gone_stack_id=published.stack_id
+    )
 
 
 def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(world: World) -> None:
-    published = world.publish(deployed="something")
+    world.publish(deployed="something")
     world.forget()
-    assert world.table.metadata(ACME) == replace(published, queue=None, stack_id=None, version=None, deployed=None)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.deployed is None
 
 
 def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: World) -> None:

@@ -87,7 +87,8 @@ def test_a_tenant_that_is_not_there_is_created_and_waited_for(world: Asked, aske
     run = world.begun(world.latest())
     assert run.attempt.operation is Operation.CREATE
     assert run.attempt.version == NEXT_VERSION
-    assert run.request == replace(asked.request, explicit=True)
+    same_tenant = asked == UPDATE
+    assert run.request == replace(asked.request, explicit=not same_tenant, asked_at=NOON)
     assert world.settle(asked) == Waiting()
     world.succeeded(run)
     assert world.settle(asked) == Provided(QUEUE)
@@ -223,6 +224,7 @@ def deleting(world: Asked) -> Run:
 
 def test_a_tenant_that_is_being_deleted_is_waited_for_and_then_brought_back_by_a_create(world: Asked) -> None:
     run = deleting(world)
+    world.now_asked()
     assert world.settle(CREATE) == Waiting()
     world.succeeded(run)
     assert world.settle(CREATE) == Waiting()
@@ -253,6 +255,7 @@ def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata 
 
 def test_a_deleted_tenant_is_brought_back_by_a_resource_that_is_new_to_it(world: Asked) -> None:
     world.succeeded(deleting(world))
+    world.now_asked()
     for asked in (CREATE, asks(Kind.UPDATE, replaces=OTHER)):
         assert world.settle(asked) == Waiting()
     run = world.begun(world.latest())

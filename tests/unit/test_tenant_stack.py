@@ -76,7 +76,14 @@ class World:
         return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
 
     def start(self) -> Start:
-        return start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks, queues=self.queues)
+        return start_stack(
+            self.run,
+            reader=self.table,
+            releases=self.table,
+            stacks=self.stacks,
+            queues=self.queues,
+            clock=self.clock,
+        )
 
     def wait_for(self, started: Start) -> Working:
         return await_stack(
@@ -192,7 +199,7 @@ def test_a_tenant_without_a_stack_gets_one_from_the_attempts_release(world: Worl
     assert isinstance(outcome, Started)
     stack = world.stacks.all[outcome.stack_id]
     assert stack.template_url == a_release().template_url
-    assert stack.client_token == f"{RUN.attempt.client_token}-create"
+    assert stack.client_token == f"{RUN.attempt.client_token}-create-20261116120000000000"
     assert stack.stack.tenant_id == "acme"
 
 

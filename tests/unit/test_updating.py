@@ -91,7 +91,14 @@ class World:
         return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
 
     def start(self) -> Start:
-        return start_stack(self.run, reader=self.table, releases=self.table, stacks=self.stacks, queues=self.queues)
+        return start_stack(
+            self.run,
+            reader=self.table,
+            releases=self.table,
+            stacks=self.stacks,
+            queues=self.queues,
+            clock=self.clock,
+        )
 
     def inspect(self, started: Start) -> Inspected:
         return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)

@@ -18,6 +18,7 @@ from botocore.session import Session
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.execution_input import machine_input
+from orchestrator.ports import Publication
 from orchestrator.records import Operation, Queue, Release, Run
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
@@ -104,9 +105,7 @@ class Functions:
         run = run or a_run()
         self.table.record_release(a_release(run.attempt.version))
         assert take(self.table, run) is None
-        self.table.publish(
-            run, stack_id=stack_id, queue=queue, version=run.attempt.version, deployed=deployed, at=run.started_at
-        )
+        self.table.publish(run, Publication(stack_id, queue, run.attempt.version, deployed), at=run.started_at)
 
     def remove(self, run: Run) -> None:
         """Let a delete succeed."""

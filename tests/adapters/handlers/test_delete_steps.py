@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.records import Operation, Request
+from orchestrator.records import Operation, Request, timestamp
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     DELETE,
@@ -23,7 +23,12 @@ from tests.fakes import ACME, FakeStacks, a_run
 
 def test_a_tenant_with_an_empty_queue_is_taken_down_and_stays_deleted(functions: Functions, stack: str) -> None:
     step(functions, "begin", DELETE)
-    assert step(functions, "check_messages", DELETE) == {"outcome": "empty"}
+    looked = step(functions, "check_messages", DELETE, emptySince=None)
+    now = timestamp(functions.clock.now())
+    assert looked == {"outcome": "draining", "messages": "none were seen", "emptySince": now, "seconds": 60}
+    functions.clock.advance(timedelta(seconds=60))
+    looked = step(functions, "check_messages", DELETE, emptySince=now)
+    assert looked == {"outcome": "empty", "emptySince": now}
     started = step(functions, "start_stack", DELETE)
     assert started == {"outcome": "started", "stackId": stack}
     (sent,) = functions.sent_to("cloudformation.DeleteStack")
@@ -68,11 +73,23 @@ def test_a_draining_queue_is_waited_for_as_long_as_was_asked(functions: Function
     assert step(functions, "check_messages", patient) == {
         "outcome": "draining",
         "messages": "inbound queue: 1 visible, 0 in flight, 0 delayed",
+        "emptySince": None,
+        "seconds": 5,
     }
     functions.clock.advance(timedelta(seconds=60))
     assert step(functions, "check_messages", patient)["outcome"] == "failed"
     client("sqs").purge_queue(QueueUrl=url)
-    assert step(functions, "check_messages", patient) == {"outcome": "empty"}
+    assert step(functions, "check_messages", patient, emptySince=None)["outcome"] == "draining"
+
+
+@pytest.mark.usefixtures("stack")
+def test_an_execution_that_began_before_the_update_of_berth_waits_a_minute_from_its_start(functions: Functions) -> None:
+    """The machine of 0.4.0 does not say since when the queue has looked empty."""
+    run = a_run(operation=Operation.DELETE, started_at=functions.clock.now())
+    step(functions, "begin", run)
+    assert step(functions, "check_messages", run)["outcome"] == "draining"
+    functions.clock.advance(timedelta(seconds=60))
+    assert step(functions, "check_messages", run)["outcome"] == "empty"
 
 
 @pytest.mark.usefixtures("stack")
@@ -80,14 +97,14 @@ def test_who_forces_it_is_not_asked_about_messages(functions: Functions) -> None
     client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
     forced = a_run(operation=Operation.DELETE, request=Request(force=True))
     step(functions, "begin", forced)
-    assert step(functions, "check_messages", forced) == {"outcome": "empty"}
+    assert step(functions, "check_messages", forced, emptySince=None) == {"outcome": "empty", "emptySince": None}
 
 
 @pytest.mark.usefixtures("stack")
 def test_a_queue_that_is_gone_holds_nothing(functions: Functions) -> None:
     client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
     step(functions, "begin", DELETE)
-    assert step(functions, "check_messages", DELETE) == {"outcome": "empty"}
+    assert step(functions, "check_messages", DELETE, emptySince=None) == {"outcome": "empty", "emptySince": None}
 
 
 def test_a_tenant_without_a_stack_is_gone_at_once(functions: Functions) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import InvalidTenantId
+from orchestrator.ports import Publication
 from orchestrator.records import Operation
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import client
@@ -126,7 +127,7 @@ def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions)
     take(functions.table, again)
     functions.table.revive(again)
     assert functions.get_queue(ASKING)[0] == 202
-    functions.table.publish(again, stack_id="stack-2", queue=QUEUE, version=VERSION, deployed=None, at=again.started_at)
+    functions.table.publish(again, Publication("stack-2", QUEUE, VERSION, None), at=again.started_at)
     assert functions.get_queue(ASKING)[0] == 200
 
 

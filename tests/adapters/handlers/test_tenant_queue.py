@@ -145,6 +145,7 @@ class TestCreate:
             "explicit": True,
             "labels": {"plan": "gold"},
             "pin": VERSION,
+            "askedAt": "2026-11-16T12:00:00.000Z",
         }
         assert endpoint.answers == []
 

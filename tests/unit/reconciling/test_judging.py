@@ -11,9 +11,10 @@ import pytest
 
 from orchestrator.admission import delete_counts
 from orchestrator.ports import Stack
-from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, same_content
+from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.records import Audit, Lock, Metadata, Operation, Status
+from orchestrator.releases import same_content
 from orchestrator.stack_status import StackCondition, condition
 from tests.fakes import (
     ACME,
@@ -244,8 +245,8 @@ def test_versions_with_the_same_content_do_not_differ() -> None:
 def test_the_same_content_is_the_same_by_what_is_known_of_it(one: str | None, other: str | None, same: bool) -> None:
     contents = {"a": "x", "b": "x", "c": "y", "no content": "", "neither": ""}
     releases = {version: a_release(version, content=content) for version, content in contents.items()}
-    assert same_content(one, other, releases) is same
-    assert same_content(other, one, releases) is same
+    assert same_content(one, other, releases.get) is same
+    assert same_content(other, one, releases.get) is same
 
 
 def test_a_foreign_stack_says_whose_it_is() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.errors import Throttled
 from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.ports import Publication
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -122,7 +123,7 @@ def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world
     run = world.die_at_once("acme")
     table.told = [world.audit(ACME)]
     stack = world.stacks.plant_done(ACME, queue=queue_of(ACME))
-    table.publish(run, stack_id=stack.stack_id, queue=queue_of(ACME), version=VERSION, deployed=None, at=NOON)
+    table.publish(run, Publication(stack.stack_id, queue_of(ACME), VERSION, None), at=NOON)
     world.clock.advance(CHECK_HOLDER_AFTER)
     before = world.rows()
     done = world.reconcile(ONLY_SETTLE)

@@ -235,7 +235,9 @@ def test_messages_that_are_left_in_a_deleted_tenants_queue_are_not_forced_away(w
     world.queues.held[queue_of(ACME).url] = Messages(1, 0, 0)
     repair(world, Remedy.DELETE)
     ((_, request),) = world.executions.started
-    assert request == Request(by=ADA)
+    (delete,) = [audit for audit in world.table.audits(ACME) if audit.operation is Operation.DELETE]
+    # As of the delete before: whoever has asked for the tenant since is not overruled by a repair.
+    assert request == Request(by=ADA, asked_at=delete.updated_at)
 
 
 @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])

@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Throttled
+from orchestrator.ports import Publication
 from orchestrator.reconciling.settling import NothingToSettle, Settled, StillOpen
 from orchestrator.records import Operation, RootCause, Run, Status
 from orchestrator.stack_status import StackCondition
@@ -333,7 +334,7 @@ def test_two_at_once_settle_once(operation: Operation, stack: str | None) -> Non
 def test_an_operation_that_has_said_how_it_ended_is_left_alone() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     (stack,) = world.stacks.living
-    world.table.publish(run, stack_id=stack.stack_id, queue=QUEUE, version=NEXT_VERSION, deployed=None, at=NOON)
+    world.table.publish(run, Publication(stack.stack_id, QUEUE, NEXT_VERSION, None), at=NOON)
     world.executions.end(run.execution)
     before = world.rows()
     assert world.settling.settle(run) == NothingToSettle()

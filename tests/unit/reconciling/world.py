@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.health import Health
 from orchestrator.lifecycle import Lifecycle
-from orchestrator.ports import Stack
+from orchestrator.ports import Publication, Stack
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import (
     Finding,
@@ -86,11 +86,9 @@ class MeddledTable(InMemoryTable):
         super().__init__()
         self.meddler: Callable[[], object] = lambda: None
 
-    def publish(
-        self, run: Run, *, stack_id: str, queue: Queue, version: str, deployed: str | None, at: datetime
-    ) -> None:
+    def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
         self.meddler()
-        super().publish(run, stack_id=stack_id, queue=queue, version=version, deployed=deployed, at=at)
+        super().publish(run, publication, at=at)
 
     def remove(self, run: Run, *, at: datetime) -> None:
         self.meddler()
