@@ -1,22 +1,31 @@
 """Plays many seeds of the simulation, on all cores: ``python -m tests.simulation --seeds 10000``.
 
-It stops at the first promise that is broken, and says how to see it broken again: ``--seed N`` plays one and tells all
-that happens in it.
+Each run begins at another seed, which it prints; ``--from N`` begins there. ``--rollouts`` plays rollouts instead of
+tenants. It lists what was broken, and how to see it broken again: ``--seed N`` plays one and tells all that happens.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from tests.simulation.voyage import Broken, Voyage
 
 AT_ONCE = 50
 """As many seeds are handed to a process at once."""
+SEEDS = 10**12
+"""The first seed of a run is below this number."""
+MAX_BROKEN = 20
+"""A run ends when so many seeds have broken a promise."""
+
+Seen = Counter[str]
+Play = Callable[[int], Seen]
 
 
 def say(text: object) -> None:
@@ -26,10 +35,15 @@ def say(text: object) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=1_000, help="how many to play")
-    parser.add_argument("--from", type=int, default=0, dest="first", help="the first of them")
+    parser.add_argument("--from", type=int, dest="first", help="the first of them; any if none is given")
     parser.add_argument("--seed", type=int, help="play this one alone, and tell all that happens")
+    parser.add_argument("--rollouts", action="store_true", help="play rollouts")
+    parser.add_argument("--processes", type=int, help="how many to play at once; one per core if none is given")
     asked = parser.parse_args()
-    return play_one(asked.seed) if asked.seed is not None else play(asked.first, asked.seeds)
+    if asked.seed is not None:
+        return play_one_rollout(asked.seed) if asked.rollouts else play_one(asked.seed)
+    first = random.SystemRandom().randrange(SEEDS) if asked.first is None else asked.first
+    return play(first, asked.seeds, rollouts=asked.rollouts, processes=asked.processes)
 
 
 def play_one(seed: int) -> int:
@@ -45,38 +59,71 @@ def play_one(seed: int) -> int:
     return 0
 
 
-def play(first: int, count: int) -> int:
-    started, done, seen = time.monotonic(), 0, Counter[str]()
-    parts = [range(start, min(start + AT_ONCE, first + count)) for start in range(first, first + count, AT_ONCE)]
-    with multiprocessing.Pool() as pool:
-        for part, told, broken in pool.imap_unordered(play_part, parts):
-            if broken:
-                say(f"\n{broken}")
-                return 1
-            done, seen = done + len(part), seen + told
-            rate = done / (time.monotonic() - started)
-            sys.stdout.write(f"\r{done} of {count} seeds, {rate:.0f} a second")
-            sys.stdout.flush()
-    say(f"\n{done} seeds from {first} on, and every promise was kept. What was seen:")
-    for line in table(seen):
+def play_one_rollout(seed: int) -> int:
+    for line in table(play_rollout(seed)):
         say(line)
+    say(f"seed {seed}: every promise was kept.")
     return 0
 
 
-def play_part(seeds: range) -> tuple[range, Counter[str], str | None]:
+def play(first: int, count: int, *, rollouts: bool = False, processes: int | None = None) -> int:
+    say(f"{count:,} seeds from {first} on. To play the same again: --from {first}{' --rollouts' if rollouts else ''}")
+    started, done, seen, broken = time.monotonic(), 0, Seen(), list[str]()
+    parts = [range(start, min(start + AT_ONCE, first + count)) for start in range(first, first + count, AT_ONCE)]
+    with multiprocessing.Pool(processes) as pool:
+        for part, told, broken_there in pool.imap_unordered(partial(play_part, rollouts=rollouts), parts):
+            done, seen = done + len(part), seen + told
+            for each in broken_there:
+                say(f"\r{each}")
+            broken += broken_there
+            if len(broken) >= MAX_BROKEN:
+                break
+            show_progress(done, count, time.monotonic() - started)
+    say("")
+    for line in table(seen):
+        say(line)
+    if broken:
+        say(f"{done:,} seeds from {first} on, and {len(broken)} have broken a promise:")
+        for each in broken[:MAX_BROKEN]:
+            say(each.partition("\n")[0])
+        return 1
+    say(f"{done:,} seeds from {first} on, and every promise was kept.")
+    return 0
+
+
+def show_progress(done: int, count: int, seconds: float) -> None:
+    rate = done / seconds
+    left = int((count - done) / rate)
+    sys.stdout.write(f"\r{done:,} of {count:,} seeds, {rate:.0f} per second, {left // 60}:{left % 60:02} left  ")
+    sys.stdout.flush()
+
+
+def play_part(seeds: range, *, rollouts: bool) -> tuple[range, Seen, list[str]]:
     """The seeds, what was seen, and what was broken: only text can be handed to another process for sure."""
-    seen = Counter[str]()
+    seen, broken = Seen(), list[str]()
+    play_seed: Play = play_rollout if rollouts else play_voyage
     for seed in seeds:
-        voyage = Voyage(seed)
         try:
-            voyage.sail()
-        except Broken as broken:
-            return seeds, seen, str(broken)
-        seen += voyage.seen
-    return seeds, seen, None
+            seen += play_seed(seed)
+        except AssertionError as error:
+            text = str(error)
+            broken.append(text if text.startswith("seed ") else f"seed {seed}: {text}")
+    return seeds, seen, broken
 
 
-def table(seen: Counter[str]) -> Iterator[str]:
+def play_voyage(seed: int) -> Seen:
+    voyage = Voyage(seed)
+    voyage.sail()
+    return voyage.seen
+
+
+def play_rollout(seed: int) -> Seen:
+    from tests.simulation.rollout_storm import play_seed
+
+    return play_seed(seed)
+
+
+def table(seen: Seen) -> Iterator[str]:
     for what in sorted(seen):
         yield f"  {seen[what]:>9,}  {what}"
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import QueueOwnedElsewhere
-from orchestrator.ports import Stack
+from orchestrator.errors import Conflict
+from orchestrator.ports import Change, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes.stacks import FakeStack, version_of
-from tests.simulation.guard import Caller, Role
+from tests.fakes import FakeStacks
+from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
+from tests.simulation.callers import Caller, Role
 
 if TYPE_CHECKING:
     from tests.simulation.harbour import Harbour
@@ -20,12 +21,46 @@ if TYPE_CHECKING:
 HANGS_FOR = (35 * 60.0, 60 * 60.0)
 TAKES = (2.0, 40.0)
 
+DELETABLE = frozenset(
+    {
+        "CREATE_IN_PROGRESS",
+        "CREATE_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_FAILED",
+        "UPDATE_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "UPDATE_ROLLBACK_FAILED",
+        "DELETE_FAILED",
+    }
+)
+"""The statuses in which DeleteStack does something."""
+
+
+class TenantStacks(FakeStacks):
+    """Stacks of which some are from before stacks had versions, with an outbound queue that the next update removes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outbound: dict[str, Queue] = {}
+        """By the ids of the stacks that have one."""
+
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+        stack = self.find(tenant.stack_name)
+        outbound = self.outbound.get(stack.stack_id) if stack else None
+        self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
+        super().draw_up_changes(tenant, template_url=template_url, name=name)
+
 
 class CloudFormation:
     def __init__(self, harbour: Harbour) -> None:
         self._harbour = harbour
         self._noticed: dict[str, Stack] = {}
         """What was last seen to be under way, by stack id."""
+        self.without_resource: set[str] = set()
+        """Stacks that have no custom resource: not yet, or because they are older than it."""
+        self._by_hand = 0
+        self.to_be_deleted: set[TenantId] = set()
+        """Tenants whose stack somebody deletes by hand as soon as an operation on them is about to finish."""
 
     def notice(self) -> None:
         """See what has been asked for since, and begin with it."""
@@ -33,6 +68,23 @@ class CloudFormation:
             if fake.stack.status.endswith("_IN_PROGRESS") and self._noticed.get(stack_id) is not fake.stack:
                 self._noticed[stack_id] = fake.stack
                 self._begin(stack_id, fake)
+
+    def is_about_to_finish(self, tenant: TenantId) -> bool:
+        """Whether somebody has the stack deleted just now."""
+        if tenant not in self.to_be_deleted:
+            return False
+        self.to_be_deleted.remove(tenant)
+        for stack in self._harbour.guard.of[tenant].living:
+            self.delete_by_hand(stack)
+        return True
+
+    def delete_by_hand(self, stack: Stack) -> None:
+        """In the console, whoever is at the stack; if CloudFormation accepts that."""
+        # Nobody would ever hear that a stack has gone which is older than the custom resource.
+        if stack.status in DELETABLE and stack.stack_id not in self._harbour.stacks.outbound:
+            self._by_hand += 1
+            self._harbour.guard.seen[f"deleted by hand when {stack.status}"] += 1
+            self._harbour.stacks.delete(stack.stack_id, client_token=f"Console-DeleteStack-{self._by_hand}")
 
     def _begin(self, stack_id: str, fake: FakeStack) -> None:
         stack, harbour = fake.stack, self._harbour
@@ -47,18 +99,25 @@ class CloudFormation:
         hangs = harbour.chance.random() < harbour.weather.stack_hangs
         takes = harbour.chance.uniform(*(HANGS_FOR if hangs else TAKES))
         harbour.guard.seen["hung"] += hangs
-        ends = partial(self._if_still, stack_id, stack, partial(end, fake))
-        tenant = TenantId.parse(stack.tenant_id)
+        queue = stack.queue
         if stack.status == "CREATE_IN_PROGRESS":
-            queue = harbour.queue_of(tenant)
-            ends = partial(self._if_still, stack_id, stack, partial(self._end_create, fake, queue))
-            harbour.later(
-                takes / 2, partial(self._record, tenant, stack_id, queue, partial(harbour.later, takes / 2, ends))
-            )
-        elif stack.status in ("DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
-            harbour.later(takes / 2, partial(self._forget, tenant, stack_id, partial(harbour.later, takes / 2, ends)))
+            self.without_resource.add(stack_id)
+            queue = harbour.queue_of(TenantId.parse(stack.tenant_id))
+            end = partial(self._end_create, queue=queue)
+        ends = partial(self._if_still, stack_id, stack, partial(end, fake))
+        goes_on = partial(harbour.later, takes / 2, ends)
+        if queue and stack_id in self.without_resource and stack.status in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"):
+            harbour.later(takes / 2, partial(self._record, stack, queue, goes_on))
+        elif self._loses_its_resource(stack):
+            harbour.later(takes / 2, partial(self._forget, stack, goes_on))
         else:
             harbour.later(takes, ends)
+
+    def _loses_its_resource(self, stack: Stack) -> bool:
+        """Because the whole stack goes, or because the update is undone that brought it."""
+        goes = stack.status in ("DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
+        undone = stack.status == "UPDATE_ROLLBACK_IN_PROGRESS" and stack.stack_id in self._harbour.stacks.outbound
+        return (goes or undone) and stack.stack_id not in self.without_resource
 
     def _if_still(self, stack_id: str, stack: Stack, end: Callable[[], None]) -> None:
         """Unless something else was begun meanwhile."""
@@ -93,6 +152,9 @@ class CloudFormation:
             return
         ((_, fake.template_url),) = fake.change_sets.values()
         stacks.change(stack_id, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", version=version_of(fake.template_url))
+        outbound = stacks.outbound.pop(stack_id, None)
+        if outbound:
+            self._harbour.queues.gone.add(outbound.url)
 
     def _clean_up(self, fake: FakeStack) -> None:
         self._harbour.stacks.change(fake.stack.stack_id, "UPDATE_COMPLETE")
@@ -110,40 +172,53 @@ class CloudFormation:
         if self._fails(self._harbour.weather.stack_fails):
             stacks.fail_resource(stack_id, "DELETE_FAILED", "In use.")
             stacks.change(stack_id, "DELETE_FAILED", "Failed to delete: [InboundQueue].")
-        else:
-            stacks.change(stack_id, "DELETE_COMPLETE")
+            return
+        queues = (fake.stack.queue, stacks.outbound.get(stack_id))
+        self._harbour.queues.gone.update(queue.url for queue in queues if queue)
+        stacks.change(stack_id, "DELETE_COMPLETE")
 
     # What its custom resource is told, and when it has answered
 
-    def _record(self, tenant: TenantId, stack_id: str, queue: Queue, then: Callable[[], None]) -> None:
+    def _record(self, stack: Stack, queue: Queue, then: Callable[[], None], *, again: bool = False) -> None:
+        stack_id, tenant = stack.stack_id, TenantId.parse(stack.tenant_id)
+        if not again and self._harbour.stacks.all[stack_id].stack is not stack:
+            return  # Somebody has the stack deleted, so no further resource of it is created.
+        self.without_resource.discard(stack_id)
+
         def work() -> None:
             record_queue(tenant, stack_id=stack_id, queue=queue, ledger=ports.table, clock=ports.clock)
 
         def over(_result: object, error: Exception | None) -> None:
-            if isinstance(error, QueueOwnedElsewhere):
-                fake = self._harbour.stacks.all[stack_id]
+            fake = self._harbour.stacks.all[stack_id]
+            if isinstance(error, Conflict):
                 if fake.stack.status == "CREATE_IN_PROGRESS":
                     self._end_create(fake, refused=True)
             elif error:
-                self._harbour.later(30, partial(self._record, tenant, stack_id, queue, then))
+                self._harbour.later(30, partial(self._record, stack, queue, then, again=again))
             else:
                 then()
-                self._again(lambda: self._record(tenant, stack_id, queue, lambda: None))
+                self._again(lambda: self._record(stack, queue, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
         ports = self._harbour.ports_of(caller)
         self._harbour.call(caller, work, over)
 
-    def _forget(self, tenant: TenantId, stack_id: str, then: Callable[[], None]) -> None:
+    def _forget(self, stack: Stack, then: Callable[[], None], *, again: bool = False) -> None:
+        stack_id, tenant = stack.stack_id, TenantId.parse(stack.tenant_id)
+
         def work() -> None:
             forget_queue(tenant, stack_id=stack_id, reader=ports.table, ledger=ports.table, stacks=ports.stacks)
 
         def over(_result: object, error: Exception | None) -> None:
             if error:
-                self._harbour.later(30, partial(self._forget, tenant, stack_id, then))
+                self._harbour.later(30, partial(self._forget, stack, then, again=again))
                 return
+            if not again:
+                self.without_resource.add(stack_id)
+                if not stack.status.startswith("UPDATE_"):
+                    self._harbour.guard.let_go.add(stack_id)
             then()
-            self._again(lambda: self._forget(tenant, stack_id, lambda: None))
+            self._again(lambda: self._forget(stack, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
         ports = self._harbour.ports_of(caller)

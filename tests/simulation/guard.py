@@ -1,7 +1,7 @@
 """The six promises, looked after at every call that anybody makes to the outside.
 
 It knows nothing of how they are kept: it follows who was given the lock, what each operation came to and what people
-asked for, and compares that with what is recorded and with what CloudFormation has.
+asked for, and compares that with what is recorded and with what CloudFormation and the queues have.
 """
 
 from __future__ import annotations
@@ -10,19 +10,28 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.get_queue import Answer
 from orchestrator.ports import Stack
 from orchestrator.records import Audit, Metadata, Operation, Queue, Status
 from orchestrator.tenants import TenantId
-from tests.fakes import FakeStacks, InMemoryTable
+from tests.fakes import FakeClock, FakeExecutions, InMemoryTable
+from tests.simulation.asked import Asked
+from tests.simulation.callers import Caller, Role
+from tests.simulation.queues import LaggingQueues
 from tests.simulation.watch import CHANGES_A_STACK
+
+if TYPE_CHECKING:
+    from tests.simulation.cloudformation import TenantStacks
 
 Served = tuple[Queue | None, str | None]
 AuditKey = tuple[Operation, str | None]
+
+OLD_MESSAGE = timedelta(seconds=75)
+"""A delete that is not forced loses none that was sent longer ago, nor one from before the queue was withdrawn."""
 
 WRITES = frozenset(
     f"table.{method}"
@@ -40,30 +49,6 @@ WRITES = frozenset(
         "correct",
     )
 )
-
-
-class Role(Enum):
-    """Who calls."""
-
-    RUN = "a function of an execution"
-    SETTLER = "the function that settles an execution that has ended"
-    RECONCILER = "a reconciliation"
-    RESOURCE = "the custom resource of a stack"
-    EVENT = "the function that hears of stacks"
-    PERSON = "an operator or a platform"
-
-
-@dataclass(frozen=True)
-class Caller:
-    role: Role
-    tenant: TenantId | None
-    """Whose tenant it is about; a reconciliation is about all of them."""
-    execution: str = ""
-    wants_it: bool = False
-    """Whether this is somebody who asks for the tenant itself, and not only for its queue."""
-
-    def __str__(self) -> str:
-        return self.execution.rpartition(":")[2] or self.role.value
 
 
 class Run(Protocol):
@@ -108,10 +93,10 @@ class TenantGuard:
         self.deleted = any(audit.operation is Operation.DELETE for audit in rows.audits.values())
         self.to_go = self.deleted
         """A delete has begun, and nobody has undone it or asked for the tenant since."""
-        self.wanted: set[str] = set()
-        """Executions that may bring the tenant back, if it is deleted: somebody asked for it itself."""
-        self.asked_for = False
-        """Whether somebody has asked for the tenant itself since it was deleted."""
+        self._delete: str | None = None
+        """The latest delete that has begun."""
+        self.withdrawn_at = world.clock.now()
+        self.asked = Asked()
 
     def rows(self) -> Rows:
         table = self._world.table
@@ -127,13 +112,14 @@ class TenantGuard:
 
     def changed(self, caller: Caller, call: str, was: Rows, now: Rows) -> None:
         if now.owner != was.owner:
-            self._owner_changes(caller, call, was.owner, now.owner)
+            self._owner_changes(caller, call, was.owner, now)
         for key, audit in now.audits.items():
             if audit != was.audits.get(key):
-                self._audit_changes(caller, call, was.owner, was.audits.get(key), audit)
+                self._audit_changes(caller, call, was, was.audits.get(key), audit, now)
         if call == "table.correct" and now.metadata != was.metadata:
             assert now.owner is None, f"{caller} corrects what belongs to {now.owner}"
-            self.served = now.served and self._what_stands()
+            self.served = now.served
+            assert self.served is None or self.fits(self.served), f"{caller} corrects {was.served} to {now.served}"
         if call == "table.forget_queue":
             self.withdrawn = None
         if call == "table.forget_queue" and was.served and not now.served:
@@ -142,7 +128,8 @@ class TenantGuard:
             assert not going, f"{caller} takes the queue of {going[0].stack_id} away, which is {going[0].status}"
             self.served = None
 
-    def _owner_changes(self, caller: Caller, call: str, owner: str | None, now_owner: str | None) -> None:
+    def _owner_changes(self, caller: Caller, call: str, owner: str | None, now: Rows) -> None:
+        now_owner = now.owner
         if owner is not None:
             by_itself = caller.role is Role.RUN and caller.execution == owner
             alive = self._world.runs[owner].alive
@@ -153,69 +140,116 @@ class TenantGuard:
             return
         assert caller.execution == now_owner, f"{caller} gives the lock to {now_owner}"
         assert call == "table.begin", f"{caller} takes the lock by {call}"
-        if self._world.runs[now_owner].operation is Operation.DELETE:
+        run = self._world.runs[now_owner]
+        if run.operation is Operation.DELETE:
             # One that takes over from another may be refused as that might have been.
             self.served, self.withdrawn = None, self.served or self.withdrawn
-            self.to_go = True
+            self.to_go, self._delete, self.withdrawn_at = True, now_owner, self._world.clock.now()
+            self._check_creator(now_owner)
+        elif owner is not None and self._world.runs[owner].operation is Operation.DELETE:
+            self._restore(owner, now)
 
-    def _audit_changes(self, caller: Caller, call: str, owner: str | None, was: Audit | None, now: Audit) -> None:
+    def _check_creator(self, delete: str) -> None:
+        """What a resource of another team deletes was brought into being by that very resource."""
+        resource = self._world.deletes_of_teams.get(delete)
+        creators = self.asked.creators
+        mine = resource is None or not creators or resource in creators
+        assert mine, f"{resource} deletes {self.tenant}, which was created by {', '.join(sorted(creators))}"
+
+    def _audit_changes(
+        self, caller: Caller, call: str, was: Rows, was_audit: Audit | None, audit: Audit, now: Rows
+    ) -> None:
         if call == "table.revive":
-            self._revived(caller, owner)
+            self._revived(caller, was.owner)
             return
-        run = self._world.runs.get(now.execution)
-        assert run is not None, f"{caller} writes the audit of {now.execution}, which never was"
-        mine = caller.role is Role.RUN and caller.execution == now.execution
-        assert mine or not run.alive, f"{caller} closes {_short(now.execution)}, which is at work"
-        if was is not None:
-            assert was.attempt <= now.attempt, f"{caller} overwrites what came after it"
-            over = was.execution == now.execution and was.status is not Status.STARTED
-            assert not over, f"{caller} has {_short(now.execution)} end twice: {was.status}, {now.status}"
-        self._world.seen[f"{now.operation} {now.status}{'' if mine else ', settled'}"] += 1
-        if now.status is Status.SUCCESS:
-            assert owner == now.execution, f"{_short(now.execution)} succeeds, but the tenant belongs to {owner}"
-            self._succeeded(now, run)
-        elif now.status is Status.FAILURE and owner == now.execution and call == "table.fail":
-            self._failed(now)
-        if now.root_cause:
-            assert "was made for" not in now.root_cause.reason, f"tenants are in each other's way: {now.root_cause}"
+        run = self._world.runs.get(audit.execution)
+        assert run is not None, f"{caller} writes the audit of {audit.execution}, which never was"
+        name = _short(audit.execution)
+        mine = caller.role is Role.RUN and caller.execution == audit.execution
+        assert mine or not run.alive, f"{caller} closes {name}, which is at work"
+        if was_audit is not None:
+            assert was_audit.attempt <= audit.attempt, f"{caller} overwrites what came after it"
+            over = was_audit.execution == audit.execution and was_audit.status is not Status.STARTED
+            assert not over, f"{caller} has {name} end twice: {was_audit.status}, {audit.status}"
+        self._world.seen[f"{audit.operation} {audit.status}{'' if mine else ', settled'}"] += 1
+        if audit.status is Status.SUCCESS:
+            assert was.owner == audit.execution, f"{name} succeeds, but the tenant belongs to {was.owner}"
+            self._succeeded(audit, now)
+        elif audit.operation is Operation.DELETE and was.owner == audit.execution and call == "table.fail":
+            self._restore(audit.execution, now)
+        if audit.root_cause:
+            assert "was made for" not in audit.root_cause.reason, f"tenants are in each other's way: {audit.root_cause}"
 
     def _revived(self, caller: Caller, owner: str | None) -> None:
         assert owner == caller.execution, f"{caller} revives a tenant that belongs to {owner}"
         assert self._world.runs[owner].explicit, f"{caller} brings back a deleted tenant unasked"
-        if self.deleted:
-            assert caller.execution in self.wanted, f"{caller} brings back a deleted tenant, which nobody asked for"
+        if self.to_go:
+            wanted = self.asked.may_bring_back(owner, self._delete)
+            assert wanted, f"{caller} brings back a deleted tenant, which nobody asked for since"
+            self.asked.is_gone()  # From now on it is another tenant of the same name.
+            self._world.seen["revived"] += 1
         self.deleted = self.to_go = False
-        self._world.seen["revived"] += 1
 
-    def _succeeded(self, audit: Audit, run: Run) -> None:
+    def _succeeded(self, audit: Audit, now: Rows) -> None:
         name = _short(audit.execution)
-        self.withdrawn = None
         if audit.operation is Operation.DELETE:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
-            self.served, self.deleted, self.to_go, self.asked_for = None, True, True, False
+            self.served, self.withdrawn, self.deleted, self.to_go = None, None, True, True
+            self.asked.is_gone()
             return
         assert not self.deleted, f"{name} serves a deleted tenant"
-        assert run.explicit or not self.to_go, f"{name} serves a tenant that is to be deleted"
-        self.served = self._what_stands()
-        if audit.operation is Operation.UPDATE:
-            assert self.served[1] == audit.version, f"{name} has succeeded, but the stack is at {self.served[1]}"
-
-    def _what_stands(self) -> Served:
+        assert not self.to_go, f"{name} serves a tenant that is to be deleted"
         assert self.living, "a queue is served, but there is no stack"
         (stack,) = self.living
-        return stack.queue, stack.version
+        if audit.operation is Operation.UPDATE:
+            self.served = stack.queue, audit.version
+            assert self.fits(self.served), f"{name} has succeeded, but the stack is at {stack.version}"
+        else:
+            self.asked.is_there(self._world.requested_by(audit.execution), anew=self.served is None)
+            if self.served is None or not self.fits(self.served):
+                self.served = stack.queue, stack.version
+            self._check_description(audit, now)
+        self.withdrawn = None
 
-    def _failed(self, audit: Audit) -> None:
-        left_alone = [stack for stack in self.living if not stack.status.startswith("DELETE_")]
-        if audit.operation is Operation.DELETE and left_alone:
+    def _check_description(self, create: Audit, now: Rows) -> None:
+        """What was said when that create was asked for has not been lost."""
+        said = self.asked.described.pop(create.execution, None)
+        if said is None or said.number != self.asked.sayings or now.metadata is None:
+            return
+        name, labels, pin = _short(create.execution), now.metadata.labels, now.metadata.pinned_version
+        assert said.labels in (None, labels), f"{name} was asked for with labels {said.labels}, and they are {labels}"
+        assert said.pin in (None, pin), f"{name} was asked for with the pin {said.pin}, and that is {pin}"
+        self._world.seen["described"] += 1
+
+    def _restore(self, delete: str, now: Rows) -> None:
+        """A delete has failed, or died. If it has not touched the stack, the tenant is served again."""
+        touched = delete in self._world.touched
+        stands = [stack for stack in self.living if not stack.status.startswith("DELETE_")]
+        if touched or self.withdrawn is None:
+            self.served = None
+        elif stands:
             self.served = self.withdrawn
-            self.to_go = self.served is None
+        else:
+            # Somebody deletes the stack by hand. Whether that has been seen already is a matter of moments.
+            self.served = now.served and self.withdrawn
+        self.to_go = self.served is None
+        self.withdrawn = None
+        self._world.seen["given back to service"] += self.served is not None
+
+    def fits(self, served: Served) -> bool:
+        """Whether that is what the stack says of itself. Of releases with the same content either may be named."""
+        (stack,) = self.living
+        queue, version = served
+        return stack.queue == queue and (stack.version is None or self._world.same_content(stack.version, version))
 
     # What is true at any time
 
     def check(self) -> None:
         rows = self.rows()
         assert rows.served == self.served, f"{self.tenant}: {rows.served} is served, not {self.served}"
+        if rows.served and rows.metadata:
+            gone = rows.metadata.stack_id in self._world.let_go
+            assert not gone, f"{self.tenant}: a queue is served that has gone with its stack {rows.metadata.stack_id}"
         assert len(self.living) <= 1, f"{self.tenant} has several stacks: {self.living}"
         started = [audit.execution for audit in rows.audits.values() if audit.status is Status.STARTED]
         owner = [rows.owner] if rows.owner else []
@@ -241,11 +275,27 @@ class TenantGuard:
 class Guard:
     """All tenants, and who calls what."""
 
-    def __init__(self, table: InMemoryTable, stacks: FakeStacks, tenants: Collection[TenantId]) -> None:
+    def __init__(
+        self,
+        table: InMemoryTable,
+        stacks: TenantStacks,
+        queues: LaggingQueues,
+        executions: FakeExecutions,
+        clock: FakeClock,
+        tenants: Collection[TenantId],
+    ) -> None:
         self.table = table
         self.stacks = stacks
+        self.clock = clock
+        self._queues, self._executions = queues, executions
         self.runs: dict[str, Run] = {}
         self.seen: Counter[str] = Counter()
+        self.let_go: set[str] = set()
+        """Stacks that go, and have been told that their queue is taken back."""
+        self.deletes_of_teams: dict[str, str] = {}
+        """Which resource of another team has started it, by execution."""
+        self.touched: set[str] = set()
+        """Deletes that have had CloudFormation delete a stack."""
         self.of = {tenant: TenantGuard(tenant, self) for tenant in tenants}
 
     def around(self, caller: Caller, name: str, call: Callable[[], Any]) -> Any:
@@ -256,10 +306,34 @@ class Guard:
         if name in CHANGES_A_STACK:
             with self._stacks_compared(caller, name):
                 return call()
+        started = len(self._executions.inputs)
         told = call()
-        if name == "executions.start" and told and caller.wants_it and caller.tenant:
-            self.of[caller.tenant].wanted.add(told)
+        if name == "executions.start" and told:
+            self._accepted(caller, told, new=len(self._executions.inputs) > started)
         return told
+
+    def _accepted(self, caller: Caller, execution: str, *, new: bool) -> None:
+        """That execution was started by somebody, or was running already."""
+        given, now = self._executions.inputs[execution], self.clock.now()
+        asked = self.of[TenantId.parse(given["tenantId"])].asked
+        if given["operation"] == Operation.DELETE:
+            asked.delete(execution, now)
+            if caller.role is Role.TEAM and new:
+                self.deletes_of_teams[execution] = caller.execution
+        elif given["operation"] == Operation.CREATE and caller.wants_it:
+            asked.create(execution, asked_at=caller.asked_at or now, at=now)
+
+    def _request(self, execution: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._executions.inputs[execution].get("request", {}))
+
+    def requested_by(self, execution: str) -> str:
+        return str(self._request(execution).get("by", ""))
+
+    def same_content(self, one: str | None, other: str | None) -> bool:
+        if one == other:
+            return True
+        releases = [self.table.release(version) for version in (one or "", other or "")]
+        return len({release and release.content for release in releases}) == 1 and None not in releases
 
     @contextmanager
     def _rows_compared(self, caller: Caller, name: str) -> Iterator[None]:
@@ -280,13 +354,24 @@ class Guard:
         owner = guard.rows().owner
         assert owner == caller.execution, f"{caller} calls {name}, but the tenant belongs to {owner}"
         if name == "stacks.create":
-            assert not guard.deleted, f"{caller} creates a stack of a deleted tenant"
+            assert not guard.to_go, f"{caller} creates a stack of a deleted tenant"
         before = {stack_id: fake.stack for stack_id, fake in self.stacks.all.items()}
         yield
         for stack_id, fake in self.stacks.all.items():
             if fake.stack is not before.get(stack_id):
                 whose = fake.stack.tenant_id
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
+                if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
+                    self._deletes(owner, before[stack_id], guard.withdrawn_at)
+
+    def _deletes(self, owner: str, stack: Stack, withdrawn_at: datetime) -> None:
+        self.touched.add(owner)
+        if self._request(owner).get("force") or stack.status.startswith("DELETE_"):
+            return
+        old = max(withdrawn_at, self.clock.now() - OLD_MESSAGE)
+        for queue in (stack.queue, self.stacks.outbound.get(stack.stack_id)):
+            lost = self._queues.sent_before(old, queue.url) if queue else 0
+            assert not lost, f"{_short(owner)} deletes a queue with {lost} messages that nobody has received"
 
     def check(self) -> None:
         for guard in self.of.values():

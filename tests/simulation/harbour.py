@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from orchestrator.errors import BerthError, Throttled
-from orchestrator.get_queue import Answer, GetQueue
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.reconciling.control import SCHEDULES
@@ -28,26 +27,37 @@ from orchestrator.records import Queue
 from orchestrator.tenant_stack import stack_settled
 from orchestrator.tenants import TenantId, tenant_of_stack
 from tests.fakes import (
+    NEXT_VERSION,
     VERSION,
     FakeClock,
     FakeExecutions,
     FakeRolloutExecutions,
     FakeStacks,
     InMemoryRollouts,
+    a_release,
     parameters_of,
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.simulation.agenda import Agenda, Kind
-from tests.simulation.cloudformation import CloudFormation
-from tests.simulation.guard import Caller, Guard, Role
+from tests.simulation.callers import Caller, Role
+from tests.simulation.cloudformation import CloudFormation, TenantStacks
+from tests.simulation.guard import Guard
 from tests.simulation.held import Abandoned, Held
+from tests.simulation.people import People
 from tests.simulation.player import Crash
+from tests.simulation.queues import LaggingQueues, Platforms
+from tests.simulation.tenant_queues import Teams
 from tests.simulation.timed import TimedExecution
 from tests.simulation.weather import CALM, Weather
-from tests.simulation.world import OPERATOR, Around, Ports, World, watched
+from tests.simulation.world import Around, Ports, World, watched
+
+LATER_VERSION = "0.3.0"
+"""A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
+VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
 
 LINGER = timedelta(seconds=60)
 TO_SPARE = timedelta(seconds=5)
+A_TICK = timedelta(milliseconds=1)
 A_FUNCTION_LIVES = timedelta(seconds=55)
 """Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
 COMES_BACK_AFTER = timedelta(seconds=360)
@@ -77,14 +87,30 @@ class SlowCall:
 
 
 class Harbour(World):
+    stacks: TenantStacks
+    queues: LaggingQueues
+
     def __init__(self, tenants: Sequence[TenantId], chance: random.Random, weather: Weather = CALM) -> None:
         clock = FakeClock()
-        super().__init__(executions=FakeExecutions(clock, linger=LINGER), clock=clock)
+        super().__init__(
+            stacks=TenantStacks(),
+            queues=LaggingQueues(clock, chance),
+            executions=FakeExecutions(clock, linger=LINGER),
+            clock=clock,
+        )
+        same = self.table.release(NEXT_VERSION)
+        assert same
+        self.table.record_release(a_release(LATER_VERSION, content=same.content))
         self.tenants = tenants
         self.chance = chance
         self.weather = weather
-        self.guard = Guard(self.table, self.stacks, tenants)
+        self.turn = 0
+        """How many things have happened."""
+        self.guard = Guard(self.table, self.stacks, self.queues, self.executions, clock, tenants)
         self.cloudformation = CloudFormation(self)
+        self.people = People(self)
+        self.platforms = Platforms(self)
+        self.teams = Teams(self)
         self.runs: dict[str, TimedExecution] = {}
         self.reconciliations = InMemoryReconciliations()
         self.agenda = Agenda()
@@ -122,9 +148,14 @@ class Harbour(World):
 
     def do(self, action: Callable[[], None]) -> None:
         """Have it happen now, and see what comes of it."""
-        self.stacks.now = self.clock.now()
+        self.turn += 1
+        self.stacks.now, self.queues.lag = self.clock.now(), self.weather.lag
         action()
         self.look_around()
+
+    def tick(self) -> None:
+        """No two executions start in the same moment."""
+        self.clock.advance(A_TICK)
 
     def pass_time(self, until: datetime) -> None:
         """Let everything happen that is to happen until then."""
@@ -134,9 +165,6 @@ class Harbour(World):
 
     def look_around(self) -> None:
         """Whatever was begun takes its course, and the promises hold."""
-        for name in self.executions.inputs:
-            if name not in self.runs:
-                self._take_up(name)
         for run in self.runs.values():
             token = run.sleeps
             if run.running and token and token not in self.executions.waiting and token not in self._woken:
@@ -147,6 +175,7 @@ class Harbour(World):
 
     def calm_down(self) -> None:
         self.weather = self.weather.calmed()
+        self.teams.quiet = True
 
     def leave(self) -> None:
         """The story has ended, or was broken off: nothing is left standing."""
@@ -218,8 +247,12 @@ class Harbour(World):
             if dies < weather.crash:
                 self.tell(caller, name, "is not reached: the function dies")
                 raise Crash
+            if name == "executions.start":
+                self.tick()
             told = self.guard.around(caller, name, call)
             self.tell(caller, name, told)
+            if name == "executions.start" and told and told not in self.runs:
+                self._take_up(told)
             if dies > 1 - weather.crash:
                 self.guard.seen["crashed after a call"] += 1
                 self.tell(caller, name, "is not told of: the function dies")
@@ -247,8 +280,16 @@ class Harbour(World):
         if run.running and self._turns[run.name] == turn:
             self._perhaps_cut_short(run)
         if run.running and self._turns[run.name] == turn:
+            if self._has_to_wait(run):
+                self._step_soon(run, self.chance.uniform(1, 40))
+                return
             run.step()
             self.plan(run)
+
+    def _has_to_wait(self, run: TimedExecution) -> bool:
+        """Whether no function is free, so that the state is tried again."""
+        meddled = run.at == "Finish" and self.cloudformation.is_about_to_finish(run.tenant)
+        return meddled or self.chance.random() < self.weather.no_function_free
 
     def plan(self, run: TimedExecution) -> None:
         """Have it go on when it has rested."""
@@ -332,7 +373,7 @@ class Harbour(World):
             survey=watched("stacks", survey, self._around(caller)),
             queues=ports.queues,
             settling=self.settling(ports),
-            repairing=Repairing(self._lifecycle(ports, VERSION), table, table, ports.clock),
+            repairing=Repairing(self.lifecycle_of(ports, VERSION), table, table, ports.clock),
             ledger=self.reconciliations,
             rollouts=InMemoryRollouts(),
             rollout_executions=FakeRolloutExecutions(),
@@ -345,44 +386,9 @@ class Harbour(World):
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
             self._seen_stacks = self.stacks.as_of_now()
 
-    # Who asks
+    # What the others need
 
-    def asks(self, tenant: TenantId, version: str) -> None:
-        """getQueue, by a platform that talks to that version of the code."""
-        caller = Caller(Role.PERSON, tenant)
-        ports = self.ports_of(caller)
-        get_queue = GetQueue(ports.table, ports.executions, ports.clock, version)
-        asked_at = self.clock.now()
-
-        def over(answer: Answer | None, _error: Exception | None) -> None:
-            if answer is not None and self.clock.now() == asked_at:
-                self.guard.of[tenant].check_answer(answer)
-
-        self.call(caller, lambda: get_queue(tenant), over)
-
-    def creates(self, tenant: TenantId, version: str) -> None:
-        self.guard.of[tenant].asked_for = True
-        self.orders(tenant, version, lambda lifecycle: lifecycle.create(tenant, OPERATOR), wants_it=True)
-
-    def retries(self, tenant: TenantId, version: str) -> None:
-        """Which brings back nobody who was deleted, unless that is what was tried before."""
-        guard = self.guard.of[tenant]
-        wants_it = guard.asked_for or not guard.deleted
-        self.orders(tenant, version, lambda lifecycle: lifecycle.retry(tenant, OPERATOR.by), wants_it=wants_it)
-
-    def orders(
-        self, tenant: TenantId, version: str, order: Callable[[Lifecycle], Any], *, wants_it: bool = False
-    ) -> None:
-        """An operator, by way of that version of the code."""
-        caller = Caller(Role.PERSON, tenant, wants_it=wants_it)
-        lifecycle = self._lifecycle(self.ports_of(caller), version)
-
-        def over(ordered: object, error: Exception | None) -> None:
-            self.guard.seen[type(error or ordered).__name__] += 1
-
-        self.call(caller, lambda: order(lifecycle), over)
-
-    def _lifecycle(self, ports: Ports, version: str) -> Lifecycle:
+    def lifecycle_of(self, ports: Ports, version: str) -> Lifecycle:
         table = ports.table
         return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version)
 

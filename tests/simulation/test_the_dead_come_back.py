@@ -125,9 +125,9 @@ def test_nothing_that_the_dead_do_has_an_effect(story: Story, operation: Operati
 def _publish_whoever_owns_it(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = InMemoryTable.publish
 
-    def publish(self: InMemoryTable, run: Run, **named: Any) -> None:
+    def publish(self: InMemoryTable, run: Run, *args: Any, **named: Any) -> None:
         self._of(run.tenant).lock = Lock(run, None)
-        fenced(self, run, **named)
+        fenced(self, run, *args, **named)
 
     monkeypatch.setattr(InMemoryTable, "publish", publish)
 

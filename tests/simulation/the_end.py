@@ -14,13 +14,11 @@ from orchestrator.reconciling.records import SETTLING, Wish
 from orchestrator.records import Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
-from tests.fakes import NEXT_VERSION, VERSION
-from tests.simulation.harbour import LINGER, Harbour
+from tests.simulation.harbour import LINGER, VERSIONS, Harbour
 from tests.simulation.timed import AWAIT_STACK_SECONDS
 
 BOUND = DEADLINE + SETTLING_EVERY + LINGER + timedelta(seconds=AWAIT_STACK_SECONDS) + timedelta(minutes=5)
 """As long after the last fault every operation has its end. The last minutes are for retries and for what travels."""
-VERSIONS = (VERSION, NEXT_VERSION)
 
 
 def come_to_rest(harbour: Harbour) -> None:
@@ -55,12 +53,12 @@ def repair(harbour: Harbour) -> None:
 def _check_the_truth(harbour: Harbour, tenant: TenantId) -> None:
     guard = harbour.guard.of[tenant]
     if guard.served:
-        (stack,) = guard.living
-        assert (stack.queue, stack.version) == guard.served, f"{guard.served} is served, but there is {stack}"
+        assert guard.living, f"{tenant} is served, but there is no stack"
+        assert guard.fits(guard.served), f"{guard.served} is served, but there is {guard.living[0]}"
     if guard.deleted:
         assert guard.living == [], f"{tenant} is deleted, but there is {guard.living}"
     for version in VERSIONS:
-        harbour.asks(tenant, version)
+        harbour.people.ask(tenant, version)
 
 
 def _check_what_was_told(harbour: Harbour) -> None:

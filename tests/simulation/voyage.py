@@ -14,18 +14,22 @@ from datetime import timedelta
 
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.records import SURVEY, Wish
-from orchestrator.records import Attempt, Messages, Operation, Request, Status
-from orchestrator.stack_status import StackCondition, condition
+from orchestrator.records import Attempt, Operation, Queue, Request, Status
+from orchestrator.releases import fingerprint
 from orchestrator.tenants import TenantId
-from tests.fakes import VERSION, an_audit, some_metadata
-from tests.simulation.harbour import Harbour
-from tests.simulation.the_end import VERSIONS, come_to_rest, repair
+from tests.fakes import an_audit, parameters_of, some_metadata
+from tests.simulation.harbour import VERSIONS, Harbour
+from tests.simulation.people import with_labels
+from tests.simulation.stories import LEGACY_VERSION
+from tests.simulation.tenant_queues import properties
+from tests.simulation.the_end import come_to_rest, repair
 from tests.simulation.weather import SERVICES, Weather, of_seed
 from tests.simulation.world import OPERATOR
 
 TENANTS = tuple(map(TenantId.parse, ("acme", "acme-1", "ACME")))
 """Ids that differ by little."""
 FORCE = replace(OPERATOR, force=True)
+DRAINS = tuple(replace(OPERATOR, drain_seconds=seconds) for seconds in (60, 300, 1_200))
 MOST_HAPPENINGS = 12
 
 Beginning = Callable[[Harbour, TenantId], None]
@@ -47,9 +51,9 @@ class Voyage:
         self.tenants = TENANTS[: self._chance.choice((1, 1, 2, 3))]
         self.harbour = Harbour(self.tenants, self._chance)
         for tenant in self.tenants:
-            self._chance.choice((nothing_there, served, served, deleted_before))(self.harbour, tenant)
+            self._chance.choice(BEGINNINGS)(self.harbour, tenant)
         self.harbour.weather = weather or of_seed(self._chance)
-        self._happenings = happenings or self._chance.choice((HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED))
+        self._happenings = happenings or self._chance.choice(KINDS)
 
     @property
     def seen(self) -> Counter[str]:
@@ -92,14 +96,38 @@ def nothing_there(_harbour: Harbour, _tenant: TenantId) -> None:
 
 
 def served(harbour: Harbour, tenant: TenantId) -> None:
-    release = harbour.table.release(VERSION)
+    """At any of the releases, and it may be known what the stack was made from."""
+    version = harbour.chance.choice(VERSIONS)
+    release = harbour.table.release(version)
     assert release
     queue = harbour.queue_of(tenant)
-    stack = harbour.stacks.plant_done(tenant, version=VERSION, template_url=release.template_url, queue=queue)
-    metadata = replace(some_metadata(tenant=tenant, version=VERSION, queue=queue), stack_id=stack.stack_id)
-    harbour.table.plant_metadata(metadata)
-    harbour.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant))
-    harbour.guard.of[tenant].served = (queue, VERSION)
+    stack = harbour.stacks.plant_done(tenant, version=version, template_url=release.template_url, queue=queue)
+    deployed = fingerprint(release, parameters_of(tenant)) if harbour.chance.random() < 0.7 else None
+    metadata = some_metadata(tenant=tenant, version=version, queue=queue, deployed=deployed)
+    harbour.table.plant_metadata(replace(metadata, stack_id=stack.stack_id))
+    harbour.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=version))
+    _is_served(harbour, tenant, queue, version)
+
+
+def legacy(harbour: Harbour, tenant: TenantId) -> None:
+    """From before stacks recorded their own queue, and with an outbound queue."""
+    queue = harbour.queue_of(tenant)
+    outbound = Queue(f"{queue.arn}-out", f"{queue.url}-out")
+    url = "https://before.example/template.json"
+    stack = harbour.stacks.plant_done(tenant, version=None, template_url=url, queue=queue)
+    harbour.stacks.outbound[stack.stack_id] = outbound
+    harbour.cloudformation.without_resource.add(stack.stack_id)
+    metadata = some_metadata(tenant=tenant, version=LEGACY_VERSION, queue=queue, outbound_queue=outbound)
+    harbour.table.plant_metadata(replace(metadata, stack_id=None))
+    harbour.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=None), numbered=False)
+    _is_served(harbour, tenant, queue, LEGACY_VERSION)
+
+
+def _is_served(harbour: Harbour, tenant: TenantId, queue: Queue, version: str) -> None:
+    guard = harbour.guard.of[tenant]
+    guard.served = (queue, version)
+    guard.asked.is_there("whoever was there before", anew=True)
+    harbour.platforms.is_given(tenant, queue.url)
 
 
 def deleted_before(harbour: Harbour, tenant: TenantId) -> None:
@@ -108,37 +136,63 @@ def deleted_before(harbour: Harbour, tenant: TenantId) -> None:
     harbour.guard.of[tenant].deleted = harbour.guard.of[tenant].to_go = True
 
 
+BEGINNINGS: tuple[Beginning, ...] = (*(nothing_there, nothing_there, served, served, served), deleted_before, legacy)
+
+
 # What may happen
 
 
 def ask(harbour: Harbour, tenant: TenantId, version: str) -> None:
-    harbour.asks(tenant, version)
+    harbour.people.ask(tenant, version)
 
 
 def create(harbour: Harbour, tenant: TenantId, version: str) -> None:
-    harbour.creates(tenant, version)
+    harbour.people.create(tenant, version)
+
+
+def create_with_labels(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    pin = harbour.chance.choice((None, None, version, harbour.chance.choice(VERSIONS)))
+    harbour.people.create(tenant, version, with_labels({"tier": f"{harbour.turn}"}, pin))
+
+
+def ask_and_create_with_labels(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """At once, so that one is accepted before the other has begun."""
+    ask(harbour, tenant, version)
+    create_with_labels(harbour, tenant, version)
+
+
+def pin(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    harbour.chance.choice((harbour.people.pin, harbour.people.unpin, harbour.people.unpin))(tenant, version)
 
 
 def upgrade(harbour: Harbour, tenant: TenantId, version: str) -> None:
-    request = replace(OPERATOR, allow_downgrade=harbour.chance.random() < 0.5)
-    harbour.orders(tenant, version, lambda lifecycle: lifecycle.upgrade(tenant, version, request))
+    harbour.people.upgrade(tenant, version, replace(OPERATOR, allow_downgrade=harbour.chance.random() < 0.5))
 
 
 def delete(harbour: Harbour, tenant: TenantId, version: str) -> None:
-    request = harbour.chance.choice((OPERATOR, FORCE, Request(by=OPERATOR.by, drain_seconds=60)))
-    harbour.orders(tenant, version, lambda lifecycle: lifecycle.delete(tenant, request))
+    harbour.people.delete(tenant, version, harbour.chance.choice((OPERATOR, FORCE, *DRAINS)))
+
+
+def drain(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    harbour.people.delete(tenant, version, harbour.chance.choice(DRAINS))
+
+
+def create_and_delete(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """At once, so that the delete is asked for before the create has begun."""
+    create(harbour, tenant, version)
+    delete(harbour, tenant, version)
 
 
 def retry(harbour: Harbour, tenant: TenantId, version: str) -> None:
-    harbour.retries(tenant, version)
+    harbour.people.retry(tenant, version)
 
 
 def all_at_once(harbour: Harbour, tenant: TenantId, version: str) -> None:
     """All are admitted before any has begun."""
-    wishes = [ask, create, upgrade, delete]
-    harbour.chance.shuffle(wishes)
-    for wish in wishes:
-        wish(harbour, tenant, version)
+    orders = [ask, create, upgrade, delete]
+    harbour.chance.shuffle(orders)
+    for order in orders:
+        order(harbour, tenant, version)
 
 
 def admitted_long_ago(harbour: Harbour, tenant: TenantId, version: str) -> None:
@@ -146,7 +200,7 @@ def admitted_long_ago(harbour: Harbour, tenant: TenantId, version: str) -> None:
     operation = harbour.chance.choice(list(Operation))
     made = [audit.attempt for audit in harbour.table.audits(tenant) if audit.operation is operation]
     request = harbour.chance.choice((Request(), Request(force=True)))
-    harbour.executions.start(Attempt(tenant, operation, version, 1 + max(made, default=0)), request)
+    harbour.people.start_late(Attempt(tenant, operation, version, 1 + max(made, default=0)), request)
 
 
 def abort(harbour: Harbour, tenant: TenantId, _version: str) -> None:
@@ -160,7 +214,14 @@ def abort(harbour: Harbour, tenant: TenantId, _version: str) -> None:
 
 
 def throttle(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
-    services = harbour.chance.sample(SERVICES, harbour.chance.randint(1, len(SERVICES)))
+    _throttle(harbour, *harbour.chance.sample(SERVICES, harbour.chance.randint(1, len(SERVICES))))
+
+
+def throttle_cloudformation(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
+    _throttle(harbour, "stacks")
+
+
+def _throttle(harbour: Harbour, *services: str) -> None:
     harbour.weather = replace(harbour.weather, throttled=frozenset(services))
     harbour.later(harbour.chance.choice((20.0, 200.0, 1_000.0)), lambda: no_longer_throttle(harbour))
 
@@ -169,36 +230,77 @@ def no_longer_throttle(harbour: Harbour) -> None:
     harbour.weather = replace(harbour.weather, throttled=frozenset())
 
 
-def message(harbour: Harbour, tenant: TenantId, _version: str) -> None:
-    """Messages come into the tenant's queue, or are received."""
-    metadata = harbour.table.metadata(tenant)
-    if metadata and metadata.queue:
-        url = metadata.queue.url
-        harbour.queues.held[url] = Messages(0 if url in harbour.queues.held else 1, 0, 0)
+def send(harbour: Harbour, tenant: TenantId, _version: str) -> None:
+    harbour.platforms.send_for_a_while(tenant)
+
+
+def receive(harbour: Harbour, tenant: TenantId, _version: str) -> None:
+    harbour.platforms.receive(tenant)
 
 
 def delete_the_stack_by_hand(harbour: Harbour, tenant: TenantId, _version: str) -> None:
-    """In CloudFormation's console, while no operation is at it."""
+    """In CloudFormation's console, whoever is at the stack: now, or as soon as an operation is about to finish."""
+    if harbour.chance.random() < 0.5:
+        harbour.cloudformation.to_be_deleted.add(tenant)
+        return
     for stack in harbour.guard.of[tenant].living:
-        if harbour.table.lock(tenant) is None and condition(stack.status) is StackCondition.DONE:
-            harbour.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")
+        harbour.cloudformation.delete_by_hand(stack)
 
 
 def survey(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
     harbour.reconcile(harbour.chance.choice((SCHEDULES[SURVEY], Wish(), Wish(), Wish(dry_run=True))))
 
 
+def team_creates(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    harbour.teams.create(
+        properties(tenant, OnDelete=harbour.chance.choice(("delete", "delete", "retain")), **_said(harbour)), version
+    )
+
+
+def team_updates(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """The labels, most of the time; or the resource becomes another tenant."""
+    changed = {"TenantId": tenant.value} if harbour.chance.random() < 0.3 else {}
+    harbour.teams.update({"Labels": None, "Version": None, **_said(harbour), **changed}, version)
+
+
+def _said(harbour: Harbour) -> dict[str, object]:
+    return harbour.chance.choice(
+        ({}, {"Labels": {"team": f"{harbour.turn}"}}, {"Version": harbour.chance.choice(VERSIONS)})
+    )
+
+
+def team_deletes(harbour: Harbour, _tenant: TenantId, version: str) -> None:
+    harbour.teams.delete(version)
+
+
 HAPPENINGS: tuple[Happening, ...] = (
     *(ask, ask, create, create, upgrade, upgrade, delete, delete, retry, retry, retry),
-    *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago),
-    *(abort, throttle, message, survey, delete_the_stack_by_hand),
+    *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago, create_and_delete, ask_and_create_with_labels),
+    *(abort, throttle, send, receive, survey, delete_the_stack_by_hand, pin),
+    *(team_creates, team_updates, team_deletes),
 )
 INSISTENT: tuple[Happening, ...] = (*(retry, retry, retry, ask, ask, delete, all_at_once), *(admitted_long_ago, abort))
 """Whoever asks is told that it failed, or that there is nothing, and asks again."""
-CROWDED: tuple[Happening, ...] = (all_at_once, admitted_long_ago, admitted_long_ago, ask, delete, create)
+CROWDED: tuple[Happening, ...] = (all_at_once, admitted_long_ago, admitted_long_ago, ask, delete, create, upgrade)
 """Many wait for their turn."""
 MEDDLED: tuple[Happening, ...] = (
-    *(delete_the_stack_by_hand, delete_the_stack_by_hand, survey, survey),
-    *(delete, delete, admitted_long_ago, create),
+    *(delete_the_stack_by_hand, delete_the_stack_by_hand, delete_the_stack_by_hand, survey, survey),
+    *(delete, delete, admitted_long_ago, create, upgrade, ask),
 )
 """Stacks go behind Berth's back, and what is missing is repaired."""
+SHARED: tuple[Happening, ...] = (
+    *(team_creates, team_creates, team_updates, team_updates, team_updates, team_deletes),
+    *(delete, delete, create, ask, retry, send, admitted_long_ago, abort),
+)
+"""Resources of other teams, and operators who do not know of them."""
+DRAINED: tuple[Happening, ...] = (
+    *(send, send, send, send, receive, receive, drain, drain, delete),
+    *(upgrade, all_at_once, throttle_cloudformation, throttle_cloudformation, abort, create, ask),
+)
+"""Senders are at work while tenants are deleted."""
+HASTY: tuple[Happening, ...] = (
+    *(create_and_delete, create_and_delete, ask_and_create_with_labels, ask_and_create_with_labels),
+    *(delete, create, ask, create_with_labels, pin, upgrade),
+)
+"""One thing is asked for before the other has begun."""
+KINDS = (HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED, DRAINED, HASTY)

@@ -88,9 +88,13 @@ class Watch:
         if owner is not None:
             assert owner not in self.world.executions.running, f"{run.name} takes the lock of {owner}, which runs"
             self.seen["taken over"] += 1
-        self.withdrawn = None
+        if owner is None:
+            self.withdrawn = None
         if run.operation is Operation.DELETE:
-            self.served, self.withdrawn = None, self.served
+            self.served, self.withdrawn = None, self.served or self.withdrawn
+        elif self.withdrawn and self._stands():
+            # Whoever takes over from a delete that has not touched the stack gives the tenant back to service.
+            self.served, self.withdrawn = self.withdrawn, None
 
     def _audit_changes(self, run: Execution, call: str, owner: str | None, was: Audit | None, audit: Audit) -> None:
         if audit.execution != run.name:
@@ -120,9 +124,11 @@ class Watch:
         self.served = (stack.queue, stack.version)
 
     def _failed(self, run: Execution) -> None:
-        left_alone = [stack for stack in self.world.stacks.living if not stack.status.startswith("DELETE_")]
-        if run.operation is Operation.DELETE and left_alone:
+        if run.operation is Operation.DELETE and self._stands():
             self.served = self.withdrawn
+
+    def _stands(self) -> bool:
+        return any(not stack.status.startswith("DELETE_") for stack in self.world.stacks.living)
 
     def gone(self, run: Execution) -> None:
         """It has died, or lost its lock."""

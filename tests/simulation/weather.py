@@ -16,6 +16,8 @@ class Weather:
     """A call of a function may be held between any two of its calls to the outside."""
     hold: float = 0.0
     """It is, there."""
+    no_function_free: float = 0.0
+    """A state has to wait because too many functions are running."""
     cut_short: float = 0.0
     """An execution is aborted or times out before a state, or in the middle of a function that is held."""
     throttled: frozenset[str] = field(default_factory=frozenset)
@@ -38,9 +40,13 @@ class Weather:
     """The index, or the list of stacks, is that of some time ago."""
     old_code: float = 0.0
     """An execution is started by code that knew of no requests."""
+    lag: float = 0.0
+    """A count of messages shows how many there were some time ago."""
+    other_failures: float = 0.0
+    """The stack of another team fails for reasons of its own, and is rolled back."""
 
     def calmed(self) -> Weather:
-        return replace(CALM, skew=self.skew)
+        return replace(CALM, skew=self.skew, lag=self.lag)
 
 
 CALM = Weather()
@@ -49,13 +55,14 @@ SERVICES = ("table", "stacks", "executions", "queues")
 # Some that have one thing in plenty
 
 CRASHES = Weather(crash=0.1, skew=1.0)
-LOST_RESULTS = Weather(crash=0.04, slow=0.3, hold=0.5)
+LOST_RESULTS = Weather(crash=0.04, slow=0.3, hold=0.5, no_function_free=0.05, other_failures=0.3)
 ZOMBIES = Weather(slow=0.9, hold=0.4, cut_short=0.05, lost_ends=0.5)
 DEATHS = Weather(cut_short=0.2, lost_ends=1.0, lost_settlements=0.5, old_code=1.0, stale=0.5)
-ECHOES = Weather(duplicates=0.9, late=0.5, old_code=0.5, cut_short=0.02)
-BROKEN_STACKS = Weather(stack_fails=0.4, undoing_fails=0.5, stack_hangs=0.1, cut_short=0.05)
+ECHOES = Weather(duplicates=0.9, late=0.5, old_code=0.5, cut_short=0.02, lag=0.5)
+BROKEN_STACKS = Weather(stack_fails=0.4, undoing_fails=0.5, stack_hangs=0.1, cut_short=0.05, other_failures=0.5)
+OLD_COUNTS = Weather(lag=0.9, late=0.3, stack_fails=0.1, stack_hangs=0.1, other_failures=0.3)
 
-KINDS = (CRASHES, LOST_RESULTS, ZOMBIES, DEATHS, ECHOES, BROKEN_STACKS)
+KINDS = (CRASHES, LOST_RESULTS, ZOMBIES, DEATHS, ECHOES, BROKEN_STACKS, OLD_COUNTS)
 
 
 def of_seed(chance: random.Random) -> Weather:
@@ -82,4 +89,7 @@ def _mixed(chance: random.Random) -> Weather:
         skew=sometimes(0.5, 2.0),
         stale=sometimes(0.3, 0.8),
         old_code=sometimes(0.0, 0.5),
+        lag=sometimes(0.3, 0.8),
+        no_function_free=sometimes(0.0, 0.05),
+        other_failures=sometimes(0.2, 0.5),
     )

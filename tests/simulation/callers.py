@@ -1,0 +1,34 @@
+"""Who calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from orchestrator.tenants import TenantId
+
+
+class Role(Enum):
+    RUN = "a function of an execution"
+    SETTLER = "the function that settles an execution that has ended"
+    RECONCILER = "a reconciliation"
+    RESOURCE = "the custom resource of a stack"
+    EVENT = "the function that hears of stacks"
+    PERSON = "an operator or a platform"
+    TEAM = "a Custom::TenantQueue in the stack of another team"
+
+
+@dataclass(frozen=True)
+class Caller:
+    role: Role
+    tenant: TenantId | None
+    """Whose tenant it is about; a reconciliation is about all of them."""
+    execution: str = ""
+    wants_it: bool = False
+    """Whether this is somebody who asks for the tenant itself, and not only for its queue."""
+    asked_at: datetime | None = None
+    """When it was asked for, if that was before this call."""
+
+    def __str__(self) -> str:
+        return self.execution.rpartition(":")[2] or self.role.value

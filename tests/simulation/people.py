@@ -1,0 +1,127 @@
+"""Who asks: platforms for queues, operators for tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.decisions import Ready
+from orchestrator.get_queue import Answer, GetQueue
+from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle
+from orchestrator.records import Attempt, Request
+from orchestrator.tenants import TenantId
+from tests.simulation.asked import Description
+from tests.simulation.callers import Caller, Role
+from tests.simulation.world import OPERATOR
+
+if TYPE_CHECKING:
+    from tests.simulation.harbour import Harbour
+
+Order = Callable[[Lifecycle], Any]
+
+
+class People:
+    def __init__(self, harbour: Harbour) -> None:
+        self._harbour = harbour
+
+    def ask(self, tenant: TenantId, version: str) -> None:
+        """getQueue, by a platform that talks to that version of the code."""
+        harbour = self._harbour
+        caller = Caller(Role.PERSON, tenant)
+        ports = harbour.ports_of(caller)
+        get_queue = GetQueue(ports.table, ports.executions, ports.clock, version)
+        asked_in = harbour.turn
+
+        def over(answer: Answer | None, _error: Exception | None) -> None:
+            if answer is not None and harbour.turn == asked_in:
+                harbour.guard.of[tenant].check_answer(answer)
+            if isinstance(answer, Ready):
+                harbour.platforms.is_given(tenant, answer.queue.url)
+
+        harbour.call(caller, lambda: get_queue(tenant), over)
+
+    def create(self, tenant: TenantId, version: str, request: Request = OPERATOR) -> None:
+        asked = self._harbour.guard.of[tenant].asked
+        says = request.labels is not None or request.pin is not None
+        number = asked.says() if says else None
+
+        def over(ordered: object) -> None:
+            if says:
+                asked.has_said()
+            if isinstance(ordered, Accepted) and number is not None and asked.sayings == number:
+                asked.described[ordered.execution] = Description(request.labels, request.pin, number)
+
+        self._order(tenant, version, lambda lifecycle: lifecycle.create(tenant, request), over, wants_it=True)
+
+    def pin(self, tenant: TenantId, version: str) -> None:
+        asked = self._harbour.guard.of[tenant].asked
+        asked.says()
+        self._order(tenant, version, lambda lifecycle: lifecycle.pin(tenant, version), lambda _: asked.has_said())
+
+    def unpin(self, tenant: TenantId, version: str) -> None:
+        asked = self._harbour.guard.of[tenant].asked
+        asked.says()
+        self._order(tenant, version, lambda lifecycle: lifecycle.unpin(tenant), lambda _: asked.has_said())
+
+    def upgrade(self, tenant: TenantId, version: str, request: Request) -> None:
+        self._order(tenant, version, lambda lifecycle: lifecycle.upgrade(tenant, version, request))
+
+    def retry(self, tenant: TenantId, version: str) -> None:
+        """Which brings back nobody who was to be deleted, unless the tenant itself was asked for since."""
+        asked_at = self._harbour.guard.of[tenant].asked.latest
+        self._order(
+            tenant,
+            version,
+            lambda lifecycle: lifecycle.retry(tenant, OPERATOR.by),
+            wants_it=asked_at is not None,
+            asked_at=asked_at,
+        )
+
+    def delete(self, tenant: TenantId, version: str, request: Request) -> None:
+        guard = self._harbour.guard.of[tenant]
+        to_come = [execution for execution in guard.asked.not_deleted_since() if self._is_to_create(execution)]
+
+        def over(ordered: object) -> None:
+            if isinstance(ordered, AlreadySo):
+                still = [execution for execution in guard.asked.not_deleted_since() if execution in to_come]
+                still = [execution for execution in still if self._is_to_create(execution)]
+                assert not still, f"{ordered.reason} But {still[0]} had been accepted before."
+
+        self._order(tenant, version, lambda lifecycle: lifecycle.delete(tenant, request), over)
+
+    def _is_to_create(self, execution: str) -> bool:
+        run = self._harbour.runs[execution]
+        return run.running and run.explicit
+
+    def start_late(self, attempt: Attempt, request: Request) -> None:
+        """Somebody was admitted when the tenant was different, and only now has the execution started."""
+        caller = Caller(Role.PERSON, attempt.tenant)
+        ports = self._harbour.ports_of(caller)
+        self._harbour.call(caller, lambda: ports.executions.start(attempt, request), lambda _result, _error: None)
+
+    def _order(
+        self,
+        tenant: TenantId,
+        version: str,
+        order: Order,
+        then: Callable[[object], None] = lambda _ordered: None,
+        *,
+        wants_it: bool = False,
+        asked_at: datetime | None = None,
+    ) -> None:
+        """An operator, by way of that version of the code."""
+        harbour = self._harbour
+        caller = Caller(Role.PERSON, tenant, wants_it=wants_it, asked_at=asked_at)
+        lifecycle = harbour.lifecycle_of(harbour.ports_of(caller), version)
+
+        def over(ordered: object, error: Exception | None) -> None:
+            harbour.guard.seen[type(error or ordered).__name__] += 1
+            then(ordered)
+
+        harbour.call(caller, lambda: order(lifecycle), over)
+
+
+def with_labels(labels: dict[str, str], pin: str | None = None) -> Request:
+    return replace(OPERATOR, labels=labels, pin=pin)

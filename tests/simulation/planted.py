@@ -1,0 +1,374 @@
+"""Bugs, put in on purpose: a way in which a promise was once broken, or might be. Each is found out.
+
+Most take something out of the product that keeps a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator import (
+    admission,
+    creating,
+    get_queue,
+    operations,
+    queue_metadata,
+    tenant_queue,
+    tenant_stack,
+)
+from orchestrator.decisions import Ready
+from orchestrator.lifecycle import Lifecycle, Ordered
+from orchestrator.outcomes import Done
+from orchestrator.ports import Publication, Stack
+from orchestrator.reconciling import settling
+from orchestrator.reconciling.settling import Settling
+from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, Run, Status
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
+from tests.fakes import VERSION, FakeClock, FakeExecutions, InMemoryTable
+from tests.machines import asl
+from tests.machines.files import machine
+from tests.simulation import player
+from tests.simulation.voyage import (
+    CROWDED,
+    DRAINED,
+    HASTY,
+    INSISTENT,
+    MEDDLED,
+    SHARED,
+    Happening,
+    ask,
+    create_and_delete,
+)
+from tests.simulation.weather import (
+    BROKEN_STACKS,
+    CRASHES,
+    DEATHS,
+    ECHOES,
+    LOST_RESULTS,
+    OLD_COUNTS,
+    ZOMBIES,
+    Weather,
+)
+
+Bug = Callable[[pytest.MonkeyPatch], None]
+Table = InMemoryTable
+
+
+def _publish_whoever_owns_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "publish", _unfenced(Table.publish))
+
+
+def _unfenced(fenced: Callable[..., None]) -> Callable[..., None]:
+    def write(self: InMemoryTable, run: Run, *args: Any, **named: Any) -> None:
+        rows, owns = self._of(run.tenant), self._owns(run)
+        lock = rows.lock
+        self.__dict__["_owns"] = lambda _run: True
+        try:
+            fenced(self, run, *args, **named)
+        finally:
+            del self.__dict__["_owns"]
+        rows.lock = None if owns else lock
+
+    return write
+
+
+def _metadata_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stack itself says at which version it is, before anybody has seen that its queue can be used."""
+    record = Table.record_queue
+
+    def eager(self: InMemoryTable, tenant: TenantId, **named: Any) -> None:
+        record(self, tenant, **named)
+        rows = self._of(tenant)
+        rows.metadata = rows.metadata and replace(rows.metadata, version=rows.metadata.version or VERSION)
+
+    monkeypatch.setattr(Table, "record_queue", eager)
+
+
+def _free_the_lock_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember = Table.remember_token
+
+    def forgetful(self: InMemoryTable, run: Run, task_token: str) -> None:
+        remember(self, run, task_token)
+        self._of(run.tenant).lock = None
+
+    monkeypatch.setattr(Table, "remember_token", forgetful)
+
+
+def _take_over_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        operations,
+        "is_dead",
+        lambda holder, *, executions, clock: clock.now() - holder.run.started_at > operations.CHECK_HOLDER_AFTER,  # noqa: ARG005
+    )
+
+
+def _settle_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event says that the execution has ended, so it has; the index says so, too."""
+    settle = Settling.settle
+
+    class Over(FakeExecutions):
+        def is_over(self, execution: str) -> bool:  # noqa: ARG002
+            return True
+
+    def trusting(self: Settling, given: Run, **named: Any) -> settling.Settlement:
+        return settle(replace(self, executions=Over()), given, **named)
+
+    monkeypatch.setattr(Settling, "settle", trusting)
+
+
+def _over_as_soon_as_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeExecutions, "is_over", lambda self, execution: not self.is_running(execution))
+
+
+def _settle_an_update_by_its_status_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    inspect = tenant_stack.inspect_stack
+
+    def hopeful(run: Run, *, stacks: Any, **named: Any) -> Any:
+        stack: Stack | None = stacks.find(run.tenant.stack_name)
+        stands = stack and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
+        if run.attempt.operation is Operation.UPDATE and stack and stands and stack.queue:
+            return Done(stack.stack_id, stack.queue, run.attempt.version)
+        return inspect(run, stacks=stacks, **named)
+
+    monkeypatch.setattr(settling, "inspect_stack", hopeful)
+
+
+def _serve_what_is_being_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ready(metadata: Metadata | None) -> Ready | None:
+        known = metadata and metadata.queue and metadata.version
+        return Ready(metadata.queue, metadata.version) if metadata and known else None  # type: ignore[arg-type]
+
+    monkeypatch.setattr(get_queue, "ready", ready)
+
+
+def _retry_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was tried last is tried again, and counts as if somebody had asked for the tenant only now."""
+
+    def retry(self: Lifecycle, tenant: TenantId, by: str) -> Ordered | None:
+        latest = max(self.reader.audits(tenant), key=lambda audit: audit.updated_at, default=None)
+        if latest is None or latest.status is Status.SUCCESS:
+            return None
+        request = replace(latest.request, by=by, explicit=True, asked_at=None)
+        metadata = self.reader.metadata(tenant)
+        return self._order(tenant, latest.operation, latest.version or self.version, request, metadata)
+
+    monkeypatch.setattr(Lifecycle, "retry", retry)
+
+
+def _failure_over_a_later_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "_may_write", lambda _self, _run: True)
+
+
+def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it lists is taken for unfinished, and is given its end whatever its row says."""
+    may_write = Table._may_write
+
+    def may(self: InMemoryTable, run: Run) -> bool:
+        audits = self._of(run.tenant).audits.values()
+        return may_write(self, run) or any(audit.execution == run.execution for audit in audits)
+
+    monkeypatch.setattr(Settling, "_says_started", lambda _self, _run: True)
+    monkeypatch.setattr(Table, "_may_write", may)
+
+
+def _names_without_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tenant_of(stack_id: str) -> TenantId:
+        return TenantId(stack_id.split("/")[1].removeprefix(STACK_NAME_PREFIX))
+
+    monkeypatch.setattr(TenantId, "stack_name", property(lambda self: f"{STACK_NAME_PREFIX}{self.value}"))
+    monkeypatch.setattr("tests.simulation.harbour.tenant_of_stack", tenant_of)
+    monkeypatch.setattr(tenant_stack, "tenant_of_stack", tenant_of)
+
+
+def _create_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "refusal", lambda *_, **__: None)
+
+
+def _revive_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call for a deleted tenant's queue is taken for one for the tenant."""
+    monkeypatch.setattr(get_queue, "Request", lambda by="": Request(by=by, explicit=True))
+    monkeypatch.setattr(get_queue, "decide", _decide_to_create)
+
+
+def _decide_to_create(*args: Any, **named: Any) -> Any:
+    from orchestrator.decisions import Deleted, StartCreate, decide
+
+    decision = decide(*args, **named)
+    attempts = [audit.attempt for audit in args[1] if audit.operation is Operation.CREATE and audit.version == args[2]]
+    return StartCreate(1 + max(attempts, default=0)) if isinstance(decision, Deleted) else decision
+
+
+def _publish_for_a_refused_create(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settling, "_may_be_served", lambda _self, _run: True)
+
+
+def _forget_the_queue_of_any_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget = Table.forget_queue
+
+    def careless(self: InMemoryTable, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
+        metadata = self._of(tenant).metadata
+        return forget(self, tenant, stack_id=metadata.stack_id or "" if metadata else stack_id, vanished=vanished)
+
+    def forget_queue(tenant: TenantId, *, stack_id: str, ledger: InMemoryTable, **_: Any) -> bool:
+        return ledger.forget_queue(tenant, stack_id=stack_id, vanished=True)
+
+    monkeypatch.setattr(Table, "forget_queue", careless)
+    monkeypatch.setattr(queue_metadata, "forget_queue", forget_queue)
+    monkeypatch.setattr("tests.simulation.cloudformation.forget_queue", forget_queue)
+
+
+def _never_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who asks again heals what died."""
+    monkeypatch.setattr(Settling, "settle", lambda *_, **__: settling.NothingToSettle())
+
+
+def _settle_only_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No schedule: an event that is lost leaves its operation open."""
+    monkeypatch.setattr("tests.simulation.harbour.Harbour.reconcile", lambda *_: None)
+
+
+# Bugs that there were
+
+
+def _publish_a_stack_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = Table.publish
+
+    def careless(self: InMemoryTable, run: Run, publication: Publication, **named: Any) -> None:
+        rows = self._of(run.tenant)
+        rows.metadata = rows.metadata and replace(rows.metadata, gone_stack_id=None)
+        publish(self, run, publication, **named)
+
+    monkeypatch.setattr(Table, "publish", careless)
+
+
+def _count_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes until CloudFormation can delete the stack."""
+    monkeypatch.setitem(asl.states(machine("delete_tenant"))["PauseBeforeStart"], "Next", "StartStack")
+
+
+def _believe_the_first_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(player, "EMPTY_FOR", timedelta())
+
+
+def _update_of_a_resource_asks_for_the_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Lifecycle.create
+    monkeypatch.setattr(Lifecycle, "create", lambda *args, **named: create(*args, **{**named, "explicit": True}))
+
+
+def _create_takes_the_version_of_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "same_content", lambda *_: False)
+
+
+def _leave_withdrawn_what_a_dead_delete_withdrew(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Table.begin
+    monkeypatch.setattr(Table, "begin", lambda *args, **named: begin(*args, **{**named, "restore": False}))
+
+
+def _whoever_created_last_is_the_creator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def created_by(resource: str, _metadata: Metadata | None, audits: list[Audit]) -> bool:
+        creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+        latest = max(creates, key=lambda audit: audit.updated_at, default=None)
+        return latest is not None and latest.request.by == resource
+
+    monkeypatch.setattr(tenant_queue, "_created_by", created_by)
+
+
+def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    introduce = Lifecycle._introduce
+
+    def deaf(self: Lifecycle, attempt: Attempt, request: Request) -> None:
+        introduce(self, attempt, replace(request, labels=None, pin=None))
+
+    monkeypatch.setattr(Lifecycle, "_introduce", deaf)
+
+
+def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lifecycle, "_introduce", lambda *_, **__: None)
+
+
+def _last_to_begin_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever was accepted first."""
+    monkeypatch.setattr(admission, "_deleted_since", lambda *_: False)
+
+
+def _same_token_for_every_create(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = creating.start
+    monkeypatch.setattr(creating, "start", lambda *args, **named: start(*args, **{**named, "clock": FakeClock()}))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug, what it is found out by, and where that takes the least time."""
+
+    bug: Bug
+    found: str
+    weather: Weather | None = None
+    happenings: tuple[Happening, ...] | None = None
+
+
+AT_WORK = "takes the lock of .*, which is at work"
+BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
+LOST = "messages that nobody has received"
+BUGS = {
+    "publish is not fenced": Planted(
+        _publish_whoever_owns_it, "end twice|overwrites what came after|but the tenant belongs to", CRASHES
+    ),
+    "metadata before the end": Planted(_metadata_before_the_end, "is served, not None"),
+    "the lock is freed early": Planted(_free_the_lock_early, "say Started"),
+    "a lock is taken over without asking": Planted(_take_over_without_asking, AT_WORK, LOST_RESULTS, CROWDED),
+    "an operation is settled without asking": Planted(_settle_without_asking, AT_WORK, LOST_RESULTS),
+    "aborted counts as over": Planted(_over_as_soon_as_aborted, AT_WORK, ZOMBIES, CROWDED),
+    "an update is settled by its status": Planted(
+        _settle_an_update_by_its_status_alone, "has succeeded, but the stack is at", BROKEN_STACKS
+    ),
+    "getQueue overlooks a delete": Planted(_serve_what_is_being_deleted, "answer is Ready"),
+    "a retry brings back the deleted": Planted(_retry_whatever_was_deleted, BROUGHT_BACK, ECHOES, INSISTENT),
+    "a failure overwrites what came later": Planted(
+        _failure_over_a_later_attempt, "overwrites what came after|end twice", CRASHES, INSISTENT
+    ),
+    "the index is trusted": Planted(_trust_the_index, "end twice", DEATHS),
+    "stacks' names have no digest": Planted(_names_without_a_digest, "tenants are in each other's way"),
+    "a create is never refused": Planted(_create_whatever_was_deleted, "a deleted tenant", ECHOES),
+    "a stray call brings back the deleted": Planted(
+        _revive_unasked, "is deleted, and the answer is Provisioning|which nobody asked for"
+    ),
+    "a refused create is published": Planted(
+        _publish_for_a_refused_create, "serves a tenant that is to be deleted", DEATHS, CROWDED
+    ),
+    "any stack's queue is forgotten": Planted(_forget_the_queue_of_any_stack, "takes the queue of", ECHOES),
+    "nothing is settled": Planted(_never_settle, "for ever", DEATHS),
+    "nothing is settled on a schedule": Planted(_settle_only_what_is_told, "for ever", DEATHS),
+    "a stack is published that has gone": Planted(
+        _publish_a_stack_that_has_gone, "there is no stack|gone with its stack", None, MEDDLED
+    ),
+    "messages are counted once": Planted(_count_messages_once, LOST, OLD_COUNTS, DRAINED),
+    "the first zero is believed": Planted(_believe_the_first_zero, LOST, OLD_COUNTS, DRAINED),
+    "an update of a resource asks for the tenant": Planted(
+        _update_of_a_resource_asks_for_the_tenant, BROUGHT_BACK, None, SHARED
+    ),
+    "a create takes the version of the stack": Planted(
+        _create_takes_the_version_of_the_stack, "is served, not", None, CROWDED
+    ),
+    "a dead delete leaves its tenant withdrawn": Planted(
+        _leave_withdrawn_what_a_dead_delete_withdrew, "None is served, not", DEATHS, CROWDED
+    ),
+    "who created last is the creator": Planted(
+        _whoever_created_last_is_the_creator, "which was created by", ZOMBIES, SHARED
+    ),
+    "labels are lost before a create begins": Planted(
+        _lose_what_is_said_before_a_create_begins, "was asked for with", None, HASTY
+    ),
+    "a create that has not begun is overlooked": Planted(
+        _overlook_a_create_that_has_not_begun,
+        "There is no tenant .* had been accepted before",
+        happenings=(create_and_delete, ask),
+    ),
+    "the last to begin has its way": Planted(_last_to_begin_has_its_way, BROUGHT_BACK, None, HASTY),
+    "every create has the same token": Planted(_same_token_for_every_create, "CloudFormation was asked", BROKEN_STACKS),
+}
