@@ -189,7 +189,7 @@ class Lifecycle:
             if refused is not None:
                 return refused
             if introduce:
-                self._introduce(tenant, request)
+                self._introduce(attempt, request)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
@@ -201,14 +201,15 @@ class Lifecycle:
             f"{attempt.name!r}."
         )
 
-    def _introduce(self, tenant: TenantId, request: Request) -> None:
+    def _introduce(self, attempt: Attempt, request: Request) -> None:
         """Write down what is said about a tenant whose create is about to be started.
 
         Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
         if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
         """
-        pin = Pin(request.pin)
-        self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now(), introduce=True)
+        self.descriptions.describe(
+            attempt.tenant, labels=request.labels, pin=Pin(request.pin), at=self.clock.now(), asked_for=attempt
+        )
 
     def _refusal(
         self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]

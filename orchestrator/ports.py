@@ -105,7 +105,10 @@ class OperationLedger(Protocol):
         """
 
     def remove(self, run: Run, *, at: datetime) -> None:
-        """Forget the metadata, record Success and free the lock."""
+        """Forget the metadata, record Success and free the lock.
+
+        What was said about the tenant stays if its next create was asked for already.
+        """
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
         """Record Failure and free the lock. ``False`` when another attempt has taken its place, or is at it.
@@ -143,11 +146,17 @@ class TenantDescriptions(Protocol):
     """What an operator may say about a tenant without an operation on it."""
 
     def describe(
-        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+        self,
+        tenant: TenantId,
+        *,
+        labels: Mapping[str, str] | None,
+        pin: Pin,
+        at: datetime,
+        asked_for: Attempt | None = None,
     ) -> bool:
         """Set what is given. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
 
-        ``introduce`` describes also such a tenant: its create has been asked for, and is about to be started.
+        With the create that was ``asked_for`` and is about to be started also such a tenant is described.
         """
 
 

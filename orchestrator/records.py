@@ -93,6 +93,8 @@ class Metadata:
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
     created_by: str | None = None
     """Who asked for the create that brought the tenant into being; ``None`` when that was never recorded."""
+    asked_for: str | None = None
+    """The name of the explicit create that was asked for last, until it begins: the tenant is still to come."""
     gone_stack_id: str | None = None
     """The latest stack that has taken its queue back. It is never served again."""
 

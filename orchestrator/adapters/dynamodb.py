@@ -17,6 +17,7 @@ from orchestrator.adapters.writes import NOT_GONE, NOT_IN_THE_WAY, NOT_OVERTAKEN
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import LISTED_STATES, root_cause_of, state_of
 from orchestrator.records import (
+    Attempt,
     Audit,
     HistoryEntry,
     Lock,
@@ -150,11 +151,12 @@ class DynamoTable:
             raise
 
     def remove(self, run: Run, *, at: datetime) -> None:
-        self._succeed(run, self._writes.no_metadata(run.tenant), at)
+        metadata = self.metadata(run.tenant)
+        self._succeed(run, self._writes.metadata_of_deleted(metadata) if metadata else None, at)
 
-    def _succeed(self, run: Run, metadata: Item, at: datetime) -> None:
+    def _succeed(self, run: Run, metadata: Item | None, at: datetime) -> None:
         writes = [
-            metadata,
+            *([metadata] if metadata else []),
             self._writes.audit(run, Status.SUCCESS, at),
             self._writes.history(run, Status.SUCCESS, at),
             self._writes.free_lock(run),
@@ -200,19 +202,24 @@ class DynamoTable:
         audits = [*others, failed]
         state = state_of(metadata, audits)
         if state is TenantState.DELETED:
-            # The audit of its delete lists it. What was said about a tenant whose create is yet to begin stays.
-            return [self._writes.metadata_of_unlisted(run.tenant)] if metadata else []
+            return [self._writes.metadata_of_deleted(metadata)] if metadata else []  # Its delete's audit lists it.
         version, cause_of_state = metadata.version if metadata else None, root_cause_of(metadata, audits)
         return [self._writes.metadata_of_failed(run.tenant, state, version, cause_of_state, restore=restore)]
 
     # What operators say about a tenant
 
     def describe(
-        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+        self,
+        tenant: TenantId,
+        *,
+        labels: Mapping[str, str] | None,
+        pin: Pin,
+        at: datetime,
+        asked_for: Attempt | None = None,
     ) -> bool:
-        expression, values = self._writes.described(labels, pin, at)
+        expression, values = self._writes.described(labels, pin, at, asked_for)
         there = "attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"
-        return self._update_metadata(tenant, expression, values, condition=None if introduce else there)
+        return self._update_metadata(tenant, expression, values, condition=None if asked_for else there)
 
     # What the tenant's stack keeps true
 

@@ -79,6 +79,7 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         labels=_labels(item),
         deployed=text(item, "Deployed"),
         created_by=text(item, "CreatedBy"),
+        asked_for=text(item, "AskedFor"),
         gone_stack_id=text(item, "GoneStackId"),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
-from orchestrator.records import STATE_DURING, Metadata, Operation, RootCause, Run, Status, TenantState
+from orchestrator.records import STATE_DURING, Attempt, Metadata, Operation, RootCause, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -123,8 +123,21 @@ class Writes:
         if request.pin is not None:
             sets.append("PinnedVersion = if_not_exists(PinnedVersion, :pin)")
             values[":pin"] = s(request.pin)
-        gone = "RootCause, WithdrawnBy" if restore else "RootCause"
-        return self._metadata(run.tenant, f"SET {', '.join(sets)} REMOVE {gone}", values)
+        gone = ["RootCause"]
+        if restore:
+            gone.append("WithdrawnBy")
+        condition = None
+        if before and before.asked_for == run.attempt.name:
+            # Unless another create is asked for at this very moment. Then it is begun again.
+            gone.append("AskedFor")
+            condition, values[":mine"] = "AskedFor = :mine", s(run.attempt.name)
+        return self.update(
+            keys.metadata_key(run.tenant),
+            f"SET {', '.join(sets)} REMOVE {', '.join(gone)}",
+            values=values,
+            condition=condition,
+            names=_STATE,
+        )
 
     def metadata_of_touched(self, run: Run) -> Item:
         return self.update(keys.metadata_key(run.tenant), "REMOVE Deployed", condition="attribute_exists(pk)")
@@ -132,7 +145,7 @@ class Writes:
     def metadata_of_published(self, run: Run, publication: Publication, at: datetime) -> Item:
         """Unless that stack has taken its queue back."""
         sets, values = self._state(run.tenant, TenantState.READY, publication.version)
-        gone = ["WithdrawnBy", "RootCause"]
+        gone = ["WithdrawnBy", "RootCause", "AskedFor"]
         if run.attempt.operation is Operation.UPDATE:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
         if publication.deployed is None:
@@ -172,9 +185,17 @@ class Writes:
         removes = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._metadata(tenant, f"SET {sets}{removes}", values)
 
-    def metadata_of_unlisted(self, tenant: TenantId) -> Item:
-        expression = "REMOVE #state, ListingKey, ListingSort, RootCause"
-        return self.update(keys.metadata_key(tenant), expression, names=_STATE)
+    def metadata_of_deleted(self, before: Metadata) -> Item:
+        """None; or, if its next create was asked for already, what was said about the tenant."""
+        key = keys.metadata_key(before.tenant)
+        if before.asked_for is None:
+            condition = "attribute_not_exists(AskedFor)"
+            return {"Delete": {"TableName": self.table, "Key": key, "ConditionExpression": condition}}
+        gone = (
+            *("#state", "ListingKey", "ListingSort", "RootCause", "WithdrawnBy", "Version", "Deployed", "StackId"),
+            *("InboundQueueArn", "InboundQueueUrl", "OutboundQueueArn", "OutboundQueueUrl", "CreatedAt", "CreatedBy"),
+        )
+        return self.update(key, f"REMOVE {', '.join(gone)}", names=_STATE, condition="attribute_exists(AskedFor)")
 
     def metadata_of_corrected(self, row: Mapping[str, Any], corrected: Metadata, state: TenantState) -> Item:
         """What the metadata ought to say, if nobody has written anything else since ``row`` was read."""
@@ -209,12 +230,14 @@ class Writes:
         listing_and_stack = {name: values[name] for name in (":sort", ":stack")}
         return f"SET ListingSort = :sort, GoneStackId = :stack REMOVE {gone}", listing_and_stack, {}
 
-    def no_metadata(self, tenant: TenantId) -> Item:
-        return {"Delete": {"TableName": self.table, "Key": keys.metadata_key(tenant)}}
-
-    def described(self, labels: Mapping[str, str] | None, pin: Pin, at: datetime) -> tuple[str, Item]:
-        """An update's expression and values: labels and pin of a tenant that is there."""
+    def described(
+        self, labels: Mapping[str, str] | None, pin: Pin, at: datetime, asked_for: Attempt | None
+    ) -> tuple[str, Item]:
+        """An update's expression and values: labels and pin of a tenant that is there, or is to come."""
         sets, removes, values = ["UpdatedAt = :at"], "", {":at": time(at)}
+        if asked_for is not None:
+            sets.append("AskedFor = :create")
+            values[":create"] = s(asked_for.name)
         if labels is not None:
             sets.append("Labels = :labels")
             values[":labels"] = rows.labels_value(labels)

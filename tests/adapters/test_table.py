@@ -47,6 +47,7 @@ from tests.fakes import (
     VERSION,
     a_release,
     a_run,
+    an_attempt,
     take,
 )
 
@@ -142,16 +143,19 @@ class TestDescriptions:
 
     def test_a_tenant_that_is_about_to_be_created_is_introduced_and_not_listed_yet(self, table: Table) -> None:
         assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, introduce=True)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, asked_for=an_attempt())
         assert table.metadata(ACME) == Metadata(
-            ACME, None, None, None, None, LATER, labels={"tier": "gold"}, pinned_version=VERSION
+            *(ACME, None, None, None, None, LATER),
+            labels={"tier": "gold"},
+            pinned_version=VERSION,
+            asked_for=an_attempt().name,
         )
         assert states(table) == []
 
     def test_a_tenant_that_is_being_deleted_is_introduced_and_stays_withdrawn(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, introduce=True)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, asked_for=an_attempt())
         assert metadata_of(table).labels == {"tier": "gold"}
         assert not metadata_of(table).published
 
@@ -159,12 +163,33 @@ class TestDescriptions:
     def test_what_was_said_since_a_create_was_asked_for_is_not_taken_back_when_it_begins(
         self, table: Table, labels: dict[str, str]
     ) -> None:
-        table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), at=NOON, introduce=True)
+        table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == (labels, NEXT_VERSION)
 
+    def test_a_tenant_is_asked_for_until_that_very_create_begins(self, table: Table) -> None:
+        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+        take(table, a_run())
+        assert metadata_of(table).asked_for == an_attempt(2).name
+        table.fail(a_run(), QUEUE_TABOO, LATER)
+        take(table, a_run(2))
+        assert metadata_of(table).asked_for is None
+
+    def test_a_delete_leaves_what_was_said_about_a_tenant_that_was_asked_for_since(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, asked_for=an_attempt(2))
+        table.remove(DELETE, at=LATER_STILL)
+        assert table.metadata(ACME) == Metadata(
+            *(ACME, None, None, None, None, LATER),
+            labels={"tier": "gold"},
+            pinned_version=VERSION,
+            asked_for=an_attempt(2).name,
+        )
+        assert states(table) == [State.DELETED]
+
     def test_what_a_create_was_asked_with_is_set_when_it_begins_and_nothing_was_said(self, table: Table) -> None:
-        table.describe(ACME, labels=None, pin=Pin(), at=NOON, introduce=True)
+        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "silver"}, VERSION)
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.errors import LostOwnership, StackHasGone
-from orchestrator.ports import Publication
+from orchestrator.ports import Pin, Publication
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.records import TenantState as State
 from orchestrator.tenants import TenantId
@@ -45,6 +45,7 @@ from tests.fakes import (
     QUEUE_TABOO,
     VERSION,
     a_run,
+    an_attempt,
     take,
 )
 
@@ -408,6 +409,13 @@ class TestPublish:
         publish(table, UPDATE, version=NEXT_VERSION)
         assert metadata_of(table).created_by == "ada"
 
+    def test_a_tenant_that_is_served_is_no_longer_asked_for(self, table: Table) -> None:
+        """Also when its create was killed before it could begin, and another one has brought the tenant."""
+        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+        take(table, RUN)
+        publish(table)
+        assert metadata_of(table).asked_for is None
+
     @pytest.mark.parametrize("vanished", [False, True])
     def test_a_stack_that_has_taken_its_queue_back_is_not_published(self, table: Table, vanished: bool) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
@@ -657,18 +665,26 @@ class TestFail:
         table.fail(waiting, QUEUE_TABOO, LATER_STILL, restore=True)
         assert metadata_of(table).withdrawn_by == DELETE.execution
 
-    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_only_what_was_said_about_it(
+    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_no_metadata_behind(
         self, table: Table
     ) -> None:
-        """Another create may have been asked for since, and finds it there."""
         delete(table)
         refused = a_run(2, started_at=LATER_STILL, request=Request(labels={"tier": "gold"}))
         take(table, refused)
         assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
-        assert metadata_of(table).labels == {"tier": "gold"}
-        assert not metadata_of(table).published
-        assert states(table) == [State.DELETED]
+        assert table.metadata(ACME) is None
         assert audit_of(table, refused).status is Status.FAILURE
+
+    def test_a_create_that_was_refused_leaves_what_was_said_about_a_tenant_that_was_asked_for_since(
+        self, table: Table
+    ) -> None:
+        delete(table)
+        refused = a_run(2, started_at=LATER_STILL)
+        take(table, refused)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, asked_for=an_attempt(3))
+        assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
+        assert metadata_of(table).labels == {"tier": "gold"}
+        assert states(table) == [State.DELETED]
 
     def test_a_create_that_never_began_leaves_no_metadata_of_a_deleted_tenant_behind(self, table: Table) -> None:
         delete(table)

@@ -46,6 +46,29 @@ def test_a_deleted_tenant_stays_deleted_until_an_explicit_create_which_works_at_
     assert tenant_of(berth, tenant)["state"] == "READY"
 
 
+@pytest.mark.parametrize("asked_by", ["an operator", "a platform"])
+def test_a_delete_right_after_a_create_is_not_lost(berth: Deployed, asked_by: str) -> None:
+    tenant = TenantId(f"short-lived-{asked_by.rpartition(' ')[2]}")
+    created = create(berth, tenant) if asked_by == "an operator" else berth.ask(tenant)
+    assert created.status == 202
+
+    told = delete(berth, tenant)
+    assert told.status in (202, 409), told.body
+    # Once the create has begun, the tenant is busy, and whoever asks is told so.
+    accepted = (
+        eventually(
+            lambda: answer if (answer := delete(berth, tenant)).status == 202 else None, what="the delete is accepted"
+        )
+        if told.status == 409
+        else told
+    )
+
+    berth.ended(str(created.body["execution"]))
+    assert ended(berth, accepted) == "SUCCEEDED"
+    assert berth.ask(tenant).status == 410
+    assert stack_is_gone(berth, tenant)
+
+
 def test_a_delete_that_waits_for_the_queue_to_drain_is_seen_from_its_first_moment(berth: Deployed) -> None:
     tenant = a_tenant(berth, "drains")
     url = berth.ask(tenant).body["queueUrl"]

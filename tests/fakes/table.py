@@ -150,6 +150,8 @@ class InMemoryTable:
         rows, request = self._of(run.tenant), run.request
         metadata = rows.metadata or _nothing_about(run.tenant)
         metadata = replace(metadata, updated_at=metadata.updated_at or _stored(at))
+        if metadata.asked_for == run.attempt.name:
+            metadata = replace(metadata, asked_for=None)
         if run.attempt.operation is Operation.DELETE:
             metadata = replace(metadata, withdrawn_by=run.execution)
         if request.labels is not None and not (rows.labelled and rows.metadata):
@@ -196,6 +198,7 @@ class InMemoryTable:
             created_at=old.created_at or _stored(at),
             updated_at=_stored(at),
             withdrawn_by=None,
+            asked_for=None,
             deployed=publication.deployed,
             created_by=old.created_by if publication.created_by is None else publication.created_by,
             outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
@@ -208,8 +211,23 @@ class InMemoryTable:
             if self._recorded(run, Status.SUCCESS):
                 return
             raise LostOwnership(run.attempt.name)
-        rows.metadata = None
+        self._delete_metadata(rows)
         self._succeed(run, at)
+
+    def _delete_metadata(self, rows: _Tenant) -> None:
+        """What was said about the tenant stays if its next create was asked for already."""
+        old = rows.metadata
+        if old is None or old.asked_for is None:
+            rows.metadata, rows.labelled = None, False
+            return
+        rows.metadata = replace(
+            _nothing_about(old.tenant),
+            updated_at=old.updated_at,
+            pinned_version=old.pinned_version,
+            labels=old.labels,
+            asked_for=old.asked_for,
+            gone_stack_id=old.gone_stack_id,
+        )
 
     def _succeed(self, run: Run, at: datetime) -> None:
         self._write(run, Status.SUCCESS, at)
@@ -226,7 +244,9 @@ class InMemoryTable:
             if restore and rows.metadata:
                 rows.metadata = replace(rows.metadata, withdrawn_by=None)
         if rows.lock is None:
-            if rows.state is not TenantState.DELETED:
+            if rows.state is TenantState.DELETED:
+                self._delete_metadata(rows)
+            else:
                 rows.metadata = rows.metadata or _nothing_about(run.tenant)
             rows.show()
         return True
@@ -234,11 +254,17 @@ class InMemoryTable:
     # What operators say about a tenant
 
     def describe(
-        self, tenant: TenantId, *, labels: Mapping[str, str] | None, pin: Pin, at: datetime, introduce: bool = False
+        self,
+        tenant: TenantId,
+        *,
+        labels: Mapping[str, str] | None,
+        pin: Pin,
+        at: datetime,
+        asked_for: Attempt | None = None,
     ) -> bool:
         rows = self._of(tenant)
-        if introduce:
-            rows.metadata = rows.metadata or _nothing_about(tenant)
+        if asked_for:
+            rows.metadata = replace(rows.metadata or _nothing_about(tenant), asked_for=asked_for.name)
         elif rows.metadata is None or rows.metadata.withdrawn_by:
             return False
         if labels is not None:

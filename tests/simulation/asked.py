@@ -1,4 +1,4 @@
-"""What was asked for a tenant, and in which order it was accepted: by whom it may be brought back, and deleted.
+"""The orders for one tenant, when each was asked for and accepted, and who brought the tenant into being.
 
 An order is accepted in the moment in which its execution starts.
 """
@@ -17,7 +17,7 @@ class Create:
     """A create by way of which somebody asked for the tenant itself."""
 
     asked_at: datetime
-    """Not when its execution started, if whoever asked has been waiting since, or it is tried again."""
+    """Earlier than the start of its execution if whoever asked had to wait, or if it is a retry."""
     accepted_at: datetime
     """When its execution started. Others may ask for the same later."""
 
@@ -34,20 +34,22 @@ class Description:
 @dataclass
 class Asked:
     creates: dict[str, Create] = field(default_factory=dict)
-    """Explicit ones, by their executions."""
+    """The explicit creates, by their executions."""
     deletes: dict[str, datetime] = field(default_factory=dict)
-    """When which was accepted, by their executions."""
+    """When each delete was accepted, by their executions."""
     described: dict[str, Description] = field(default_factory=dict)
-    """What was said by which create, by the executions that were answered with."""
+    """Labels and pins, by the executions that their creates were answered with."""
+    answered_deletes: dict[str, datetime] = field(default_factory=dict)
+    """When somebody was last told that a delete is under way, by their executions."""
     creators: set[str] = field(default_factory=set)
-    """Who brought the tenant into being since it was last deleted: more than one if its stack vanished meanwhile."""
+    """Those who brought the tenant into being since it was last deleted: several if its stack vanished meanwhile."""
     sayings: int = 0
-    """How often anybody was about to say something about the tenant: labels or a pin."""
+    """How often somebody began to set labels or a pin."""
     saying: int = 0
-    """How many are about to."""
+    """How many callers are about to set labels or a pin."""
 
     def says(self) -> int | None:
-        """Somebody is about to say something about the tenant. Its number, unless others are at it, too."""
+        """Somebody is about to set labels or a pin. Return the number of that call, if it is the only one."""
         self.sayings += 1
         self.saying += 1
         return self.sayings if self.saying == 1 else None
@@ -66,6 +68,13 @@ class Asked:
     def latest(self) -> datetime | None:
         """When somebody last asked for the tenant itself."""
         return max((create.asked_at for create in self.creates.values()), default=None)
+
+    def latest_delete(self) -> str | None:
+        """The delete that somebody was told of after the tenant itself was last asked for."""
+        execution = max(self.answered_deletes, key=lambda each: self.answered_deletes[each], default=None)
+        if execution is None or (self.latest and self.latest > self.answered_deletes[execution]):
+            return None
+        return execution
 
     def may_bring_back(self, create: str, delete: str | None) -> bool:
         """Whether somebody asked for the tenant, by that create, after the delete had been accepted."""

@@ -1,4 +1,4 @@
-"""Who calls."""
+"""The callers of functions."""
 
 from __future__ import annotations
 

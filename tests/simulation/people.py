@@ -1,4 +1,4 @@
-"""Who asks: platforms for queues, operators for tenants."""
+"""Platforms that ask for queues, and operators that ask for tenants."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class People:
         self._order(tenant, version, lambda lifecycle: lifecycle.upgrade(tenant, version, request))
 
     def retry(self, tenant: TenantId, version: str) -> None:
-        """Which brings back nobody who was to be deleted, unless the tenant itself was asked for since."""
+        """Retry the latest operation. Nobody who was to be deleted comes back, unless somebody asked for it since."""
         asked_at = self._harbour.guard.of[tenant].asked.latest
         self._order(
             tenant,
@@ -84,6 +84,8 @@ class People:
         to_come = [execution for execution in guard.asked.not_deleted_since() if self._is_to_create(execution)]
 
         def over(ordered: object) -> None:
+            if isinstance(ordered, Accepted):
+                guard.asked.answered_deletes[ordered.execution] = self._harbour.clock.now()
             if isinstance(ordered, AlreadySo):
                 still = [execution for execution in guard.asked.not_deleted_since() if execution in to_come]
                 still = [execution for execution in still if self._is_to_create(execution)]
@@ -111,7 +113,7 @@ class People:
         wants_it: bool = False,
         asked_at: datetime | None = None,
     ) -> None:
-        """An operator, by way of that version of the code."""
+        """Have an operator give an order, to that version of the code."""
         harbour = self._harbour
         caller = Caller(Role.PERSON, tenant, wants_it=wants_it, asked_at=asked_at)
         lifecycle = harbour.lifecycle_of(harbour.ports_of(caller), version)

@@ -148,7 +148,7 @@ def _serve_what_is_being_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _retry_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was tried last is tried again, and counts as if somebody had asked for the tenant only now."""
+    """The latest operation is tried again, and counts as if somebody had asked for the tenant only now."""
 
     def retry(self: Lifecycle, tenant: TenantId, by: str) -> Ordered | None:
         latest = max(self.reader.audits(tenant), key=lambda audit: audit.updated_at, default=None)
@@ -293,7 +293,7 @@ def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def _last_to_begin_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever was accepted first."""
+    """A create brings back a tenant although its delete was accepted after the create."""
     monkeypatch.setattr(admission, "_deleted_since", lambda *_: False)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.harbour import Harbour
 
 COUNTS_LAG_BY = timedelta(seconds=55)
-"""At most: a minute, less the seconds by which the clocks of functions differ."""
+"""The oldest count that a queue may show: a minute, less the seconds by which the clocks of functions differ."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Message:
 
 
 class LaggingQueues(FakeQueues):
-    """``lag`` is how likely it is that a count is an old one."""
+    """Queues whose counts may be old. ``lag`` is how likely that is."""
 
     def __init__(self, clock: FakeClock, chance: random.Random) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class LaggingQueues(FakeQueues):
             self._sent.setdefault(url, []).append(Message(self._clock.now()))
 
     def receive(self, url: str) -> None:
-        """All that is in the queue."""
+        """Receive all messages in the queue."""
         for message in self._sent.get(url, ()):
             message.received_at = message.received_at or self._clock.now()
 
@@ -67,7 +67,7 @@ class LaggingQueues(FakeQueues):
 
 
 class Platforms:
-    """They send to the queues that they were last given, and receive from them."""
+    """Platforms send to the queues that they were last given, and receive from them."""
 
     def __init__(self, harbour: Harbour) -> None:
         self._harbour = harbour
@@ -77,7 +77,7 @@ class Platforms:
         self._given[tenant] = url
 
     def send_for_a_while(self, tenant: TenantId) -> None:
-        """A few messages, one now and then; whatever becomes of the queue meanwhile."""
+        """Send a few messages, one now and then, whatever becomes of the queue meanwhile."""
         chance = self._harbour.chance
         url = self._given.get(tenant)
         if url is None:

@@ -1,7 +1,8 @@
 """Stacks of other teams, each with one Custom::TenantQueue in it, and what CloudFormation asks Berth on their behalf.
 
-A stack is created, updated and deleted, one at a time. What fails is rolled back: a create by a delete, an update by an
-update to what was before. A resource that has become another tenant has the one before deleted afterwards.
+A stack is created, updated or deleted, one operation at a time. CloudFormation rolls back what fails: a create by a
+delete, an update by an update to the properties before. When a resource has become another tenant, CloudFormation asks
+to delete the tenant before.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ Properties = dict[str, Any]
 
 POLL_SECONDS = 3
 PATIENT_AFTER_SECONDS = 60
-"""From then on it is polled less often than it really is, to save time."""
-TRIES = 12
-"""As often in a row a step of the machine may fail."""
+"""From then on the simulation polls less often than the machine does, to save time."""
+MAX_FAILURES = 12
+"""A step of the machine may fail this often in a row."""
 
 
 @dataclass
 class TeamStack:
     number: int
     properties: Properties | None = None
-    """Of its resource, while there is one."""
+    """The properties of its resource, while there is one."""
     busy: bool = False
 
     @property
@@ -61,7 +62,7 @@ class Poll:
     asked: TenantQueueRequest
     since: datetime
     version: str
-    """Of the code that answers."""
+    """The version of the code that answers."""
     answered: Callable[[bool], None]
     failures: int = 0
 
@@ -79,7 +80,7 @@ class Teams:
         self._create(stack, properties, version)
 
     def update(self, properties: Properties, version: str) -> None:
-        """Change what is given of the properties of one of them."""
+        """Change some properties of one team's resource."""
         stack = self._one_of([stack for stack in self.stacks if stack.properties and not stack.busy])
         if stack and stack.properties:
             after = {name: value for name, value in {**stack.properties, **properties}.items() if value is not None}
@@ -93,7 +94,7 @@ class Teams:
     def _one_of(self, stacks: list[TeamStack]) -> TeamStack | None:
         return self.harbour.chance.choice(stacks) if stacks else None
 
-    # What CloudFormation makes of it
+    # How CloudFormation goes on
 
     def _create(self, stack: TeamStack, properties: Properties, version: str) -> None:
         stack.busy, stack.properties = True, properties
@@ -124,7 +125,7 @@ class Teams:
         self._ask(stack, stack.event(Kind.UPDATE, after, before), version, answered)
 
     def _clean_up(self, stack: TeamStack, properties: Properties | None, version: str) -> None:
-        """The resource is another tenant now, and the one before is asked to go."""
+        """The resource is another tenant now, and the tenant before is to be deleted."""
         if properties is None:
             stack.busy = False
             return
@@ -171,7 +172,7 @@ class Teams:
             answer, error = Waiting(), None
         if error is not None:
             poll.failures += 1
-            if poll.failures < TRIES:
+            if poll.failures < MAX_FAILURES:
                 self.harbour.later(self.harbour.chance.uniform(1, 20), partial(self._step, poll))
                 return
             answer = NotProvided(str(error))
