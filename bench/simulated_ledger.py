@@ -143,7 +143,7 @@ class NoAlarms:
     def unknown(self, names: Iterable[str]) -> Sequence[str]:
         return sorted(names)
 
-    def went_off(self, _name: str) -> str | None:
+    def went_off(self, _name: str, *, since: datetime) -> str | None:  # noqa: ARG002 - there are none
         return None
 
 

@@ -24,7 +24,7 @@ from orchestrator.reconciling.report import tell_health, tell_reconciliation, te
 from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
 from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
+from orchestrator.rollouts.requests import parse_approval, parse_rollout, parse_rollouts, parse_start
 
 Event = Mapping[str, Any]
 
@@ -92,7 +92,8 @@ def _abort_rollout(event: Event) -> Response:
 
 
 def _approve_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.approve(parse_rollout(event), caller(event)))
+    asked = parse_approval(event)
+    return tell_changed(wiring.rollouts.approve(asked.rollout, asked.stage, caller(event)))
 
 
 def _retry_rollout(event: Event) -> Response:

@@ -109,7 +109,7 @@ class RolloutMachine(Construct):
         self.allow_starting(role)
         self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
         self._kit.table.allow_listing_rollouts(role)
-        _allow_alarms(role)
+        _allow_alarms(role, "DescribeAlarms")
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
 
     def allow_watching(self, role: iam.Role) -> None:
@@ -137,7 +137,7 @@ class RolloutMachine(Construct):
         table.allow(function.role, "UpdateItem", rows=REGISTRY_ROWS)
         self._allow_looking_at_tenants(function)
         self._allow_lists(function.role)
-        _allow_alarms(function.role)
+        _allow_alarms(function.role, "DescribeAlarms", "DescribeAlarmHistory")
         return function
 
     def _await(self) -> BerthFunction:
@@ -243,5 +243,5 @@ class RolloutMachine(Construct):
             acknowledge_wildcard(policy, each, EXECUTIONS_ARE_MANY)
 
 
-def _allow_alarms(role: iam.Role) -> None:
-    allow(role, ["cloudwatch:DescribeAlarms"], "*", wildcard_because=_NO_NARROWER)
+def _allow_alarms(role: iam.Role, *actions: str) -> None:
+    allow(role, [f"cloudwatch:{action}" for action in actions], "*", wildcard_because=_NO_NARROWER)

@@ -113,8 +113,11 @@ class BerthApi:
         return self.request("POST", "/rollouts", body=wish)
 
     def order_rollout(self, rollout: str, verb: str) -> ApiAnswer:
-        """One of pause, resume, abort, approve and retry."""
+        """One of pause, resume, abort and retry."""
         return self.request("POST", f"{_rollout_path(rollout)}/{verb}")
+
+    def approve_stage(self, rollout: str, stage: int) -> ApiAnswer:
+        return self.request("POST", f"{_rollout_path(rollout)}/approve", body={"stage": stage})
 
     def rollout(self, rollout: str) -> ApiAnswer:
         return self.request("GET", _rollout_path(rollout))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from orchestrator.adapters.aws import throttling
 
 _AT_ONCE = 100
 """As many alarms as can be asked about in one call."""
+_TYPES = ["MetricAlarm", "CompositeAlarm"]
+"""CloudWatch tells about composite alarms only if they are asked for."""
+_ON = "ALARM"
+_NO_REASON = "No reason was given."
 
 
 class CloudWatchAlarms:
@@ -26,20 +32,31 @@ class CloudWatchAlarms:
         }
         return [name for name in asked if name not in known]
 
-    def went_off(self, name: str) -> str | None:
+    def went_off(self, name: str, *, since: datetime) -> str | None:
         alarm = next(self._described([name]), None)
         if alarm is None:
             # Nobody would be told any more. That is no reason to go on.
             return "The alarm does not exist any more."
-        if alarm["StateValue"] != "ALARM":
-            return None
-        return str(alarm.get("StateReason") or "No reason was given.")
+        if alarm["StateValue"] == _ON:
+            return str(alarm.get("StateReason") or _NO_REASON)
+        went_on = (state for state in self._states_since(name, since) if state.get("stateValue") == _ON)
+        earlier = next(went_on, None)
+        return str(earlier.get("stateReason") or _NO_REASON) if earlier is not None else None
+
+    def _states_since(self, name: str, since: datetime) -> Iterator[dict[str, Any]]:
+        """Every state that the alarm has changed to since then, the latest first."""
+        pages = self._client.get_paginator("describe_alarm_history").paginate(
+            AlarmName=name, AlarmTypes=_TYPES, HistoryItemType="StateUpdate", StartDate=since
+        )
+        with throttling():
+            for page in pages:
+                for item in page.get("AlarmHistoryItems", []):
+                    yield json.loads(item["HistoryData"])["newState"]
 
     def _described(self, names: list[str]) -> Iterator[dict[str, Any]]:
         pages = self._client.get_paginator("describe_alarms").paginate(
-            # Composite ones are told of only if they are asked for.
             AlarmNames=names,
-            AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+            AlarmTypes=_TYPES,
         )
         with throttling():
             for page in pages:

@@ -94,6 +94,7 @@ def stage_row(stage: Stage) -> Item:
             StartedAt=time(stage.started_at) if stage.started_at else None,
             BakedUntil=time(stage.baked_until) if stage.baked_until else None,
             EndedAt=time(stage.ended_at) if stage.ended_at else None,
+            ResumedAt=time(stage.resumed_at) if stage.resumed_at else None,
             MovedAt=time(stage.moved_at) if stage.moved_at else None,
         ),
     }
@@ -120,6 +121,7 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
         started_at=moment(item, "StartedAt"),
         baked_until=moment(item, "BakedUntil"),
         ended_at=moment(item, "EndedAt"),
+        resumed_at=moment(item, "ResumedAt"),
         moved_at=moment(item, "MovedAt"),
         revision=int(item["Revision"]["N"]),
     )

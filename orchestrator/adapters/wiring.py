@@ -240,6 +240,7 @@ class Wiring:
             executions=self.rollout_executions,
             clock=self.clock,
             version=self.settings.version,
+            updates=self.executions,
         )
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -258,9 +259,32 @@ def abort(
 
 
 @app.command()
-def approve(context: typer.Context, rollout: RolloutButNoDryRun = None, as_json: Json = False) -> None:
-    """Let the stage begin that waits for approval."""
-    _order(context, rollout, "approve", as_json=as_json)
+def approve(
+    context: typer.Context,
+    rollout: RolloutButNoDryRun = None,
+    stage: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER", min=1, help="The stage: the one that waits unless told otherwise.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let the stage begin that waits for approval.
+
+    To approve of the same stage twice does no harm: the next one waits for an
+    approval of its own.
+    """
+    given = rollout_id(rollout) if rollout is not None else None
+    here: Invocation = context.obj
+    with here.telling_errors(as_json=as_json):
+        api = here.connect()
+        with here.asking() as asking:
+            meant = the_one_meant(api, asking, given, dry_runs_too=False)
+            number = stage if stage is not None else int(details(api, asking, meant)["currentStage"])
+            answer = asking(partial(api.approve_stage, meant, number))
+        told = f"Rollout {meant}: stage {number} is approved, and begins."
+        _show_ordered(answer, lambda _: told, as_json=as_json)
 
 
 @app.command()
@@ -367,16 +391,20 @@ def _order(context: typer.Context, rollout: str | None, verb: str, *, as_json: b
             _confirm(here, f"This ends rollout {meant} for good.")
         with here.asking() as asking:
             answer = asking(partial(api.order_rollout, meant, verb))
-        if answer.status not in (_DONE, _STARTED):
-            raise problem(answer)
-        if as_json:
-            render.show_json(answer.body)
-        elif answer.status == _DONE:
-            render.show_line(answer.body["detail"])
-        else:
-            render.show_line(_told(verb, answer.body))
-        if answer.status == _STARTED:
-            _note_next(answer.body)
+        _show_ordered(answer, partial(_told, verb), as_json=as_json)
+
+
+def _show_ordered(answer: ApiAnswer, tell: Callable[[Document], str], *, as_json: bool) -> None:
+    if answer.status not in (_DONE, _STARTED):
+        raise problem(answer)
+    if as_json:
+        render.show_json(answer.body)
+    elif answer.status == _DONE:
+        render.show_line(answer.body["detail"])
+    else:
+        render.show_line(tell(answer.body))
+    if answer.status == _STARTED:
+        _note_next(answer.body)
 
 
 def _told(verb: str, rollout: Document) -> str:
@@ -388,8 +416,6 @@ def _told(verb: str, rollout: Document) -> str:
             return f"Rollout {name} is paused.{finishing}"
         case "resume":
             return f"Rollout {name} goes on."
-        case "approve":
-            return f"Rollout {name}: stage {rollout['currentStage']} is approved, and begins."
         case _:
             ended = "aborted" if rollout["status"] == RolloutStatus.ABORTED else "being aborted"
             return f"Rollout {name} is {ended}.{finishing}"

@@ -42,7 +42,7 @@ def next_steps(rollout: Document) -> list[str]:
         return _after_looking(rollout)
     abort = f"End it: berth rollout abort {name}"
     if stage := awaiting_approval(rollout):
-        return [f"Approve of stage {stage}: berth rollout approve {name}", abort]
+        return [f"Approve of stage {stage}: berth rollout approve {name} --stage {stage}", abort]
     match RolloutStatus(rollout["status"]):
         case RolloutStatus.PENDING | RolloutStatus.RUNNING:
             return [f"Follow it: berth rollout watch {name}", f"Hold it: berth rollout pause {name}", abort]

@@ -27,6 +27,10 @@ _LEFT_OUT: Mapping[str, tuple[str, str]] = {
     Skip.DELETED: ("was deleted", "were deleted"),
     Skip.UNKNOWN: ("does not exist", "do not exist"),
     Skip.MOVED_SINCE: ("was moved elsewhere since", "were moved elsewhere since"),
+    Skip.UNDER_WAY: (
+        "has an update that is yet to begin: undo again after that",
+        "have updates that are yet to begin: undo again after that",
+    ),
 }
 _LOOKED_AT: Mapping[str, str] = {
     Result.SUCCEEDED: "would change",

@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator.errors import Conflict, Unsettled
+from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.gate import failure_on_record, judge, with_outcome
 from orchestrator.rollouts.records import (
     Item,
     Result,
     Rollout,
     RolloutStatus,
+    Skip,
     Stage,
     StageStatus,
     TenantOutcome,
@@ -201,11 +203,11 @@ class Advancing:
         for outcome in [each for each in outcomes.values() if not each.result.settled]:
             tenant = outcome.item.tenant
             turn = Turn(outcome.rollout, outcome.stage, outcome.item, outcome.execution)
-            audits = self.tenants.audits(tenant)
+            metadata, audits = read_tenant(tenant, self.tenants)
             found = judge(
                 turn,
                 outcome,
-                self.tenants.metadata(tenant),
+                metadata,
                 audits,
                 allow_downgrade=rollout.wish.allow_downgrade,
                 fault=None,
@@ -234,7 +236,7 @@ class Advancing:
 
     def _bake(self, rollout: Rollout, stage: Stage) -> Next | None:
         now = self.clock.now()
-        if stage.wish.alarm and (reason := self.alarms.went_off(stage.wish.alarm)):
+        if stage.wish.alarm and (reason := self.alarms.went_off(stage.wish.alarm, since=_baking_since(stage, now))):
             return self._end(
                 rollout,
                 RolloutStatus.HALTED,
@@ -249,11 +251,23 @@ class Advancing:
         if rollout.current_stage < len(stages):
             self.ledger.change(replace(rollout, current_stage=rollout.current_stage + 1))
             return None
-        failed = sum(stage.failed for stage in stages)
-        if failed:
-            reason = f"{failed} of {rollout.total} tenants failed, which was tolerated."
-            return self._end(rollout, RolloutStatus.FAILED, reason)
-        return self._end(rollout, RolloutStatus.SUCCEEDED, "")
+        reason = self._why_not_succeeded(rollout, stages)
+        return self._end(rollout, RolloutStatus.FAILED if reason else RolloutStatus.SUCCEEDED, reason)
+
+    def _why_not_succeeded(self, rollout: Rollout, stages: Sequence[Stage]) -> str:
+        """Empty if every tenant of the plan has a row of its own which says that nothing is left to be done."""
+        outcomes = {outcome.item.tenant: outcome for outcome in self.ledger.outcomes(rollout.id)}
+        planned = [item.tenant for stage in stages for item in self.manifests.read(stage.manifest)]
+        failed = sum(outcome.result is Result.FAILED for outcome in outcomes.values())
+        # A rollout of an earlier version did not wait for busy tenants. A dry run does not, either.
+        busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) if not rollout.wish.dry_run else 0
+        unknown = sum(not _is_settled(outcomes.get(tenant)) for tenant in planned)
+        reasons = [
+            f"{failed} of {rollout.total} tenants failed, which was tolerated." if failed else "",
+            f"{busy} of {rollout.total} tenants were skipped because they were busy." if busy else "",
+            f"What became of {unknown} of {rollout.total} tenants was never recorded." if unknown else "",
+        ]
+        return " ".join(filter(None, reasons))
 
     def _end(self, rollout: Rollout, status: RolloutStatus, reason: str) -> Next | None:
         ended = replace(
@@ -292,6 +306,11 @@ def _why_halted(stage: Stage, outcomes: Sequence[TenantOutcome]) -> str:
         f"Stage {stage.number}: {stage.failed} of {stage.total} tenants failed, "
         f"{stage.tolerated + stage.forgiven} were tolerated.{told}"
     )
+
+
+def _baking_since(stage: Stage, now: datetime) -> datetime:
+    """An operator who has let the stage go on after a halt has seen what its alarm said until then."""
+    return max(filter(None, (stage.ended_at, stage.resumed_at)), default=now)
 
 
 def _until_the_next_look(bake_seconds: int, left: timedelta) -> int:

@@ -7,15 +7,17 @@ started is started by resuming it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Unsettled
-from orchestrator.fleet import LISTED_STATES, state_of
 from orchestrator.lifecycle import AlreadySo
-from orchestrator.records import new_id
+from orchestrator.records import Attempt, Operation, new_id
+from orchestrator.rollouts.finding import TenantFinder
+from orchestrator.rollouts.gate import where_it_was
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
@@ -26,16 +28,23 @@ from orchestrator.rollouts.records import (
     Stage,
     StageStatus,
     StageWish,
+    TenantOutcome,
     Wish,
 )
-from orchestrator.rollouts.selecting import Candidate, Selected, select, select_again, select_to_return
+from orchestrator.rollouts.selecting import (
+    Candidate,
+    Selected,
+    has_labels,
+    select,
+    select_again,
+    select_to_return,
+)
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, FleetReader, Releases, TenantReader
+    from orchestrator.ports import Clock, Executions, FleetReader, Releases, TenantReader
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
 
-_PAGE = 1_000
 _ROUNDS = 25
 _NAMED_AT_MOST = 10
 
@@ -57,6 +66,7 @@ class NothingToDo:
 
 
 Answered = Underway | AlreadySo | Refused
+Choose = Callable[[Wish, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,8 @@ class Rollouts:
     clock: Clock
     version: str
     """The release that tenants are moved to, unless another is named."""
+    updates: Executions
+    """Of the tenants themselves."""
 
     def start(self, wish: Wish, by: str) -> Underway | NothingToDo | Refused:
         if wish.undo:
@@ -141,40 +153,47 @@ class Rollouts:
         return answered
 
     def abort(self, rollout_id: str, by: str) -> Answered:
-        def aborted(rollout: Rollout) -> Rollout | AlreadySo | Refused:
-            reason = f"Aborted by {by}."
-            if not rollout.status.active:
-                return _over(rollout)
-            if rollout.execution is None or not self.executions.is_running(rollout.execution):
-                # Nobody is there to end it.
-                return replace(
-                    rollout, status=RolloutStatus.ABORTED, reason=reason, ended_at=self.clock.now(), task_token=None
-                )
-            if rollout.status is RolloutStatus.ABORTING:
-                return AlreadySo(f"Rollout {rollout_id} is being aborted already.")
-            return replace(rollout, status=RolloutStatus.ABORTING, reason=reason)
+        """End it: at once if no tenant is in flight, else as soon as those that are have been finished."""
+        answered = self._change(rollout_id, lambda rollout: self._aborting(rollout, by))
+        if isinstance(answered, Refused):
+            return answered
+        # Since it is aborting nobody is admitted any more, so a stage that is not running cannot have begun by now.
+        return self._change(rollout_id, self._aborted) if self._nobody_is_in_flight(rollout_id) else answered
 
-        return self._change(rollout_id, aborted)
+    def _aborting(self, rollout: Rollout, by: str) -> Rollout | AlreadySo | Refused:
+        if not rollout.status.active:
+            return _over(rollout)
+        if rollout.status is RolloutStatus.ABORTING:
+            return AlreadySo(f"Rollout {rollout.id} is being aborted already.")
+        return replace(rollout, status=RolloutStatus.ABORTING, reason=f"Aborted by {by}.")
 
-    def approve(self, rollout_id: str, by: str) -> Answered:
-        """Let the stage begin that waits for it."""
+    def _aborted(self, rollout: Rollout) -> Rollout:
+        if not rollout.status.active:
+            return rollout  # Its execution came first, and says the same.
+        return replace(rollout, status=RolloutStatus.ABORTED, ended_at=self.clock.now(), task_token=None)
+
+    def _nobody_is_in_flight(self, rollout_id: str) -> bool:
+        rollout = self.ledger.rollout(rollout_id)
+        if rollout is None or rollout.status is not RolloutStatus.ABORTING:
+            return False
+        if rollout.execution is None or not self.executions.is_running(rollout.execution):
+            return True  # Nobody else is there to end it.
+        stage = self.ledger.stage(rollout_id, rollout.current_stage)
+        return stage is not None and stage.status is not StageStatus.RUNNING
+
+    def approve(self, rollout_id: str, number: int, by: str) -> Answered:
+        """Let that stage begin. A stage is approved once, however often the request arrives."""
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
                 return unknown_rollout(rollout_id)
             stages = self.ledger.stages(rollout_id)
-            stage = stages[rollout.current_stage - 1]
-            going_on = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
-            if not going_on or stage.status is not StageStatus.AWAITING_APPROVAL:
-                return Refused(
-                    Refusal.NOTHING_TO_APPROVE,
-                    f"Rollout {rollout_id}: no stage awaits approval. It is {rollout.status}, in stage {stage.number} "
-                    f"({stage.status}).",
-                    {"rolloutId": rollout_id},
-                )
-            if stage.approved_by is not None:
+            stage = next((stage for stage in stages if stage.number == number), None)
+            if stage is not None and stage.approved_by is not None:
                 self._wake(rollout)
-                return AlreadySo(f"Rollout {rollout_id}: stage {stage.number} is approved already.")
+                return AlreadySo(f"Rollout {rollout_id}: stage {number} is approved already.")
+            if stage is None or stage != _awaiting_approval(rollout, stages):
+                return _nothing_to_approve(rollout, number, stages)
             if self.ledger.change_stage(replace(stage, approved_by=by)):
                 # Who began to wait since the rollout was read has not seen the approval.
                 self._wake(self.ledger.rollout(rollout_id) or rollout)
@@ -188,12 +207,12 @@ class Rollouts:
         if unknown:
             return unknown
         if wish.retry:
-            failed = (each for each in self.ledger.outcomes(wish.retry) if each.result is Result.FAILED)
-            return select_again(wish, failed, self._by_tenant())
+            left_behind = [each for each in self.ledger.outcomes(wish.retry) if _was_left_behind(each)]
+            return self._select_of(select_again, wish, left_behind)
         if wish.undo:
             return self._select_to_return(wish, wish.undo)
         assert wish.version is not None  # noqa: S101 - start() has seen to it
-        fleet = self._listed() if wish.tenants is None else self._looked_up(wish.tenants)
+        fleet = self._finder.everybody().values() if wish.tenants is None else self._finder.looked_up(wish.tenants)
         selected = select(wish, wish.version, fleet)
         newer = selected.skipped.get(Skip.NEWER)
         if newer and not selected.items:
@@ -210,9 +229,43 @@ class Rollouts:
             return unknown_rollout(undone)
         if rollout.status.active:
             return _not_over(rollout)
-        # Also those whose turn was cut short: they may have arrived after all.
-        moved = (each for each in self.ledger.outcomes(undone) if each.result in (Result.SUCCEEDED, Result.RUNNING))
-        return select_to_return(wish, moved, self._by_tenant())
+        # Also those whose update was cut short or is said to have failed: they may have arrived after all.
+        moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
+        under_way = frozenset(each.item.tenant for each in moved if self._is_yet_to_begin(each))
+        return self._select_of(partial(select_to_return, under_way=under_way), wish, moved)
+
+    def _is_yet_to_begin(self, outcome: TenantOutcome) -> bool:
+        """True of a tenant whose turn was cut short, while its update still waits to own the tenant."""
+        if outcome.result is Result.SUCCEEDED or outcome.operation_attempt is None:
+            return False
+        item = outcome.item
+        attempt = Attempt(item.tenant, Operation.UPDATE, item.version, outcome.operation_attempt)
+        execution = self.updates.find_running(attempt)
+        lock = self.tenants.lock(item.tenant) if execution else None
+        return execution is not None and (lock is None or lock.run.execution != execution)
+
+    def _with_origin(self, outcome: TenantOutcome) -> TenantOutcome:
+        """A tenant that was being created when it was admitted came from where it was created."""
+        if outcome.from_version is not None or outcome.operation_attempt is None:
+            return outcome
+        return replace(outcome, from_version=where_it_was(outcome, self.tenants.audits(outcome.item.tenant)))
+
+    def _select_of(self, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
+        """Of the tenants of an earlier rollout, those that are to be moved.
+
+        The listing lags and may overlook a tenant, so nobody is left out before its own rows were read.
+        """
+        fleet = self._finder.in_one_pass()
+        chosen = {item.tenant for item in choose(replace(wish, share=None), outcomes, fleet).items}
+        for tenant in {outcome.item.tenant for outcome in outcomes} - chosen:
+            if _matches(fleet.get(tenant), wish):
+                fleet.pop(tenant, None)
+                fleet |= {candidate.tenant: candidate for candidate in self._finder.looked_up([tenant])}
+        return choose(wish, outcomes, fleet)
+
+    @property
+    def _finder(self) -> TenantFinder:
+        return TenantFinder(self.fleet, self.tenants)
 
     def _unknown_release(self, version: str | None) -> Refused | None:
         if version is None or self.releases.release(version) is not None:
@@ -227,30 +280,6 @@ class Rollouts:
         if not unknown:
             return None
         return Refused(Refusal.UNKNOWN_ALARM, f"There is no CloudWatch alarm named {', '.join(sorted(unknown))}.")
-
-    def _listed(self) -> Iterator[Candidate]:
-        for state in LISTED_STATES:
-            after: str | None = None
-            while page := self.fleet.tenants_in(state, after=after, limit=_PAGE):
-                for listed in page:
-                    yield Candidate(listed.tenant, listed.state, listed.version, listed.pinned_version, listed.labels)
-                if len(page) < _PAGE:
-                    break
-                after = page[-1].position
-
-    def _by_tenant(self) -> dict[TenantId, Candidate]:
-        return {candidate.tenant: candidate for candidate in self._listed()}
-
-    def _looked_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
-        for tenant in tenants:
-            audits, metadata = self.tenants.audits(tenant), self.tenants.metadata(tenant)
-            if metadata is None and not audits:
-                continue
-            state = state_of(metadata, audits)
-            if metadata is None:
-                yield Candidate(tenant, state, None, None, {})
-            else:
-                yield Candidate(tenant, state, metadata.version, metadata.pinned_version, metadata.labels)
 
     def _in_the_way(self, items: Iterable[Item], active: Iterable[str]) -> Refused | None:
         wanted = {item.tenant for item in items}
@@ -317,7 +346,8 @@ class Rollouts:
             if not rollout.wish.dry_run and (refused := self._in_the_way(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
-            if not self.ledger.change_stage(replace(stage, forgiven=stage.failed, idle_rounds=0)):
+            seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=self.clock.now())
+            if not self.ledger.change_stage(seen):
                 continue
             reopened = replace(_next_attempt(rollout), reason=f"Resumed by {by}.", ended_at=None)
             if self.ledger.change(reopened, revision=registry.revision):
@@ -328,6 +358,43 @@ class Rollouts:
     def _wake(self, rollout: Rollout) -> None:
         if rollout.task_token is not None:
             self.executions.wake(rollout.task_token)
+
+
+def _may_have_been_moved(outcome: TenantOutcome) -> bool:
+    """True unless the tenant was skipped before any update of it was started."""
+    return outcome.result is not Result.SKIPPED or outcome.operation_attempt is not None
+
+
+def _was_left_behind(outcome: TenantOutcome) -> bool:
+    """True of a tenant that failed, and of one that a rollout of an earlier version did not wait for."""
+    return outcome.result is Result.FAILED or outcome.skip is Skip.BUSY
+
+
+def _matches(listed: Candidate | None, wish: Wish) -> bool:
+    return listed is None or has_labels(listed, wish.labels)
+
+
+def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
+    """The stage that has to be approved now."""
+    stage = stages[rollout.current_stage - 1]
+    going_on = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
+    awaits = stage.status is StageStatus.AWAITING_APPROVAL and stage.approved_by is None
+    return stage if going_on and awaits else None
+
+
+def _nothing_to_approve(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:
+    awaiting = _awaiting_approval(rollout, stages)
+    current = stages[rollout.current_stage - 1]
+    now = (
+        f"Stage {awaiting.number} does."
+        if awaiting
+        else f"No stage does: it is {rollout.status}, in stage {current.number} ({current.status})."
+    )
+    return Refused(
+        Refusal.NOTHING_TO_APPROVE,
+        f"Rollout {rollout.id}: stage {number} does not await approval. {now}",
+        {"rolloutId": rollout.id, **({"awaitingStage": awaiting.number} if awaiting else {})},
+    )
 
 
 def _next_attempt(rollout: Rollout) -> Rollout:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from orchestrator.admission import delete_counts
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Unsettled
 from orchestrator.execution_input import machine_input
@@ -18,6 +19,7 @@ from orchestrator.fleet import state_of
 from orchestrator.operations import bounded
 from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Status, TenantState
 from orchestrator.releases import is_older
+from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.records import (
     Result,
     Rollout,
@@ -40,6 +42,8 @@ _NOBODY_LEFT_AFTER = DEADLINE + timedelta(minutes=10)
 """No operation takes this long. If nothing moved for so long, those who are said to be in flight are not."""
 
 _LONGEST_WAIT_SECONDS = 20
+_SECONDS_PER_WAITING = 5
+"""Stretches the waits: who waits asks a few times per turn, and not dozens of times."""
 
 _NAME_IS_TAKEN = "ExecutionAlreadyExists"
 
@@ -65,7 +69,7 @@ class ToReview:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """As many as may be are in flight. Who waits comes back in about so many seconds."""
+    """The stage is at its concurrency limit. ``seconds`` is about how long to wait before asking again."""
 
     seconds: int
     outcome = "wait"
@@ -100,14 +104,14 @@ class Gate:
     throttling: Throttling
     clock: Clock
 
-    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled:
+    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain:
         for _ in range(_ROUNDS):
             answer = self._try_to_admit(turn)
             if answer is not None:
                 return answer
         return NoRoom(1)
 
-    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | None:
+    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain | None:
         """``None`` when others have changed something in the meantime: look again."""
         rollout, stage = self._read(turn)
         if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed:
@@ -116,8 +120,8 @@ class Gate:
         if before is not None and before.result.settled:
             return Settled(before.result)
         if before is not None and before.execution == turn.execution:
-            return _admitted(rollout, before)  # An earlier try went through and its answer was lost.
-        metadata, audits = self._look(turn)
+            return self._admit_again(rollout, turn, before)
+        metadata, audits = read_tenant(turn.item.tenant, self.tenants)
         if before is None and (skip := _skip(turn, rollout, metadata, audits)):
             left_out = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
             counted = with_outcome(stage, left_out, in_flight=False)
@@ -127,9 +131,17 @@ class Gate:
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
         if before is not None:  # Its earlier attempt may have moved it after all.
-            outcome = replace(outcome, from_version=before.from_version)
+            outcome = replace(outcome, from_version=where_it_was(before, audits))
         taken = replace(room, in_flight=room.in_flight + 1, moved_at=self.clock.now())
         return _admitted(rollout, outcome) if self.ledger.admit(taken, outcome) else None
+
+    def _admit_again(
+        self, rollout: Rollout, turn: Turn, before: TenantOutcome
+    ) -> Admitted | ToReview | Settled | TryAgain:
+        """The answer to an earlier try was lost, or the update could not be started: the same execution once more."""
+        if not rollout.wish.dry_run and self.clock.now() - before.updated_at > DEADLINE:
+            return self.record(turn, fault="The update could not be started in time.")
+        return _admitted(rollout, before)
 
     def _make_room(self, stage: Stage) -> Stage | None:
         """The stage as it is now, if there is room for one more."""
@@ -150,7 +162,7 @@ class Gate:
             before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
                 return Settled(before.result)
-            metadata, audits = self._look(turn)
+            metadata, audits = read_tenant(turn.item.tenant, self.tenants)
             now = self.clock.now()
             outcome = judge(
                 turn,
@@ -190,11 +202,6 @@ class Gate:
             raise Unsettled(f"Rollout {turn.rollout} has no stage {turn.stage}.")
         return rollout, stage
 
-    def _look(self, turn: Turn) -> tuple[Metadata | None, Sequence[Audit]]:
-        # Audit before metadata, as getQueue does: what finishes in between is then seen as finished.
-        audits = self.tenants.audits(turn.item.tenant)
-        return self.tenants.metadata(turn.item.tenant), audits
-
     def _outcome(
         self,
         turn: Turn,
@@ -222,14 +229,14 @@ def _skip(turn: Turn, rollout: Rollout, metadata: Metadata | None, audits: Seque
     if metadata is None and not audits:
         return Skip.UNKNOWN
     state = state_of(metadata, audits)
-    if state is TenantState.UPDATING:
-        return None  # Whoever is at it is waited for, by the operation itself.
     return skip_reason(
         turn.item.version,
         state=state,
         at=metadata.version if metadata else None,
         pinned_to=metadata.pinned_version if metadata else None,
         allow_downgrade=rollout.wish.allow_downgrade,
+        # A dry run's look can wait for a stack that is being updated.
+        waits_for_busy=not rollout.wish.dry_run or state is TenantState.UPDATING,
     )
 
 
@@ -262,11 +269,16 @@ def judge(
     """
     item = turn.item
     outcome = before or TenantOutcome(turn.rollout, turn.stage, item, Result.RUNNING, at, execution=turn.execution)
-    outcome = replace(outcome, updated_at=at)
-    if metadata is not None and metadata.published and metadata.version == item.version:
+    outcome = replace(outcome, updated_at=at, from_version=where_it_was(outcome, audits))
+    state = state_of(metadata, audits)
+    # A delete that has only begun may be refused yet, and then the tenant is served again, where the update left it.
+    in_service = metadata is not None and (metadata.published or state is TenantState.DELETING)
+    if metadata is not None and in_service and metadata.version == item.version:
         return replace(outcome, result=Result.SUCCEEDED)
-    if state_of(metadata, audits) in (TenantState.DELETED, TenantState.DELETING):
+    if state is TenantState.DELETED:
         return replace(outcome, result=Result.SKIPPED, skip=Skip.DELETED)
+    if _never_had_a_queue(outcome, state, audits):
+        return replace(outcome, result=Result.SKIPPED, skip=Skip.NOT_PROVISIONED)
     if metadata is not None and metadata.pinned_version not in (None, item.version):
         return replace(outcome, result=Result.SKIPPED, skip=Skip.PINNED)
     if metadata is not None and _is_newer(metadata, item.version) and not allow_downgrade:
@@ -278,6 +290,29 @@ def judge(
     if cause is None:
         cause = RootCause(item.tenant.value, "Berth::Tenant", fault or "The update ended without recording how.")
     return replace(outcome, result=Result.FAILED, root_cause=bounded(cause))
+
+
+def where_it_was(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | None:
+    """The version that the tenant was moved away from.
+
+    Whoever was at the tenant when it was admitted was waited for, and may have moved it before its own update began.
+    """
+    others = [
+        audit
+        for audit in audits
+        if audit.operation is not Operation.DELETE
+        and audit.status is Status.SUCCESS
+        and audit.version != outcome.item.version
+        and audit.updated_at >= outcome.updated_at
+    ]
+    latest = max(others, key=lambda audit: audit.updated_at, default=None)
+    return latest.version if latest else outcome.from_version
+
+
+def _never_had_a_queue(outcome: TenantOutcome, state: TenantState, audits: Sequence[Audit]) -> bool:
+    """True if there was nothing to update: the tenant's create failed, or its delete did half-way."""
+    unserved = state in (TenantState.FAILED, TenantState.UNKNOWN)
+    return unserved and (outcome.from_version is None or delete_counts(audits))
 
 
 def failure_on_record(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> RootCause | None:
@@ -326,8 +361,9 @@ def _next_number(turn: Turn, before: TenantOutcome | None, audits: Sequence[Audi
 
 def _come_back_in(stage: Stage) -> int:
     """The more wait for each that is in flight, the longer: together they ask about as often as room is made."""
-    waiting_for_each = (stage.pace.ceiling - stage.pace.limit) / stage.pace.limit
-    return min(_LONGEST_WAIT_SECONDS, 1 + int(2 * waiting_for_each))
+    left = stage.total - stage.settled - stage.in_flight
+    waiting_for_each = max(0.0, min(stage.pace.ceiling - stage.pace.limit, left)) / stage.pace.limit
+    return min(_LONGEST_WAIT_SECONDS, 1 + int(_SECONDS_PER_WAITING * waiting_for_each))
 
 
 def _is_deserted(stage: Stage, now: datetime) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from orchestrator.rollouts.records import Item, Rollout, Stage, TenantOutcome
@@ -80,8 +81,8 @@ class Alarms(Protocol):
     def unknown(self, names: Iterable[str]) -> Sequence[str]:
         """Which of these alarms do not exist."""
 
-    def went_off(self, name: str) -> str | None:
-        """Why the alarm is on; ``None`` when it is not."""
+    def went_off(self, name: str, *, since: datetime) -> str | None:
+        """Why the alarm is on, or was at some time since then; ``None`` when it was not."""
 
 
 class RolloutExecutions(Protocol):

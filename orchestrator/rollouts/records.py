@@ -70,11 +70,14 @@ class Skip(StrEnum):
     """It would be a downgrade, and that was not allowed."""
     PINNED = "pinned"
     BUSY = "busy"
+    """Another operation was at it. Only a dry run does not wait for that; before version 0.5.0 no rollout did."""
     NOT_PROVISIONED = "not-provisioned"
     DELETED = "deleted"
     UNKNOWN = "unknown"
     MOVED_SINCE = "moved-since"
     """To be returned to where it was, but it has been moved elsewhere since."""
+    UNDER_WAY = "under-way"
+    """To be returned to where it was, but its update has not even begun yet, and would come after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,8 @@ class Stage:
     started_at: datetime | None = None
     baked_until: datetime | None = None
     ended_at: datetime | None = None
+    resumed_at: datetime | None = None
+    """When an operator last let the stage go on after a halt, and so had seen what its alarm said until then."""
     moved_at: datetime | None = None
     """When a tenant was last admitted or settled."""
     revision: int = 0

@@ -56,6 +56,8 @@ _WISH = Schema(
         closed=True,
     )
 )
+_STAGE_NUMBER = {"type": "integer", "minimum": 1, "maximum": MOST_STAGES}
+_APPROVAL = Schema(object_of({"stage": _STAGE_NUMBER}, closed=True))
 _NOTHING = Schema(object_of({}, closed=True))
 _LIST = Schema(
     object_of(
@@ -76,7 +78,7 @@ _TURN = Schema(
     object_of(
         {
             "rolloutId": _ROLLOUT_ID,
-            "stage": {"type": "integer", "minimum": 1, "maximum": MOST_STAGES},
+            "stage": _STAGE_NUMBER,
             "tenantId": TENANT_ID,
             "version": VERSION,
             "execution": TEXT,
@@ -90,6 +92,12 @@ _TURN = Schema(
 class StartOrder:
     wish: Wish
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    rollout: str
+    stage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +138,18 @@ def parse_start(event: Mapping[str, Any], *, max_concurrency: int) -> StartOrder
 
 
 def parse_rollout(event: Mapping[str, Any]) -> str:
-    valid(_NOTHING, query_of(event), what="the query")
     body_of(event, _NOTHING)
+    return _named_rollout(event)
+
+
+def parse_approval(event: Mapping[str, Any]) -> Approval:
+    """The stage is named, so that a request which arrives twice does not approve of the next one, too."""
+    stage = int(body_of(event, _APPROVAL)["stage"])
+    return Approval(_named_rollout(event), stage)
+
+
+def _named_rollout(event: Mapping[str, Any]) -> str:
+    valid(_NOTHING, query_of(event), what="the query")
     rollout = path_parameter(event, "rolloutId")
     valid(Schema(object_of({"rolloutId": _ROLLOUT_ID})), {"rolloutId": rollout}, what="the path")
     return str(rollout)

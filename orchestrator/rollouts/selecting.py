@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.records import TenantState
@@ -56,11 +56,12 @@ def select(wish: Wish, version: str, fleet: Iterable[Candidate]) -> Selected:
     left_out = _LeftOut()
     found: set[TenantId] = set()
     items: list[Item] = []
-    for tenant in fleet:
-        if tenant.tenant in found or (asked_for is not None and tenant.tenant not in asked_for):
-            continue  # One whose state changes while the fleet is being read is listed twice.
+    # A tenant that changes state while the fleet is being read is listed twice: the later sighting counts.
+    for tenant in {candidate.tenant: candidate for candidate in fleet}.values():
+        if asked_for is not None and tenant.tenant not in asked_for:
+            continue
         found.add(tenant.tenant)
-        if not _has(tenant, wish.labels):
+        if not has_labels(tenant, wish.labels):
             continue
         why = _why_not(wish, tenant, version)
         if why is None:
@@ -72,16 +73,29 @@ def select(wish: Wish, version: str, fleet: Iterable[Candidate]) -> Selected:
     return Selected(_some_of(wish.share, in_order(items, version)), left_out.told())
 
 
-def select_to_return(wish: Wish, moved: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
-    """Those that another rollout has moved, each back to where it was, or to the version wished for."""
+def select_to_return(
+    wish: Wish,
+    moved: Iterable[TenantOutcome],
+    fleet: Mapping[TenantId, Candidate],
+    *,
+    under_way: Collection[TenantId] = (),
+) -> Selected:
+    """Those that another rollout has moved, each back to where it was, or to the version wished for.
+
+    ``under_way`` are those whose update is yet to begin: whatever is done now, it would be undone by that.
+    """
     left_out = _LeftOut()
     items: list[Item] = []
     for outcome in moved:
         tenant, back = outcome.item.tenant, wish.version or outcome.from_version
         now = fleet.get(tenant)
-        if now is not None and not _has(now, wish.labels):
+        if now is not None and not has_labels(now, wish.labels):
             continue
-        if now is not None and now.version not in (outcome.item.version, back):
+        there = now is not None and now.state is not TenantState.DELETED
+        if tenant in under_way:
+            left_out.add(tenant, Skip.UNDER_WAY)
+            continue
+        if now is not None and there and now.version not in (outcome.item.version, back):
             left_out.add(tenant, Skip.MOVED_SINCE)
         elif back is not None:
             items.append(Item(tenant, back))
@@ -99,7 +113,7 @@ def _select_these(
     items: list[Item] = []
     for item in wanted:
         now = fleet.get(item.tenant)
-        # It had a turn once, so it was there: who is not listed any more was deleted.
+        # It had a turn once, so it was there: a tenant that is not there any more was deleted.
         why = Skip.DELETED if now is None else _why_not(wish, now, item.version)
         if why is None:
             items.append(item)
@@ -109,20 +123,32 @@ def _select_these(
 
 
 def skip_reason(
-    version: str, *, state: TenantState, at: str | None, pinned_to: str | None, allow_downgrade: bool
+    version: str,
+    *,
+    state: TenantState,
+    at: str | None,
+    pinned_to: str | None,
+    allow_downgrade: bool,
+    waits_for_busy: bool,
 ) -> Skip | None:
-    """Why a tenant in that state, at that version, cannot or need not be moved to the release."""
+    """Why a tenant in that state, at that version, cannot or need not be moved to the release.
+
+    A busy tenant may be served again when whoever is at it has ended: also a delete may be refused. Its update waits
+    for that. A dry run changes nothing, so it has nothing to wait with.
+    """
     if state is TenantState.DELETED:
         return Skip.DELETED
-    if state in _BUSY:
+    busy = state in _BUSY
+    if busy and not waits_for_busy:
         return Skip.BUSY
-    if state not in _SERVED or at is None:
+    if not busy and (state not in _SERVED or at is None):
         return Skip.NOT_PROVISIONED
-    if at == version:
+    moves = state is TenantState.UPDATING
+    if at == version and not moves:
         return Skip.CURRENT
     if pinned_to not in (None, version):
         return Skip.PINNED
-    if is_older(version, than=at) and not allow_downgrade:
+    if at is not None and not moves and is_older(version, than=at) and not allow_downgrade:
         return Skip.NEWER
     return None
 
@@ -134,6 +160,7 @@ def _why_not(wish: Wish, tenant: Candidate, version: str) -> Skip | None:
         at=tenant.version,
         pinned_to=tenant.pinned_version,
         allow_downgrade=wish.allow_downgrade,
+        waits_for_busy=not wish.dry_run,
     )
 
 
@@ -154,7 +181,7 @@ def divide(items: Sequence[Item], stages: Sequence[StageWish]) -> list[Sequence[
     return divided
 
 
-def _has(tenant: Candidate, labels: Mapping[str, str]) -> bool:
+def has_labels(tenant: Candidate, labels: Mapping[str, str]) -> bool:
     return all(tenant.labels.get(name) == value for name, value in labels.items())
 
 

@@ -174,6 +174,7 @@ def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
             {"version": "0.2.0", "labels": {"tier": "gold"}},
         ),
         (lambda api: api.order_rollout("20261116-120000-ab12", "pause"), "POST", f"{ROLLOUT}/pause", None),
+        (lambda api: api.approve_stage("20261116-120000-ab12", 2), "POST", f"{ROLLOUT}/approve", {"stage": 2}),
         (lambda api: api.rollout("20261116-120000-ab12"), "GET", ROLLOUT, None),
         (lambda api: api.rollouts(), "GET", "/rollouts", None),
         (

@@ -19,6 +19,7 @@ from tests.fakes import (
     QUEUE_TABOO,
     FakeAlarms,
     FakeClock,
+    FakeExecutions,
     FakeRolloutExecutions,
     FakeThrottling,
     InMemoryManifests,
@@ -57,6 +58,7 @@ class World:
             self.executions,
             self.clock,
             NEXT_VERSION,
+            FakeExecutions(),
         )
         self.advancing = Advancing(
             self.ledger, self.table, self.manifests, self.alarms, throttling, self.executions, self.clock
@@ -75,7 +77,9 @@ class World:
                         turn = Turn(rollout, stage, item, execution_arn(f"child-of-{item.tenant}"))
                         self.take_turn(turn, fails=item.tenant.value in failing)
                 case AwaitOperator():
-                    assert isinstance(self.rollouts.approve(rollout, "ada"), Underway)
+                    waiting = self.ledger.rollout(rollout)
+                    assert waiting
+                    assert isinstance(self.rollouts.approve(rollout, waiting.current_stage, "ada"), Underway)
                 case Bake():
                     raise AssertionError("Nothing was to be baked.")
                 case Succeeded() | NotSucceeded():

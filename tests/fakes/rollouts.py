@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -115,16 +116,26 @@ class InMemoryManifests:
 
 
 class FakeAlarms:
-    """Alarms that exist, each with why it is on, or ``None``."""
+    """Alarms that exist, each with why it is on, or ``None``; and when each was on before."""
 
     def __init__(self, **alarms: str | None) -> None:
         self.alarms = alarms
+        self._history: dict[str, list[tuple[datetime, str]]] = {}
+
+    def sound(self, name: str, reason: str, *, at: datetime) -> None:
+        self.alarms[name] = reason
+        self._history.setdefault(name, []).append((at, reason))
+
+    def recover(self, name: str) -> None:
+        self.alarms[name] = None
 
     def unknown(self, names: Iterable[str]) -> Sequence[str]:
         return sorted(set(names) - set(self.alarms))
 
-    def went_off(self, name: str) -> str | None:
-        return self.alarms.get(name, "The alarm does not exist any more.")
+    def went_off(self, name: str, *, since: datetime) -> str | None:
+        if reason := self.alarms.get(name, "The alarm does not exist any more."):
+            return reason
+        return next((reason for at, reason in self._history.get(name, []) if at >= since), None)
 
 
 class FakeRolloutExecutions:

@@ -25,7 +25,9 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
             "logs:DescribeLogGroups",
         }
     ),
-    "composite alarms are told of only to those who may see all alarms": frozenset({"cloudwatch:DescribeAlarms"}),
+    "composite alarms are told of only to those who may see all alarms": frozenset(
+        {"cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmHistory"}
+    ),
     "the account's own limits": frozenset({"cloudformation:DescribeAccountLimits"}),
     "all stacks are listed only to those who may describe all of them": frozenset({"cloudformation:DescribeStacks"}),
     "drift detections have ids, and are no resources": frozenset(

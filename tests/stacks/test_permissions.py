@@ -258,7 +258,7 @@ FUNCTIONS: dict[str, Grants] = {
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:UpdateItem"},
         **READS_AND_WRITES_LISTS,
-        **SEES_ALARMS,
+        "*": SEES_ALARMS["*"] | {"cloudwatch:DescribeAlarmHistory"},
     },
     "await_operator": {
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},

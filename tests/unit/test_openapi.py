@@ -45,6 +45,7 @@ from orchestrator.operator_requests import (
     parse_pin,
     parse_upgrade,
 )
+from orchestrator.ports import Publication
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -255,7 +256,16 @@ class World:
     def rollouts(self) -> Rollouts:
         table, ledger, alarms = self.table, self.rollout_table, FakeAlarms(quiet=None)
         return Rollouts(
-            ledger, table, table, table, self.manifests, alarms, self.rollout_executions, self.clock, NEXT_VERSION
+            ledger,
+            table,
+            table,
+            table,
+            self.manifests,
+            alarms,
+            self.rollout_executions,
+            self.clock,
+            NEXT_VERSION,
+            FakeExecutions(),
         )
 
     @property
@@ -839,11 +849,15 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listReleases", query={"page": 2})
 
 
+NEEDED: Mapping[str, Mapping[str, object]] = {"pinTenant": {"version": VERSION}, "approveRollout": {"stage": 1}}
+"""A body of each operation that cannot be asked for without one."""
+
+
 def of_every_rollout() -> Iterator[Asked]:
     for operation_id, operation in OPERATIONS.items():
         if "{rolloutId}" in operation.path:
             for rollout in (*ROLLOUTS.values(), NO_ROLLOUT, "no-id"):
-                yield Asked(operation_id, rollout)
+                yield Asked(operation_id, rollout, body=NEEDED.get(operation_id))
     yield Asked("listRollouts")
     yield Asked("listRollouts", query={"limit": 3})
     yield Asked("listRollouts", query={"limit": 3, "cursor": ROLLOUTS["dry"]})
@@ -929,7 +943,7 @@ class Overtaken(FakeExecutions):
     def start(self, attempt: Attempt, request: Request) -> str | None:  # noqa: ARG002 - the port's
         run = replace(a_run(started_at=LATEST), attempt=attempt)
         take(self.table, run)
-        self.table.publish(run, stack_id=stack_arn(), queue=QUEUE, version=attempt.version, deployed=None, at=LATEST)
+        self.table.publish(run, Publication(stack_arn(), QUEUE, attempt.version, None), at=LATEST)
         return None
 
 
@@ -959,7 +973,7 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():
         named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
-        note(Asked(name, named, body={"version": VERSION} if name == "pinTenant" else None))
+        note(Asked(name, named, body=NEEDED.get(name)))
 
     assert given == set(DOCUMENTED)
 

@@ -33,6 +33,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "stages": STAGES,
         "dryRun": True,
     },
+    "POST /rollouts/{rolloutId}/approve": {"stage": 1},
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
 }
 QUERIES: dict[str, dict[str, str]] = {

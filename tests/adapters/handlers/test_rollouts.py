@@ -167,7 +167,7 @@ class TestShow:
 @pytest.mark.parametrize("route", [SHOW, PAUSE, RESUME, ABORT, APPROVE, RETRY])
 class TestEveryRouteOfOneRollout:
     def test_one_that_nobody_knows_is_not_found(self, functions: Functions, route: str) -> None:
-        status, _, body = functions.operate(route, rollout=UNKNOWN)
+        status, _, body = functions.operate(route, body={"stage": 1} if route == APPROVE else None, rollout=UNKNOWN)
         assert (status, body["type"]) == (404, "urn:berth:problem:unknown-rollout")
 
     def test_what_is_no_id_is_refused_before_anything_is_read(self, functions: Functions, route: str) -> None:
@@ -194,8 +194,11 @@ class TestControl:
     def test_a_stage_is_approved_by_name(self, functions: Functions, start: Callable[..., str]) -> None:
         rollout = start(stages=[{"size": "rest", "approval": True}])
         assert advance(functions, rollout) == {"outcome": "await"}
-        status, _, body = functions.operate(APPROVE, rollout=rollout)
+        status, _, body = functions.operate(APPROVE, body={"stage": 1}, rollout=rollout)
         assert (status, body["stages"][0]["approvedBy"]) == (202, ADA)
+        assert functions.operate(APPROVE, body={"stage": 1}, rollout=rollout)[0] == 200
+        assert functions.operate(APPROVE, body={"stage": 2}, rollout=rollout)[0] == 409
+        assert functions.operate(APPROVE, rollout=rollout)[0] == 400
         assert advance(functions, rollout)["outcome"] == "run"
 
     def test_one_that_is_going_on_is_not_retried(self, functions: Functions, start: Callable[..., str]) -> None:

@@ -29,6 +29,7 @@ from orchestrator.operator_requests import (
     parse_unpin,
     parse_upgrade,
 )
+from orchestrator.ports import Publication
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
@@ -37,7 +38,7 @@ from orchestrator.records import Operation, Queue, RootCause, Run
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.rollouts.requests import parse_rollout, parse_rollouts, parse_start
+from orchestrator.rollouts.requests import parse_approval, parse_rollout, parse_rollouts, parse_start
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     NEXT_VERSION,
@@ -232,6 +233,7 @@ class InMemoryApi(BerthApi):
             self.rollout_executions,
             self.clock,
             NEXT_VERSION,
+            self.executions,
         )
 
     def _route_rollouts(self, route: str, event: Mapping[str, Any]) -> Response:
@@ -251,7 +253,8 @@ class InMemoryApi(BerthApi):
             case ["POST", _, "retry"]:
                 return tell_started(self.control.retry(parse_rollout(event), ADA))
             case ["POST", _, "approve"]:
-                return tell_changed(self.control.approve(parse_rollout(event), ADA))
+                approval = parse_approval(event)
+                return tell_changed(self.control.approve(approval.rollout, approval.stage, ADA))
             case ["POST", _, ("pause" | "resume" | "abort") as verb]:
                 return tell_changed(getattr(self.control, verb)(parse_rollout(event), ADA))
         raise AssertionError(f"There is no route for {route}.")
@@ -316,12 +319,7 @@ class InMemoryApi(BerthApi):
             self.table.remove(run, at=self.clock.now())
         else:
             self.table.publish(
-                run,
-                stack_id=stack_arn(run.tenant),
-                queue=queue,
-                version=run.attempt.version,
-                deployed=None,
-                at=self.clock.now(),
+                run, Publication(stack_arn(run.tenant), queue, run.attempt.version, None), at=self.clock.now()
             )
         self.executions.end(run.execution)
 

@@ -16,6 +16,8 @@ from tests.unit.cli.conftest import Scene
 
 TENANTS = [TenantId.parse(f"t{number}") for number in range(10)]
 ORDERS = ["pause", "resume", "abort", "approve"]
+NAMED = {"approve": ["--stage", "2"]}
+"""What else is said, so that nothing has to be looked up."""
 
 
 @pytest.fixture
@@ -129,7 +131,8 @@ class TestStatus:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "status")
-        assert f"Approve of stage 3: berth rollout approve {underway.api.newest.id}\n" in result.stderr
+        command = f"berth rollout approve {underway.api.newest.id} --stage 3"
+        assert f"Approve of stage 3: {command}\n" in result.stderr
 
     def test_why_it_is_so_and_how_long_it_took(self, underway: Scene) -> None:
         ended_at = NOON + timedelta(hours=2, minutes=3, seconds=4)
@@ -153,14 +156,14 @@ class TestStatus:
 class TestOrders:
     @pytest.mark.parametrize("verb", ORDERS)
     def test_they_are_given_to_the_newest_that_is_no_dry_run(self, underway: Scene, older: str, verb: str) -> None:
-        underway.berth("rollout", verb)
+        underway.berth("rollout", verb, *NAMED.get(verb, []))
         assert underway.api.asked == ["GET /rollouts?limit=20", f"POST /rollouts/{older}/{verb}"]
 
     @pytest.mark.usefixtures("older")
     @pytest.mark.parametrize("verb", ORDERS)
     def test_or_to_the_one_that_is_named(self, underway: Scene, verb: str) -> None:
         named = underway.api.newest.id
-        underway.berth("rollout", verb, named)
+        underway.berth("rollout", verb, named, *NAMED.get(verb, []))
         assert underway.api.asked == [f"POST /rollouts/{named}/{verb}"]
 
     @pytest.mark.parametrize("verb", ORDERS)
@@ -244,7 +247,29 @@ class TestOrders:
         assert result.stdout == f"Rollout {name}: stage 3 is approved, and begins.\n"
         assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
 
+    def test_a_stage_may_be_named(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve", "--stage", "3")
+        assert result.exit_code == ExitCode.OK
+        assert "stage 3 is approved" in result.stdout
+
+    def test_one_approval_sent_twice_approves_one_stage(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve", "--stage", "2")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {underway.api.newest.id}: stage 2 is approved already.\n"
+
+    def test_another_stage_than_the_one_that_waits_is_refused(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve", "--stage", "1")
+        assert result.exit_code == ExitCode.REFUSED
+        assert "stage 1 does not await approval. Stage 3 does." in result.stderr
+
     def test_there_is_nothing_to_approve(self, underway: Scene) -> None:
+        underway.api.stage_is_now(2, approved_by=None)
         result = underway.berth("rollout", "approve")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")

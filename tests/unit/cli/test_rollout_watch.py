@@ -175,7 +175,7 @@ class TestAnOperatorIsAwaited:
         assert result.exit_code == ExitCode.NOT_READY
         assert "Stage 2 awaits approval.\n" in result.stdout
         assert result.stderr.splitlines()[-2:] == [
-            f"Approve of stage 2: berth rollout approve {name}",
+            f"Approve of stage 2: berth rollout approve {name} --stage 2",
             f"End it: berth rollout abort {name}",
         ]
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.errors import Conflict, Unsettled
-from orchestrator.records import Operation, RootCause, Status
+from orchestrator.records import Operation, Request, RootCause, Status
 from orchestrator.rollouts.advancing import (
     LOOKS_PER_BAKE,
     MOST_IDLE_ROUNDS,
@@ -20,9 +20,10 @@ from orchestrator.rollouts.advancing import (
 )
 from orchestrator.rollouts.control import Underway
 from orchestrator.rollouts.gate import Admitted, NoMore, Settled
-from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, Turn, Wish
-from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, an_audit, execution_arn
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, TenantOutcome, Turn, Wish
+from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.unit.rollouts.world import (
+    A_SECOND,
     ADA,
     THROTTLED_CAUSE,
     World,
@@ -119,6 +120,53 @@ def test_a_stage_whose_tenants_are_all_skipped_is_done() -> None:
 
     assert world.drive(rollout) == Succeeded()
     assert {world.outcome(rollout, who).skip for who in tenants(2)} == {Skip.PINNED}
+
+
+def test_who_was_being_deleted_when_the_rollout_came_by_is_moved_once_the_delete_was_refused() -> None:
+    world, rollout = started(2)
+    who = tenants(2)[0]
+    delete = a_run(tenant=who, operation=Operation.DELETE, request=Request(drain_seconds=1_200))
+    world.table.begin(delete, at=world.clock.now())
+    assert isinstance(world.advance(rollout), RunStage)
+    waiting, other = sorted(
+        (Turn(rollout, 1, item, "child") for item in world.items(rollout)), key=lambda turn: turn.item.tenant != who
+    )
+    admitted_while_busy = admitted(world, waiting)
+    world.take_turn(other)
+    world.clock.advance(A_SECOND)
+    world.table.fail(delete, QUEUE_TABOO, world.clock.now(), restore=True)
+    world.clock.advance(A_SECOND)
+    world.update(admitted_while_busy)
+    assert world.gate.record(waiting) == Settled(Result.SUCCEEDED)
+
+    assert world.drive(rollout) == Succeeded()
+    assert world.at(VERSION) == []
+
+
+def test_a_rollout_that_did_not_wait_for_a_busy_tenant_has_not_succeeded() -> None:
+    """Rows of an earlier version, which a rollout goes on with."""
+    world, rollout = started(2)
+    world.advance(rollout)
+    busy, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
+    row = TenantOutcome(rollout, 1, busy.item, Result.SKIPPED, world.clock.now(), skip=Skip.BUSY)
+    assert world.ledger.record(world.stage(rollout), row)
+    world.take_turn(other)
+
+    assert world.drive(rollout) == NotSucceeded(
+        RolloutStatus.FAILED, "1 of 2 tenants were skipped because they were busy."
+    )
+
+
+def test_a_rollout_has_succeeded_only_if_every_tenants_own_row_says_so() -> None:
+    world, rollout = started(2, a_wish(a_stage_wish(bake_seconds=60)))
+    world.run_stage(rollout, world.advance(rollout))
+    assert isinstance(world.advance(rollout), Bake)
+    del world.ledger._outcomes[rollout, tenants(2)[0]]
+    world.clock.advance(timedelta(seconds=60))
+
+    assert world.advance(rollout) == NotSucceeded(
+        RolloutStatus.FAILED, "What became of 1 of 2 tenants was never recorded."
+    )
 
 
 def test_tenants_that_are_throttled_come_again_and_fail_nothing() -> None:
@@ -461,6 +509,86 @@ def test_resuming_after_an_alarm_halts_again_until_the_alarm_is_off() -> None:
     assert world.drive(rollout, 3) == Succeeded()
 
 
+BAKED_FOR_A_DAY = a_wish(a_stage_wish(Share(1), bake_seconds=86_400, alarm="errors"), a_stage_wish())
+
+
+def baking() -> tuple[World, str]:
+    world, rollout = started(2, BAKED_FOR_A_DAY)
+    world.alarms.sound("errors", "Before its time.", at=world.clock.now())
+    world.alarms.recover("errors")
+    world.clock.advance(A_SECOND)
+    world.run_stage(rollout, world.advance(rollout))
+    assert isinstance(world.advance(rollout), Bake)
+    return world, rollout
+
+
+def sounds_and_recovers(world: World) -> None:
+    world.clock.advance(timedelta(minutes=1))
+    world.alarms.sound("errors", "Threshold Crossed", at=world.clock.now())
+    world.clock.advance(timedelta(minutes=10))
+    world.alarms.recover("errors")
+
+
+HALTED_BY_THE_ALARM = NotSucceeded(
+    RolloutStatus.HALTED, "Stage 1: the alarm errors went off while it was baking: Threshold Crossed"
+)
+
+
+def test_an_alarm_that_recovers_between_two_looks_halts_it() -> None:
+    world, rollout = baking()
+    sounds_and_recovers(world)
+
+    assert world.drive(rollout) == HALTED_BY_THE_ALARM
+    assert len(world.at(NEXT_VERSION)) == 1
+
+
+def test_an_alarm_that_recovers_while_it_is_paused_halts_it_when_it_is_resumed() -> None:
+    world, rollout = baking()
+    world.rollouts.pause(rollout, "ada")
+    assert world.advance(rollout) == AwaitOperator()
+    sounds_and_recovers(world)
+    world.clock.advance(timedelta(days=2))
+    world.rollouts.resume(rollout, "ada")
+
+    assert world.drive(rollout) == HALTED_BY_THE_ALARM
+
+
+def test_an_alarm_just_before_the_last_look_halts_it() -> None:
+    world, rollout = baking()
+    world.clock.advance(timedelta(days=1))
+    world.alarms.sound("errors", "Threshold Crossed", at=world.clock.now())
+    world.alarms.recover("errors")
+
+    assert world.drive(rollout) == HALTED_BY_THE_ALARM
+
+
+def test_an_alarm_that_recovered_before_the_stage_ended_halts_nothing() -> None:
+    world, rollout = baking()
+
+    assert world.drive(rollout) == Succeeded()
+
+
+def test_what_an_operator_has_seen_does_not_halt_it_again() -> None:
+    world, rollout = baking()
+    sounds_and_recovers(world)
+    world.drive(rollout)
+    world.clock.advance(A_SECOND)
+    world.rollouts.resume(rollout, "ada")
+
+    assert world.drive(rollout, 2) == Succeeded()
+
+
+def test_an_alarm_after_an_operator_has_resumed_it_halts_it_again() -> None:
+    world, rollout = baking()
+    sounds_and_recovers(world)
+    world.drive(rollout)
+    world.rollouts.resume(rollout, "ada")
+    assert isinstance(world.advance(rollout, 2), Bake)
+    sounds_and_recovers(world)
+
+    assert world.drive(rollout, 2) == HALTED_BY_THE_ALARM
+
+
 def test_an_alarm_of_no_stage_stops_nothing() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
@@ -482,7 +610,7 @@ def test_a_stage_that_needs_approval_waits_for_it() -> None:
     assert world.stage(rollout, 2).status is StageStatus.AWAITING_APPROVAL
     assert len(world.at(NEXT_VERSION)) == 1
 
-    assert isinstance(world.rollouts.approve(rollout, ADA), Underway)
+    assert isinstance(world.rollouts.approve(rollout, 2, ADA), Underway)
     assert world.drive(rollout) == Succeeded()
     assert world.stage(rollout, 2).approved_by == ADA
 
@@ -503,14 +631,14 @@ def test_who_waits_is_woken_by_the_approval() -> None:
     world.advancing.await_operator(rollout, 1, "token")
     assert world.executions.woken == []
 
-    world.rollouts.approve(rollout, ADA)
+    world.rollouts.approve(rollout, 2, ADA)
     assert world.executions.woken == ["token"]
 
 
 def test_who_begins_to_wait_just_after_it_was_approved_is_woken_at_once() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
-    world.ledger.meddlers.append(lambda: world.rollouts.approve(rollout, ADA))
+    world.ledger.meddlers.append(lambda: world.rollouts.approve(rollout, 2, ADA))
 
     world.advancing.await_operator(rollout, 1, "token")
 
@@ -522,7 +650,7 @@ def test_who_begins_to_wait_while_it_is_being_approved_is_woken() -> None:
     world.drive(rollout)
     world.ledger.meddlers.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
-    world.rollouts.approve(rollout, ADA)
+    world.rollouts.approve(rollout, 2, ADA)
 
     assert "token" in world.executions.woken
 
@@ -587,7 +715,7 @@ def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -
                 assert world.at(NEXT_VERSION) == before
                 world.rollouts.resume(rollout, "ada")
             case AwaitOperator():
-                world.rollouts.approve(rollout, ADA)
+                world.rollouts.approve(rollout, world.rollout(rollout).current_stage, ADA)
             case _:
                 assert interrupted
                 return told

@@ -13,7 +13,7 @@ from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Throttled, Unsettled
 from orchestrator.lifecycle import AlreadySo
 from orchestrator.records import TenantState
-from orchestrator.rollouts.advancing import AwaitOperator, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
@@ -26,11 +26,12 @@ from orchestrator.rollouts.records import (
     Skip,
     Skipped,
     StageStatus,
+    TenantOutcome,
     Turn,
     Wish,
 )
 from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
-from tests.fakes import NEXT_VERSION, VERSION, execution_arn
+from tests.fakes import NEXT_VERSION, NOON, VERSION, execution_arn
 from tests.unit.rollouts.world import (
     A_SECOND,
     ADA,
@@ -473,7 +474,7 @@ def check_word(world: World, verb: str, status: RolloutStatus, becomes: str) -> 
     after = world.rollout(ROLLOUT)
     assert (ROLLOUT in world.ledger.registry().active) == after.status.active
     if before.status.active and isinstance(answer, Underway):
-        assert world.executions.woken == ["token"], "who waits has to look again"
+        assert set(world.executions.woken) == {"token"}, "who waits has to look again"
     if after.status is RolloutStatus.ABORTED and before.status.active:
         assert after.ended_at == world.clock.now()
     if becomes is RolloutStatus.PENDING:
@@ -488,9 +489,9 @@ def test_a_word_about_a_rollout_that_nobody_knows_is_refused(verb: str) -> None:
     assert refused(said(World(), verb)) is Refusal.UNKNOWN_ROLLOUT
 
 
-@pytest.mark.parametrize("verb", ["approve", "retry"])
-def test_so_is_one_that_says_who_says_it(verb: str) -> None:
-    assert refused(getattr(World().rollouts, verb)(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
+def test_so_are_an_approval_and_a_retry() -> None:
+    assert refused(World().rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.UNKNOWN_ROLLOUT
+    assert refused(World().rollouts.retry(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
 
 
 @pytest.mark.parametrize(("verb", "becomes"), [("pause", RolloutStatus.PAUSED), ("abort", RolloutStatus.ABORTING)])
@@ -652,7 +653,7 @@ def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> World:
 def test_a_stage_is_approved_as_long_as_the_rollout_is_to_go_on(status: RolloutStatus, approved: bool) -> None:
     world = awaiting_approval(status)
 
-    answer = world.rollouts.approve(ROLLOUT, ADA)
+    answer = world.rollouts.approve(ROLLOUT, 1, ADA)
 
     if approved:
         assert underway(answer).status is status
@@ -667,15 +668,60 @@ def test_only_a_stage_that_waits_for_it_is_approved(status: StageStatus) -> None
     world = awaiting_approval()
     world.touch_stage(ROLLOUT, status=status)
 
-    assert refused(world.rollouts.approve(ROLLOUT, ADA)) is Refusal.NOTHING_TO_APPROVE
+    assert refused(world.rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.NOTHING_TO_APPROVE
 
 
 def test_a_stage_is_approved_once_by_the_first_who_does() -> None:
     world = awaiting_approval()
-    world.ledger.meddlers.append(lambda: world.rollouts.approve(ROLLOUT, BOB))
+    world.ledger.meddlers.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
 
-    assert isinstance(world.rollouts.approve(ROLLOUT, ADA), AlreadySo)
+    assert isinstance(world.rollouts.approve(ROLLOUT, 1, ADA), AlreadySo)
     assert world.stage(ROLLOUT).approved_by == BOB
+
+
+APPROVED_STAGES = a_wish(a_stage_wish(Share(1)), a_stage_wish(Share(1), approval=True), a_stage_wish(approval=True))
+
+
+def test_one_approval_sent_twice_approves_one_stage() -> None:
+    world = World(3)
+    rollout = world.start(APPROVED_STAGES)
+    world.drive(rollout)
+    underway(world.rollouts.approve(rollout, 2, ADA))
+    assert world.drive(rollout) == AwaitOperator()
+
+    assert isinstance(world.rollouts.approve(rollout, 2, BOB), AlreadySo)
+
+    assert world.drive(rollout) == AwaitOperator()
+    assert world.stage(rollout, 3).approved_by is None
+    assert len(world.at(NEXT_VERSION)) == 2
+
+
+@pytest.mark.parametrize(("number", "awaiting"), [(1, 2), (3, 2), (4, 2)])
+def test_another_stage_than_the_one_that_waits_is_not_approved(number: int, awaiting: int) -> None:
+    world = World(3)
+    rollout = world.start(APPROVED_STAGES)
+    world.drive(rollout)
+
+    answer = world.rollouts.approve(rollout, number, ADA)
+
+    assert answer == Refused(
+        Refusal.NOTHING_TO_APPROVE,
+        f"Rollout {rollout}: stage {number} does not await approval. Stage {awaiting} does.",
+        {"rolloutId": rollout, "awaitingStage": awaiting},
+    )
+    assert [stage.approved_by for stage in world.ledger.stages(rollout)] == [None] * 3
+
+
+def test_when_no_stage_waits_that_is_said() -> None:
+    world = World(1)
+    rollout = world.start(APPROVED_STAGES)
+    world.drive(rollout)
+
+    answer = world.rollouts.approve(rollout, 1, ADA)
+
+    assert isinstance(answer, Refused)
+    assert answer.reason.endswith("No stage does: it is SUCCEEDED, in stage 1 (DONE).")
+    assert answer.details == {"rolloutId": rollout}
 
 
 def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
@@ -684,11 +730,69 @@ def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
 
-    underway(world.rollouts.approve(rollout, ADA))
+    underway(world.rollouts.approve(rollout, 1, ADA))
 
     assert world.advance(rollout) == AwaitOperator()
     world.rollouts.resume(rollout, "ada")
     assert world.drive(rollout) == Succeeded()
+
+
+# Aborting while nobody is in flight
+
+
+def test_a_rollout_that_bakes_is_aborted_at_once_and_can_be_undone() -> None:
+    world = World(2)
+    rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=7 * 86_400), a_stage_wish()))
+    world.run_stage(rollout, world.advance(rollout))
+    assert isinstance(world.advance(rollout), Bake)
+
+    aborted = underway(world.rollouts.abort(rollout, "ada"))
+
+    assert (aborted.status, aborted.reason) == (RolloutStatus.ABORTED, "Aborted by ada.")
+    assert aborted.ended_at == world.clock.now()
+    assert world.ledger.registry().active == frozenset()
+    undoing = world.start(a_wish(version=None, undo=rollout))
+    assert world.drive(undoing) == Succeeded()
+    assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
+
+
+@pytest.mark.parametrize("status", [status for status in StageStatus if status is not StageStatus.RUNNING])
+def test_it_is_aborted_at_once_unless_its_stage_is_running(status: StageStatus) -> None:
+    world = planted(RolloutStatus.RUNNING)
+    world.touch_stage(ROLLOUT, status=status)
+
+    assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
+    assert set(world.executions.woken) == {"token"}
+
+
+def test_a_stage_that_begins_while_it_is_aborted_is_not_taken_for_one_that_waits() -> None:
+    world = World(1)
+    rollout = world.start()
+    world.touch(rollout, status=RolloutStatus.RUNNING, execution=execution_arn(f"rollout-{rollout}-1"))
+
+    def begin() -> None:
+        world.advance(rollout)
+        assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
+
+    world.ledger.meddlers.append(begin)
+
+    assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
+    assert rollout in world.ledger.registry().active
+
+
+def test_an_abort_that_died_half_way_is_finished_by_the_next() -> None:
+    world = planted(RolloutStatus.ABORTING)
+    world.touch_stage(ROLLOUT, status=StageStatus.BAKING)
+
+    assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
+
+
+def test_an_abort_that_the_execution_finishes_first_says_so() -> None:
+    world = planted(RolloutStatus.RUNNING)
+    world.touch_stage(ROLLOUT, status=StageStatus.BAKING)
+    world.ledger.meddlers.extend([lambda: None, lambda: world.advancing.advance(ROLLOUT, 1, EXECUTION)])
+
+    assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
 
 
 # Undoing
@@ -830,6 +934,86 @@ def test_who_arrived_after_the_rollout_had_ended_is_returned_too() -> None:
     assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, (str(staying.input["tenantId"]),))}
 
 
+def test_who_is_said_to_have_failed_and_arrived_later_is_returned_too() -> None:
+    world = World(2)
+    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(1))))
+    world.advance(rollout)
+    cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
+    admitted = world.gate.admit(cut_short)
+    assert isinstance(admitted, Admitted)
+    run = world.begin_update(admitted)
+    world.gate.record(cut_short, "States.TaskFailed: ABORTED")
+    world.take_turn(other)
+    world.publish(run)  # CloudFormation went on, and what died was settled by what is true.
+    world.drive(rollout)
+    assert world.outcome(rollout, cut_short.item.tenant).result is Result.FAILED
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+    assert world.drive(undoing) == Succeeded()
+    assert world.at(NEXT_VERSION) == []
+
+
+def test_who_was_skipped_while_its_update_went_on_is_returned_too() -> None:
+    world = World(1)
+    rollout = world.start()
+    world.advance(rollout)
+    turn = Turn(rollout, 1, world.items(rollout)[0], "child")
+    admitted = world.gate.admit(turn)
+    assert isinstance(admitted, Admitted)
+    run = world.begin_update(admitted)
+    world.change(turn.item.tenant, pinned_version=VERSION)
+    world.drive(rollout)
+    assert world.outcome(rollout, "t001").skip is Skip.PINNED
+    world.publish(run)
+
+    assert world.everybody_of(world.start(a_wish(version=None, undo=rollout))) == ["t001"]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_update_that_is_yet_to_begin_is_reported_because_it_would_come_after_the_undo(begun: bool) -> None:
+    world = World(2)
+    rollout = world.start()
+    world.advance(rollout)
+    cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
+    admitted = world.gate.admit(cut_short)
+    assert isinstance(admitted, Admitted)
+    world.updates.running.add(execution_arn(admitted.name))
+    if begun:
+        world.begin_update(admitted)
+    world.take_turn(other)
+    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollouts.abort(rollout, "ada")
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    name = cut_short.item.tenant.value
+    assert (name in world.everybody_of(undoing)) == begun
+    assert world.rollout(undoing).skipped == ({} if begun else {Skip.UNDER_WAY: Skipped(1, (name,))})
+
+
+def test_who_failed_and_is_where_it_was_is_left_there() -> None:
+    world, rollout = rolled_out(2, failing=("t001",))
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert world.everybody_of(undoing) == ["t002"]
+    assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, ("t001",))}
+
+
+def test_who_was_never_started_is_none_of_the_undos_business() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.change(tenant("t001"), pinned_version=VERSION)
+    world.drive(rollout)
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert world.everybody_of(undoing) == ["t002"]
+    assert world.rollout(undoing).skipped == {}
+
+
 # Trying again
 
 
@@ -880,6 +1064,25 @@ def test_a_retry_of_an_undo_returns_those_that_could_not_be_returned() -> None:
     assert [(item.tenant.value, item.version) for item in world.items(retrying.id)] == [("t002", VERSION)]
     assert world.drive(retrying.id) == Succeeded()
     assert len(world.at(VERSION)) == 3
+
+
+def test_who_was_skipped_as_busy_by_an_earlier_version_is_tried_again() -> None:
+    world = World(2)
+    stage = a_stage(total=2)
+    items = [Item(who, NEXT_VERSION) for who in tenants(2)]
+    world.manifests.written[stage.manifest] = items
+    skipped, moved = (
+        TenantOutcome(ROLLOUT, 1, item, result, NOON, skip=skip, operation_attempt=number)
+        for item, result, skip, number in zip(
+            items, (Result.SKIPPED, Result.SUCCEEDED), (Skip.BUSY, None), (None, 1), strict=True
+        )
+    )
+    world.plant(a_rollout(), [stage], skipped, moved)
+    world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED)
+
+    retrying = underway(world.rollouts.retry(ROLLOUT, ADA))
+
+    assert world.everybody_of(retrying.id) == ["t001"]
 
 
 def test_without_failures_there_is_nothing_to_retry() -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Unsettled
-from orchestrator.records import Attempt, Operation, Request, RootCause, Run, Status
+from orchestrator.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.rollouts.pacing import FIRST, REACTION, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, TenantOutcome, Turn, Wish
-from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, an_audit
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit
 from tests.unit.rollouts.world import (
     LAST_VERSION,
     THROTTLED_CAUSE,
@@ -111,6 +112,26 @@ def test_asking_again_after_the_answer_was_lost_gives_the_same_execution_once() 
 
     assert turns.admit() == turns.admit()
     assert turns.in_flight == 1
+
+
+def test_who_could_not_be_started_is_not_started_after_a_pause() -> None:
+    turns = Turns()
+    turns.admitted()
+    turns.world.rollouts.pause(turns.rollout, "ada")
+
+    assert turns.admit() == NoMore()
+
+
+def test_who_could_not_be_started_in_time_has_failed() -> None:
+    turns = Turns()
+    turns.admitted()
+    turns.world.clock.advance(DEADLINE)
+    turns.admitted()
+    turns.world.clock.advance(timedelta(seconds=1))
+
+    assert turns.admit() == Settled(Result.FAILED)
+    assert "could not be started in time" in str(turns.outcome().root_cause)
+    assert turns.in_flight == 0
 
 
 def test_in_a_dry_run_it_is_the_turn_to_be_looked_at() -> None:
@@ -322,7 +343,6 @@ def lose_the_queue(world: World) -> None:
         (pin, Skip.PINNED),
         (move_there, Skip.CURRENT),
         (move_further, Skip.NEWER),
-        (begin_to_delete, Skip.BUSY),
         (lose_the_queue, Skip.NOT_PROVISIONED),
     ],
 )
@@ -360,6 +380,68 @@ def test_who_is_being_updated_is_admitted_because_the_operation_itself_waits() -
     )
 
     turns.admitted()
+
+
+def test_who_is_being_deleted_is_admitted_because_the_delete_may_be_refused() -> None:
+    turns = Turns()
+    begin_to_delete(turns.world)
+
+    turns.admitted()
+
+
+def test_who_begins_to_be_deleted_while_it_is_looked_at_is_admitted_too() -> None:
+    """Its audits are read before that, and its metadata after."""
+    turns = Turns()
+
+    class Deleted(InMemoryTable):
+        def metadata(self, tenant: TenantId) -> Metadata | None:
+            if tenant == T1 and not self.lock(T1):
+                run = a_run(tenant=T1, operation=Operation.DELETE, request=Request(drain_seconds=9))
+                self.begin(run, at=turns.world.clock.now())
+            return super().metadata(tenant)
+
+    turns.world.table.__class__ = Deleted
+
+    turns.admitted()
+
+
+def test_who_is_being_created_is_admitted_and_came_from_where_it_was_created() -> None:
+    turns = Turns()
+    turns.world.change(T1, queue=None, version=None)
+    turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
+    admitted = turns.admitted()
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.add(T1)
+    turns.world.table.plant_audit(an_audit(Status.SUCCESS, tenant=T1, at=turns.world.clock.now()))
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.update(admitted)
+
+    assert turns.record() == Settled(Result.SUCCEEDED)
+    assert turns.outcome().from_version == VERSION
+
+
+def test_who_was_being_created_when_its_first_turn_was_cut_short_came_from_where_it_was_created() -> None:
+    turns = Turns()
+    turns.world.change(T1, queue=None, version=None)
+    turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
+    turns.admitted(child="first")
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.add(T1)
+    turns.world.table.plant_audit(an_audit(Status.SUCCESS, tenant=T1, at=turns.world.clock.now()))
+    turns.world.clock.advance(timedelta(seconds=9))
+
+    turns.world.update(turns.admitted(child="second"))
+
+    assert turns.record(child="second") == Settled(Result.SUCCEEDED)
+    assert turns.outcome().from_version == VERSION
+
+
+def test_a_dry_run_skips_who_is_being_deleted() -> None:
+    turns = Turns(wish=a_wish(dry_run=True))
+    begin_to_delete(turns.world)
+
+    assert turns.admit() == Settled(Result.SKIPPED)
+    assert turns.outcome().skip is Skip.BUSY
 
 
 def test_skipping_takes_no_room() -> None:
@@ -489,7 +571,7 @@ def test_a_name_that_was_taken_by_an_attempt_that_failed_is_a_failure() -> None:
 
 @pytest.mark.parametrize(
     ("happens", "why"),
-    [(delete, Skip.DELETED), (begin_to_delete, Skip.DELETED), (pin, Skip.PINNED), (move_further, Skip.NEWER)],
+    [(delete, Skip.DELETED), (pin, Skip.PINNED), (move_further, Skip.NEWER)],
 )
 def test_who_was_refused_because_of_what_happened_meanwhile_is_skipped(
     happens: Callable[[World], None], why: Skip
@@ -502,6 +584,69 @@ def test_who_was_refused_because_of_what_happened_meanwhile_is_skipped(
     assert turns.record() == Settled(Result.SKIPPED)
     assert turns.outcome().skip is why
     assert turns.in_flight == 0
+
+
+def test_who_gave_up_waiting_for_a_delete_has_failed_because_the_delete_may_be_refused() -> None:
+    turns = Turns()
+    begin_to_delete(turns.world)
+    run = turns.world.run_of(turns.admitted())
+    turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now())
+
+    assert turns.record() == Settled(Result.FAILED)
+    assert turns.outcome().root_cause == QUEUE_TABOO
+
+
+def test_who_arrived_and_is_being_deleted_now_has_succeeded() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+    turns.world.change(T1, withdrawn_by="delete")
+    begin_to_delete(turns.world)
+
+    assert turns.record() == Settled(Result.SUCCEEDED)
+
+
+def test_who_was_waited_for_and_has_no_queue_after_all_is_skipped() -> None:
+    turns = Turns()
+    turns.world.change(T1, queue=None, version=None)
+    turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
+    run = turns.world.run_of(turns.admitted())
+    turns.world.clock.advance(timedelta(seconds=9))
+    now = turns.world.clock.now()
+    turns.world.table.plant_audit(an_audit(Status.FAILURE, tenant=T1, at=now, root_cause=QUEUE_TABOO))
+    turns.world.table.fail(run, RootCause("t001", "Berth::Tenant", "no queue in service"), now)
+
+    assert turns.record() == Settled(Result.SKIPPED)
+    assert turns.outcome().skip is Skip.NOT_PROVISIONED
+
+
+def test_who_was_waited_for_and_was_deleted_half_way_is_skipped() -> None:
+    turns = Turns()
+    begin_to_delete(turns.world)
+    run = turns.world.run_of(turns.admitted())
+    turns.world.clock.advance(timedelta(seconds=9))
+    now = turns.world.clock.now()
+    turns.world.change(T1, withdrawn_by="delete")
+    turns.world.table.plant_audit(
+        an_audit(Status.FAILURE, Operation.DELETE, tenant=T1, version=None, at=now, root_cause=QUEUE_TABOO)
+    )
+    turns.world.table.fail(run, RootCause("t001", "Berth::Tenant", "no queue in service"), now)
+
+    assert turns.record() == Settled(Result.SKIPPED)
+    assert turns.outcome().skip is Skip.NOT_PROVISIONED
+
+
+def test_who_was_moved_by_others_while_it_waited_came_from_there() -> None:
+    turns = Turns(wish=a_wish(version=LAST_VERSION))
+    admitted = turns.admitted()
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.table.plant_audit(
+        an_audit(Status.SUCCESS, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, at=turns.world.clock.now())
+    )
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.update(admitted)
+
+    assert turns.record() == Settled(Result.SUCCEEDED)
+    assert turns.outcome().from_version == NEXT_VERSION
 
 
 def test_who_could_not_be_moved_back_has_failed_and_is_not_just_newer() -> None:

@@ -272,7 +272,7 @@ def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
         world.rollouts.pause(over, "ada"),
         world.rollouts.resume(over, "ada"),
         world.rollouts.abort(over, "ada"),
-        world.rollouts.approve(over, ADA),
+        world.rollouts.approve(over, 1, ADA),
         world.rollouts.retry(over, ADA),
         world.rollouts.retry(running, ADA),
     ]

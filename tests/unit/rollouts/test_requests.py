@@ -17,9 +17,11 @@ from orchestrator.rollouts.requests import (
     MOST_BAKE_SECONDS,
     MOST_STAGES,
     MOST_TENANTS,
+    Approval,
     RolloutListing,
     RolloutStep,
     TurnStep,
+    parse_approval,
     parse_await_operator_step,
     parse_rollout,
     parse_rollout_step,
@@ -200,6 +202,22 @@ def test_what_is_no_rollouts_name_is_refused(rollout: object) -> None:
 def test_a_body_would_be_ignored_and_is_refused_instead() -> None:
     with pytest.raises(InvalidRequest, match="the body"):
         parse_rollout(an_event({"force": True}))
+
+
+def test_an_approval_names_the_stage() -> None:
+    assert parse_approval(an_event({"stage": 2})) == Approval(ROLLOUT, 2)
+    assert type(parse_approval(an_event({"stage": 2.0})).stage) is int
+
+
+@pytest.mark.parametrize("body", [None, {}, {"stage": 0}, {"stage": 11}, {"stage": "2"}])
+def test_an_approval_of_no_stage_is_refused(body: object) -> None:
+    with pytest.raises(InvalidRequest, match="stage"):
+        parse_approval(an_event(body))
+
+
+def test_an_approval_of_no_rollout_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="rolloutId"):
+        parse_approval(an_event({"stage": 1}, rollout="acme"))
 
 
 def test_a_list_may_go_on_where_another_ended() -> None:

@@ -69,9 +69,9 @@ def those(*candidates: Candidate) -> dict[TenantId, Candidate]:
         (a_candidate(version=LAST_VERSION), Skip.NEWER),
         (a_candidate(pin=VERSION), Skip.PINNED),
         (a_candidate(pin=LAST_VERSION), Skip.PINNED),
-        (a_candidate(state=TenantState.PROVISIONING, version=None), Skip.BUSY),
-        (a_candidate(state=TenantState.UPDATING), Skip.BUSY),
-        (a_candidate(state=TenantState.DELETING), Skip.BUSY),
+        (a_candidate(state=TenantState.UPDATING, pin=VERSION), Skip.PINNED),
+        (a_candidate(state=TenantState.DELETING, version=NEXT_VERSION), Skip.CURRENT),
+        (a_candidate(state=TenantState.DELETING, version=LAST_VERSION), Skip.NEWER),
         (a_candidate(state=TenantState.FAILED, version=None), Skip.NOT_PROVISIONED),
         (a_candidate(state=TenantState.UNKNOWN, version=None), Skip.NOT_PROVISIONED),
         (a_candidate(state=TenantState.READY, version=None), Skip.NOT_PROVISIONED),
@@ -96,6 +96,24 @@ def test_who_cannot_or_need_not_be_moved_is_left_out_with_the_reason(candidate: 
 )
 def test_who_is_served_at_another_version_is_moved(candidate: Candidate) -> None:
     assert of_the_fleet(candidate).items == [Item(ACME, NEXT_VERSION)]
+
+
+BUSY = [
+    a_candidate(state=TenantState.PROVISIONING, version=None),
+    a_candidate(state=TenantState.UPDATING),
+    a_candidate(state=TenantState.UPDATING, version=NEXT_VERSION),
+    a_candidate(state=TenantState.DELETING),
+]
+
+
+@pytest.mark.parametrize("candidate", BUSY)
+def test_who_is_busy_is_selected_because_its_update_waits(candidate: Candidate) -> None:
+    assert of_the_fleet(candidate).items == [Item(ACME, NEXT_VERSION)]
+
+
+@pytest.mark.parametrize("candidate", BUSY)
+def test_a_dry_run_waits_for_nobody(candidate: Candidate) -> None:
+    assert of_the_fleet(candidate, dry_run=True).skipped == {Skip.BUSY: Skipped(1, ("acme",))}
 
 
 def test_a_downgrade_has_to_be_allowed() -> None:
@@ -247,7 +265,7 @@ def test_to_undo_may_be_to_move_all_to_one_version() -> None:
         ([a_candidate(version=None, state=TenantState.FAILED)], Skip.MOVED_SINCE),
         ([a_candidate(version=VERSION)], Skip.CURRENT),
         ([a_candidate(version=NEXT_VERSION, pin=NEXT_VERSION)], Skip.PINNED),
-        ([a_candidate(version=NEXT_VERSION, state=TenantState.UPDATING)], Skip.BUSY),
+        ([a_candidate(version=None, state=TenantState.DELETED)], Skip.DELETED),
         ([], Skip.DELETED),
     ],
 )
@@ -256,6 +274,17 @@ def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Cand
 
     assert chosen(selected) == []
     assert selected.skipped == {why: Skipped(1, ("acme",))}
+
+
+@pytest.mark.parametrize("version", [VERSION, NEXT_VERSION])
+@pytest.mark.parametrize("state", [TenantState.UPDATING, TenantState.DELETING])
+def test_who_is_busy_where_the_rollout_left_it_is_waited_for_and_returned(state: TenantState, version: str) -> None:
+    busy = those(a_candidate(version=version, state=state))
+
+    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome()], busy)
+
+    deleted_where_it_was = state is TenantState.DELETING and version == VERSION
+    assert chosen(selected) == ([] if deleted_where_it_was else ["acme"])
 
 
 def test_who_was_not_moved_by_the_rollout_is_not_returned_by_undoing_it() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from orchestrator.errors import Throttled
+from orchestrator.ports import FleetReader, Publication
 from orchestrator.records import (
     THROTTLING,
     Metadata,
@@ -45,6 +46,7 @@ from tests.fakes import (
     VERSION,
     FakeAlarms,
     FakeClock,
+    FakeExecutions,
     FakeRolloutExecutions,
     FakeThrottling,
     InMemoryManifests,
@@ -160,15 +162,18 @@ class MeddledRollouts(InMemoryRollouts):
 
 
 class World:
-    def __init__(self, count: int = 0, *, version: str = VERSION) -> None:
+    def __init__(self, count: int = 0, *, version: str = VERSION, table: InMemoryTable | None = None) -> None:
         self.count = count
         self.clock = FakeClock()
-        self.table = InMemoryTable()
+        self.table = table or InMemoryTable()
+        self.fleet: FleetReader = self.table
+        """The listing, which may lag."""
         self.ledger = MeddledRollouts()
         self.manifests = InMemoryManifests()
         self.throttling = FakeThrottling()
         self.alarms = FakeAlarms(errors=None)
         self.executions = FlakyRolloutExecutions()
+        self.updates = FakeExecutions()
         for each in (VERSION, NEXT_VERSION, LAST_VERSION):
             self.table.record_release(a_release(each))
         for who in tenants(count):
@@ -179,13 +184,14 @@ class World:
         return Rollouts(
             ledger=self.ledger,
             tenants=self.table,
-            fleet=self.table,
+            fleet=self.fleet,
             releases=self.table,
             manifests=self.manifests,
             alarms=self.alarms,
             executions=self.executions,
             clock=self.clock,
             version=NEXT_VERSION,
+            updates=self.updates,
         )
 
     @property
@@ -254,13 +260,12 @@ class World:
         if cause:
             assert self.table.fail(run, cause, self.clock.now())
             return
+        self.publish(run)
+
+    def publish(self, run: Run) -> None:
+        """The operation's end, if it goes well."""
         self.table.publish(
-            run,
-            stack_id=stack_arn(run.tenant),
-            queue=QUEUE,
-            version=run.attempt.version,
-            deployed=None,
-            at=self.clock.now(),
+            run, Publication(stack_arn(run.tenant), QUEUE, run.attempt.version, None), at=self.clock.now()
         )
 
     def advance(self, rollout: str, attempt: int = 1, execution: str | None = None) -> Next:

@@ -1,0 +1,191 @@
+"""Nobody is lost from a plan, however the fleet changes while it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import Unsettled
+from orchestrator.fleet import LISTED_STATES
+from orchestrator.ports import ListedTenant
+from orchestrator.records import Audit, Operation, Request, TenantState
+from orchestrator.rollouts.advancing import Succeeded
+from orchestrator.rollouts.finding import MAX_PASSES
+from orchestrator.rollouts.records import Share, Skip, Skipped
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
+from tests.unit.rollouts.world import ADA, World, a_stage_wish, a_wish, tenant, tenants
+
+T1, T2 = tenants(2)
+
+
+@dataclass
+class ChangingFleet:
+    """The listing, in which something happens after a state was listed."""
+
+    table: InMemoryTable
+    happens: Callable[[TenantState, int], object]
+    """Is told the state, and how often it was listed."""
+    listed: dict[TenantState, int] = field(default_factory=dict)
+
+    def tenants_in(self, state: TenantState, **named: Any) -> Sequence[ListedTenant]:
+        page = self.table.tenants_in(state, **named)
+        self.listed[state] = self.listed.get(state, 0) + 1
+        self.happens(state, self.listed[state])
+        return page
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.table, name)
+
+
+def changing(world: World, happens: Callable[[TenantState, int], object]) -> ChangingFleet:
+    fleet = ChangingFleet(world.table, happens)
+    world.fleet = fleet
+    return fleet
+
+
+def being_updated(world: World, who: TenantId, version: str = VERSION) -> Callable[[], None]:
+    """Somebody heals the tenant where it is. Called, that has ended."""
+    run = a_run(tenant=who, operation=Operation.UPDATE, version=version, request=Request(), number=7)
+    world.table.begin(run, at=world.clock.now())
+
+    def end() -> None:
+        if world.table.lock(who):
+            world.publish(run)
+
+    return end
+
+
+def test_who_becomes_ready_after_the_ready_were_listed_is_in_the_plan() -> None:
+    world = World(3)
+    end = being_updated(world, T1)
+    changing(world, lambda state, _: state is TenantState.READY and end())
+
+    rollout = world.start()
+
+    assert sorted(world.everybody_of(rollout)) == ["t001", "t002", "t003"]
+    assert world.drive(rollout) == Succeeded()
+    assert world.at(VERSION) == []
+
+
+def test_a_fleet_that_does_not_change_is_listed_twice() -> None:
+    world = World(3)
+    fleet = changing(world, lambda *_: None)
+
+    world.start()
+
+    assert fleet.listed == dict.fromkeys(LISTED_STATES, 2)
+
+
+def test_what_was_seen_last_counts() -> None:
+    world = World(2)
+
+    def pin(state: TenantState, _: int) -> None:
+        if state is TenantState.READY:
+            world.change(T1, pinned_version=VERSION)
+
+    changing(world, pin)
+
+    rollout = world.start()
+
+    assert world.everybody_of(rollout) == ["t002"]
+    assert world.rollout(rollout).skipped == {Skip.PINNED: Skipped(1, ("t001",))}
+
+
+def test_a_fleet_that_never_holds_still_is_not_planned_for() -> None:
+    world = World(2)
+    number = iter(range(1_000))
+    changing(world, lambda *_: world.add(tenant(f"another-{next(number)}")))
+
+    with pytest.raises(Unsettled, match=f"listed {MAX_PASSES} times"):
+        world.rollouts.start(a_wish(), ADA)
+    assert world.ledger.rollouts(limit=9) == []
+
+
+def test_a_fleet_to_which_tenants_are_added_all_the_time_is_planned_for() -> None:
+    world = World(2)
+    number = iter(range(1_000))
+
+    def create(*_: object) -> None:
+        who = tenant(f"another-{next(number)}")
+        world.table.begin(a_run(tenant=who), at=world.clock.now())
+
+    changing(world, create)
+
+    assert {"t001", "t002"} < set(world.everybody_of(world.start()))
+
+
+# Of an earlier rollout
+
+
+def test_undoing_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
+    world = World(2)
+    rollout = world.start()
+    world.drive(rollout)
+    end = being_updated(world, T1, NEXT_VERSION)
+    changing(world, lambda state, _: state is TenantState.READY and end())
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+    assert world.drive(undoing) == Succeeded()
+    assert world.at(NEXT_VERSION) == []
+
+
+def test_undoing_calls_nobody_current_whose_listing_lags() -> None:
+    world = World(2)
+    before = world.table.as_of_now()
+    rollout = world.start()
+    world.drive(rollout)
+    world.fleet = before
+
+    undoing = world.start(a_wish(version=None, undo=rollout))
+
+    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+
+
+def test_retrying_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
+    world = World(2)
+    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(2))))
+    world.drive(rollout, failing=["t001"])
+    run = a_run(tenant=T1, operation=Operation.UPDATE, version=VERSION, request=Request(), number=7)
+
+    def another_update_fails(state: TenantState, _: int) -> None:
+        """From UPDATE_FAILED, which comes later in the listing, to UPDATING, which was listed before."""
+        if state is TenantState.UPDATING:
+            world.table.begin(run, at=world.clock.now())
+        if state is TenantState.DELETING and world.table.lock(T1):
+            world.table.fail(run, QUEUE_TABOO, world.clock.now())
+
+    changing(world, another_update_fails)
+
+    retrying = world.rollouts.retry(rollout, ADA)
+
+    assert world.everybody_of(retrying.rollout.id) == ["t001"]  # type: ignore[union-attr]
+
+
+class CountingTable(InMemoryTable):
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_up: list[TenantId] = []
+
+    def audits(self, tenant: TenantId) -> Sequence[Audit]:
+        self.looked_up.append(tenant)
+        return super().audits(tenant)
+
+
+def test_an_undo_for_some_labels_looks_up_no_others() -> None:
+    world = World(2, table=CountingTable())
+    assert isinstance(world.table, CountingTable)
+    world.change(T1, labels={"tier": "free"})
+    rollout = world.start()
+    world.drive(rollout)
+    world.table.looked_up.clear()
+
+    undoing = world.start(a_wish(version=None, undo=rollout, labels={"tier": "free"}))
+
+    assert world.everybody_of(undoing) == ["t001"]
+    assert world.table.looked_up == []
