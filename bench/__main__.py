@@ -17,7 +17,7 @@ from bench.load import load
 from bench.measure import Result
 from bench.operations import operations
 from bench.rollout_emulator import rollout_emulator
-from bench.rollout_simulation import rollout_simulation
+from bench.rollout_simulation import rollout_ceilings, rollout_simulation
 
 RESULTS = Path(__file__).parent / "results.json"
 PARTS: Mapping[str, Callable[[], list[Result]]] = {
@@ -25,6 +25,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "ready-path": ready_path,
     "operations": operations,
     "rollout-simulation": rollout_simulation,
+    "rollout-ceilings": rollout_ceilings,
     "rollout-emulator": rollout_emulator,
     "load": load,
 }

@@ -45,6 +45,11 @@ TENANTS_AN_ACCOUNT = 2_000
 ACCOUNTS = 50
 MAX_CONCURRENCY = 50
 
+CEILINGS = (1, 5, 50)
+"""How many tenants a stage moves at once at most: careful ones, and the default."""
+TENANTS_PER_CEILING = 500
+MAX_TURN_TRANSITIONS = 20
+
 MOST_EVENTS = 25_000
 MOST_STATE_BYTES = 256 * 1024
 
@@ -88,6 +93,8 @@ class Ran:
     """In the history of the rollout's own execution."""
     child_events: int
     """In the history of the child that waited longest."""
+    turn_transitions: float
+    """States that a child enters, on average: what a tenant's turn costs besides its update."""
     state_bytes: int
     limits: tuple[tuple[float, float], ...]
     """How many at once were let in, and from when."""
@@ -100,7 +107,6 @@ class Ran:
 class SimulatedRollout:
     def __init__(self, tenants: int, conditions: Conditions, seed: int, max_concurrency: int = MAX_CONCURRENCY) -> None:
         self.aws = SimulatedAws(conditions, seed)
-        self._max_concurrency = max_concurrency
         wish = wish_from(_DOCUMENT, max_concurrency=max_concurrency)
         fleet = [TenantId(f"tenant-{seed}-{number}") for number in range(tenants)]
         candidates = [Candidate(each, TenantState.READY, OLD, None, {}) for each in fleet]
@@ -119,6 +125,7 @@ class SimulatedRollout:
         self._slots = 0
         self._in_flight = self._peak = 0
         self._events, self._child_events, self._state_bytes = _FIRST_AND_LAST, 0, 0
+        self._turn_transitions = 0
         self._limits: list[tuple[float, float]] = []
         self._ended_at = self._last_stacks_seconds = 0.0
 
@@ -141,6 +148,7 @@ class SimulatedRollout:
             failed_by_throttling=sum(not self._fails(each.item) for each in failures),
             events=self._events,
             child_events=self._child_events,
+            turn_transitions=self._turn_transitions / len(self._place),
             state_bytes=self._state_bytes,
             limits=tuple(self._limits),
         )
@@ -171,8 +179,8 @@ class SimulatedRollout:
         """A Distributed Map: as many children at once as it is allowed, one more whenever one has ended."""
         waiting = iter(self._manifests.read(step.manifest))
         yield self.aws.between(1.0, 3.0)  # It reads its list.
-        self._slots = self._max_concurrency
-        for _ in range(self._max_concurrency):
+        self._slots = step.max_concurrency
+        for _ in range(step.max_concurrency):
             self.aws.go_on(self._slot(step.stage, waiting), self.aws.between(0.0, 1.0))
         yield None  # The last slot lets it go on.
 
@@ -184,30 +192,35 @@ class SimulatedRollout:
         if not self._slots:
             self.aws.go_on(self._rollout)
 
+    def _enter(self, states: int = 1) -> Steps:
+        """States of a child."""
+        self._turn_transitions += states
+        yield from self.aws.enter(states)
+
     def _child(self, turn: Turn) -> Steps:
         """The map's ItemProcessor: admit, upgrade, record what became of it."""
         aws, events = self.aws, _FIRST_AND_LAST
         yield from aws.start_execution()
-        yield from aws.enter()  # Enter
+        yield from self._enter()  # Enter
         while True:
-            yield from aws.enter(2)  # Admit, IsAdmitted
+            yield from self._enter(2)  # Admit, IsAdmitted
             yield aws.function()
             events += _TASK + _CHOICE
             match self._gate.admit(turn):
                 case NoRoom(seconds):
-                    yield from aws.enter()  # AwaitTurn
+                    yield from self._enter()  # AwaitTurn
                     events += _WAIT
                     yield math.ceil(aws.between(0.5, 1.5) * seconds)
                 case Admitted() as admitted:
                     events += 2 * _TASK + _CHOICE
                     if not (yield from self._upgrade(turn, admitted)):
                         break
-                    yield from aws.enter()  # AwaitTurn
+                    yield from self._enter()  # AwaitTurn
                     events += _WAIT
                     yield math.ceil(aws.between(0.5, 1.5) * _AGAIN_SECONDS)
                 case _:
                     break
-        yield from aws.enter()  # Done
+        yield from self._enter()  # Done
         self._child_events = max(self._child_events, events)
 
     def _upgrade(self, turn: Turn, admitted: Admitted) -> Generator[float | None, None, bool]:
@@ -216,13 +229,13 @@ class SimulatedRollout:
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
         self._see({**asdict(admitted), "turn": asdict(turn)})
-        yield from aws.enter()  # Upgrade
+        yield from self._enter()  # Upgrade
         yield from aws.start_execution()
         number = int(admitted.name.rpartition("-")[2])
         slow = aws.chance.random() < aws.conditions.slow
         yield from SimulatedUpdate(aws, self._tenants, item.tenant, number, self._fails(item), slow).run()
         yield aws.between(0.2, 1.0)  # Until the child hears that the execution has ended.
-        yield from aws.enter(2)  # RecordOutcome, IsRecorded
+        yield from self._enter(2)  # RecordOutcome, IsRecorded
         yield aws.function()
         recorded = self._gate.record(turn)
         self._in_flight -= 1
@@ -260,8 +273,8 @@ def _seconds(calls: int, a_second: float, conditions: Conditions) -> float:
     return calls / a_second if calls <= after * a_second else after + (calls - after * a_second) / (a_second * part)
 
 
-def simulate(tenants: int, conditions: Conditions, seed: int) -> Ran:
-    return SimulatedRollout(tenants, conditions, seed).run()
+def simulate(tenants: int, conditions: Conditions, seed: int, max_concurrency: int = MAX_CONCURRENCY) -> Ran:
+    return SimulatedRollout(tenants, conditions, seed, max_concurrency).run()
 
 
 def rollout_simulation() -> list[Result]:
@@ -273,6 +286,27 @@ def rollout_simulation() -> list[Result]:
         *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, quiet", [quiet]),
         *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, with faults", [faulty]),
         *_results(f"rollout of {TENANTS_AN_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults", fleet),
+    ]
+
+
+def rollout_ceilings() -> list[Result]:
+    """What a turn costs, however few tenants a stage moves at once."""
+    with ProcessPoolExecutor() as pool:
+        ran = dict(zip(CEILINGS, pool.map(_with_ceiling, CEILINGS), strict=True))
+    return [result for ceiling, each in ran.items() for result in _ceiling_results(ceiling, each)]
+
+
+def _with_ceiling(ceiling: int) -> Ran:
+    return simulate(TENANTS_PER_CEILING, FAULTY, 1, ceiling)
+
+
+def _ceiling_results(ceiling: int, ran: Ran) -> list[Result]:
+    name = f"rollout of {TENANTS_PER_CEILING} tenants, at most {ceiling} at once"
+    transitions = round(ran.turn_transitions, 1)
+    return [
+        Result(f"{name}: transitions per turn, without the update's", transitions, "", f"<= {MAX_TURN_TRANSITIONS}"),
+        Result(f"{name}: history events of a child", ran.child_events, "", f"<= {MOST_EVENTS}"),
+        Result(f"{name}: time", round(ran.seconds / 60, 1), "min", ""),
     ]
 
 

@@ -59,7 +59,6 @@ def definition(stem: str, settings: Settings) -> str:
     numbers = {
         "AwaitStackSeconds": settings.await_stack_seconds,
         "AwaitReviewSeconds": settings.await_review_seconds,
-        "RolloutConcurrency": settings.rollout_concurrency,
     }
     for placeholder, number in numbers.items():
         text = text.replace(f'"${{{placeholder}}}"', str(number))

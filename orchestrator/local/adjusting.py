@@ -4,9 +4,11 @@
   and the calls that stacks make of functions are dropped when there is none.
 - A step whose function is throttled fails with `Lambda.Unknown` there, which on AWS says that a function died. On AWS
   throttling has a name of its own, and a hundred attempts: here that error has as many.
+- It ignores a map's `MaxConcurrencyPath`, and would run all children at once: here the map has a fixed number of them.
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.adapters.sessions import session_without_profile
@@ -14,6 +16,9 @@ from orchestrator.local.emulator import Emulator
 
 STEPS_AT_ONCE = 4
 """Of each function that is a step of a workflow. Each call at once is a process here."""
+
+TURNS_AT_ONCE = 8
+"""Of a rollout's map: as many tenants as the control plane moves at once here."""
 
 _THROTTLED_HERE = "Lambda.Unknown"
 _ATTEMPTS = 100
@@ -28,6 +33,7 @@ def adjust(emulator: Emulator, *, get_queue_function: str, get_queue_concurrency
         for machine in page["stateMachines"]:
             arn = machine["stateMachineArn"]
             definition = json.loads(machines.describe_state_machine(stateMachineArn=arn)["definition"])
+            bound_maps(definition)
             steps = _steps(definition)
             for step in steps:
                 _be_patient(step)
@@ -37,16 +43,29 @@ def adjust(emulator: Emulator, *, get_queue_function: str, get_queue_concurrency
         functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=bound)
 
 
+def bound_maps(definition: Any) -> None:
+    """Give every map a fixed number of children, wherever it is in the workflow."""
+    for each in _parts(definition):
+        if each.pop("MaxConcurrencyPath", None) is not None:
+            each["MaxConcurrency"] = TURNS_AT_ONCE
+
+
+def _parts(definition: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(definition, dict):
+        yield definition
+        definition = list(definition.values())
+    if isinstance(definition, list):
+        for each in definition:
+            yield from _parts(each)
+
+
 def _steps(definition: Any) -> list[dict[str, Any]]:
     """All states that call a function, wherever they are in the workflow."""
-    if isinstance(definition, list):
-        return [step for each in definition for step in _steps(each)]
-    if not isinstance(definition, dict):
-        return []
-    inner = [step for each in definition.values() for step in _steps(each)]
-    arguments = definition.get("Arguments")
-    calls = isinstance(arguments, dict) and "FunctionName" in arguments
-    return [definition, *inner] if calls else inner
+    return [part for part in _parts(definition) if _calls_a_function(part.get("Arguments"))]
+
+
+def _calls_a_function(arguments: object) -> bool:
+    return isinstance(arguments, dict) and "FunctionName" in arguments
 
 
 def _be_patient(step: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ rules are read off the file.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -27,6 +28,8 @@ CALLS_A_FUNCTION = "arn:aws:states:::lambda:invoke"
 RUNS_A_MACHINE = "arn:aws:states:::states:startExecution.sync:2"
 THROTTLED = {CALLS_A_FUNCTION: "Lambda.TooManyRequestsException", RUNS_A_MACHINE: "StepFunctions.ThrottlingException"}
 MANY_ATTEMPTS = 20
+FEW_SECONDS = 5
+"""How long after it was decided a machine may still be started."""
 
 
 def parse(text: str) -> Machine:
@@ -186,8 +189,7 @@ def maps_are_bounded(machine: Machine) -> list[str]:
     """By default a map runs 10,000 children at once, ends with the first that fails, and returns what all have said."""
     wrong = []
     for name, state in maps(machine).items():
-        at_once = state.get("MaxConcurrency")
-        if not (isinstance(at_once, int) and at_once > 0) and not PLACEHOLDER.fullmatch(str(at_once)):
+        if not _says_how_many(state):
             wrong.append(f"{name} does not say how many run at once")
         if state.get("ToleratedFailurePercentage") != 100:
             wrong.append(f"{name} ends when children fail")
@@ -196,6 +198,10 @@ def maps_are_bounded(machine: Machine) -> list[str]:
         if state["ItemProcessor"].get("ProcessorConfig") != {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}:
             wrong.append(f"{name} has its children in its own history, or for five minutes only")
     return wrong
+
+
+def _says_how_many(a_map: State) -> bool:
+    return str(a_map.get("MaxConcurrencyPath")).startswith("$.")
 
 
 def leads_somewhere(machine: Machine) -> list[str]:
@@ -235,14 +241,20 @@ def waits_end(machine: Machine) -> list[str]:
 def tasks_retry(machine: Machine) -> list[str]:
     """Throttling patiently and spread out, other faults a few times; but a token's timeout means: go and look.
 
-    A machine that is run retries by itself: one that has failed is not run again.
+    A machine that is run retries by itself: one that has failed is not run again. One that cannot be started is tried
+    again for a few seconds only: it may be that it is not to be started any more.
     """
     wrong = []
     for name, state in tasks(machine):
         retries: list[dict[str, Any]] = state.get("Retry", [])
         throttled = THROTTLED[state["Resource"].removesuffix(".waitForTaskToken")]
         patient = [retry for retry in retries if throttled in retry["ErrorEquals"]]
-        if not patient or patient[0].get("MaxAttempts", 3) < MANY_ATTEMPTS:
+        if state["Resource"] == RUNS_A_MACHINE:
+            if sum(map(seconds_of, patient)) > FEW_SECONDS:
+                wrong.append(f"{name} is started long after it was to be")
+            if not any(asks_again(machine, errors, target) for errors, target in catches(state)):
+                wrong.append(f"{name} does not wait and ask again when it cannot be started")
+        elif not patient or patient[0].get("MaxAttempts", 3) < MANY_ATTEMPTS:
             wrong.append(f"{name} does not retry throttled calls patiently")
         wrong += [f"{name} retries in step with others" for r in retries if r.get("JitterStrategy") != "FULL"]
         wrong += [f"{name} retries ever more slowly" for r in retries if "MaxDelaySeconds" not in r]
@@ -257,6 +269,18 @@ def tasks_retry(machine: Machine) -> list[str]:
         if waits_for_token(state) and any({"States.ALL", "States.Timeout"} & set(r["ErrorEquals"]) for r in retries):
             wrong.append(f"{name} waits again when its token times out")
     return wrong
+
+
+def seconds_of(retrier: dict[str, Any]) -> float:
+    """How long it may take until the last attempt has begun."""
+    interval, rate = retrier.get("IntervalSeconds", 1), retrier.get("BackoffRate", 2.0)
+    longest = retrier.get("MaxDelaySeconds", math.inf)
+    return float(sum(min(longest, interval * rate**number) for number in range(retrier.get("MaxAttempts", 3))))
+
+
+def asks_again(machine: Machine, errors: list[str], target: str) -> bool:
+    """Whether what kept a machine from being started leads to a wait, after which it is asked for again."""
+    return THROTTLED[RUNS_A_MACHINE] in errors and states(machine)[target]["Type"] == "Wait"
 
 
 def faults_end_in_failure(machine: Machine) -> list[str]:
@@ -291,7 +315,11 @@ def faults_are_recorded_by(recorders: set[str]) -> Check:
             elif not caught or caught[-1][0] != ["States.ALL"]:
                 wrong.append(f"{name} does not catch every fault")
             else:
-                wrong += [f"{name} does not have {errors} recorded" for errors, to in caught if to not in recorders]
+                wrong += [
+                    f"{name} does not have {errors} recorded"
+                    for errors, to in caught
+                    if to not in recorders and not asks_again(machine, errors, to)
+                ]
         return wrong
 
     return check

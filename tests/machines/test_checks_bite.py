@@ -71,12 +71,17 @@ CHILD: asl.Machine = {
             "Retry": [
                 {
                     "ErrorEquals": ["StepFunctions.ThrottlingException"],
-                    "MaxAttempts": 100,
-                    "MaxDelaySeconds": 20,
+                    "MaxAttempts": 2,
+                    "MaxDelaySeconds": 2,
                     "JitterStrategy": "FULL",
                 }
             ],
+            "Catch": [
+                {"ErrorEquals": ["StepFunctions.ThrottlingException"], "Next": "Pause"},
+                {"ErrorEquals": ["States.ALL"], "Next": "Record"},
+            ],
         },
+        "Pause": {"Type": "Wait", "Seconds": 1, "Next": "Run"},
         "Record": task(Catch=[], End=True),
     },
 }
@@ -85,7 +90,7 @@ PARENT: asl.Machine = {
     "States": {
         "Each": {
             "Type": "Map",
-            "MaxConcurrency": "${AtOnce}",
+            "MaxConcurrencyPath": "$.atOnce",
             "ToleratedFailurePercentage": 100,
             "ResultWriter": {"Resource": "arn:aws:states:::s3:putObject"},
             "ResultPath": None,
@@ -247,8 +252,8 @@ E, ITEM = ("States", "Each"), ("States", "Each", "ItemProcessor")
 BREAKAGES_OF_MAPS: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     (asl.speaks_jsonata, drop("States", "Sort", "QueryLanguage"), "Sort is not JSONata"),
     (asl.variables_are_its_own, drop("States", "Sort", "Choices", 0, "Assign"), "$again is used"),
-    (asl.maps_are_bounded, drop(*E, "MaxConcurrency"), "Each does not say how many"),
-    (asl.maps_are_bounded, put(*E, "MaxConcurrency", value="{% $many %}"), "Each does not say how many"),
+    (asl.maps_are_bounded, drop(*E, "MaxConcurrencyPath"), "Each does not say how many"),
+    (asl.maps_are_bounded, put(*E, "MaxConcurrencyPath", value="{% $many %}"), "Each does not say how many"),
     (asl.maps_are_bounded, drop(*E, "ToleratedFailurePercentage"), "Each ends when children fail"),
     (asl.maps_are_bounded, drop(*E, "ResultWriter"), "Each returns what all"),
     (asl.maps_are_bounded, drop(*E, "ResultPath"), "Each returns what all"),
@@ -261,12 +266,14 @@ BREAKAGES_OF_CHILDREN: list[tuple[asl.Check, Callable[[asl.Machine], None], str]
     (asl.speaks_jsonata, drop("States", "Run", "QueryLanguage"), "Run is not JSONata"),
     (asl.variables_are_its_own, put("States", "Run", "Arguments", "Input", value="{% $again %}"), "$again is used"),
     (asl.variables_are_its_own, drop("States", "Enter", "Assign"), "$turn is used"),
-    (asl.tasks_retry, drop("States", "Run", "Retry"), "Run does not retry throttled"),
+    (asl.tasks_retry, put("States", "Run", "Retry", 0, "MaxAttempts", value=100), "Run is started long after"),
+    (asl.tasks_retry, drop("States", "Run", "Catch", 0), "Run does not wait and ask again"),
+    (asl.tasks_retry, put("States", "Run", "Catch", 0, "Next", value="Record"), "Run does not wait and ask again"),
     (asl.tasks_retry, put("States", "Run", "Retry", 0, "ErrorEquals", 0, value="States.ALL"), "Run runs again"),
     (asl.faults_are_recorded_by({"Record"}), drop("States", "Run", "Catch"), "Run does not catch"),
     (
         asl.faults_are_recorded_by({"Record"}),
-        put("States", "Run", "Catch", 0, "Next", value="Enter"),
+        put("States", "Run", "Catch", 1, "Next", value="Pause"),
         "Run does not have ['States.ALL'] recorded",
     ),
     (

@@ -53,11 +53,10 @@ SUCCEEDS_AT = {**dict.fromkeys(OPERATIONS, "Finish"), "tenant_queue": "Provided"
 
 FAULTS_RECORDED_BY = {TURN: {"RecordOutcome", "TellFailure"}}
 
-NUMBERS = {"AwaitStackSeconds": 7, "AwaitReviewSeconds": 11, "RolloutConcurrency": 13}
+NUMBERS = {"AwaitStackSeconds": 7, "AwaitReviewSeconds": 11}
 SETTINGS = Settings(
     await_stack_seconds=NUMBERS["AwaitStackSeconds"],
     await_review_seconds=NUMBERS["AwaitReviewSeconds"],
-    rollout_concurrency=NUMBERS["RolloutConcurrency"],
 )
 
 OTHERS_OF = {ROLLOUT: {"UpdateTenantMachineArn", "ReleaseBucketName"}}

@@ -31,7 +31,7 @@ NUMBERS_OF = {
     "update_tenant": {"AwaitStackSeconds", "AwaitReviewSeconds"},
     "delete_tenant": {"AwaitStackSeconds"},
     "tenant_queue": set(),
-    "rollout": {"AwaitReviewSeconds", "RolloutConcurrency"},
+    "rollout": {"AwaitReviewSeconds"},
 }
 """For each workflow's file: its placeholders that stand for numbers."""
 
@@ -388,9 +388,10 @@ def test_how_long_to_wait_for_the_review_is_a_number() -> None:
     assert states["AwaitReview"]["Seconds"] == 5
 
 
-def test_how_many_tenants_a_rollout_moves_at_once_is_a_number() -> None:
-    states = json.loads(definition("rollout", Settings(rollout_concurrency=7)))["States"]
-    assert states["RunStage"]["MaxConcurrency"] == 7
+def test_how_many_tenants_a_rollout_moves_at_once_is_what_its_stage_allows() -> None:
+    states = json.loads(definition("rollout", Settings()))["States"]
+    assert states["RunStage"]["MaxConcurrencyPath"] == "$.maxConcurrency"
+    assert "MaxConcurrency" not in states["RunStage"]
 
 
 def test_a_rollout_updates_tenants_by_the_machine_that_operators_use(

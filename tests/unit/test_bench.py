@@ -19,7 +19,17 @@ from bench.__main__ import main
 from bench.load_checks import Execution, executions_amiss, left_over, most_at_once, tenants_not_served
 from bench.load_clients import Answered, at_once, patiently
 from bench.measure import Result, percentile
-from bench.rollout_simulation import MAX_CONCURRENCY, MOST_EVENTS, MOST_STATE_BYTES, SimulatedRollout, floor, simulate
+from bench.rollout_simulation import (
+    CEILINGS,
+    MAX_CONCURRENCY,
+    MAX_TURN_TRANSITIONS,
+    MOST_EVENTS,
+    MOST_STATE_BYTES,
+    TENANTS_PER_CEILING,
+    SimulatedRollout,
+    floor,
+    simulate,
+)
 from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota
 from bench.simulated_update import MUTATIONS, READS
 from orchestrator.adapters.berth_api import ApiAnswer
@@ -55,6 +65,16 @@ def test_it_keeps_within_what_aws_allows(conditions: Conditions) -> None:
     assert max(ran.events, ran.child_events) <= MOST_EVENTS
     assert ran.state_bytes <= MOST_STATE_BYTES
     assert all(1 <= limit <= MAX_CONCURRENCY for _, limit in ran.limits)
+
+
+@pytest.mark.parametrize("conditions", [QUIET, FAULTY], ids=["quiet", "faulty"])
+@pytest.mark.parametrize("ceiling", CEILINGS)
+def test_however_few_a_stage_moves_at_once_a_turn_costs_few_transitions(ceiling: int, conditions: Conditions) -> None:
+    ran = simulate(TENANTS_PER_CEILING, conditions, 1, ceiling)
+
+    assert ran.peak_in_flight <= ceiling
+    assert ran.turn_transitions <= MAX_TURN_TRANSITIONS
+    assert ran.child_events < MOST_EVENTS / 25
 
 
 def test_the_floor_counts_the_calls_that_an_update_makes_when_nothing_goes_wrong() -> None:
