@@ -23,9 +23,6 @@ from tests.simulation.fleet import Fleet
 from tests.simulation.player import Crash, Event, Execution, State, parsed
 from tests.simulation.world import Around
 
-AT_ONCE = 6
-"""The map's MaxConcurrency."""
-
 
 @cache
 def _chosen(part: str, choice: str, told: str) -> str:
@@ -55,6 +52,8 @@ class Played:
         self._input = given
         self._variables: dict[str, Any] = {}
         self._tries: Counter[int] = Counter()
+        self.waited = 0.0
+        """For how many seconds it may have tried again since it last entered a state by way of a function's answer."""
 
     @property
     def running(self) -> bool:
@@ -111,6 +110,7 @@ class Played:
         raise NotImplementedError
 
     def _answered(self, state: asl.State, told: Event) -> None:
+        self.waited = 0.0
         self._done(state, {"Payload": told})
 
     def _evaluate(self, template: Any, result: object = None) -> Any:
@@ -130,6 +130,8 @@ class Played:
         for number, retrier in enumerate(state.get("Retry", [])):
             if caught & set(retrier["ErrorEquals"]):
                 if self._tries[number] < retrier["MaxAttempts"]:
+                    delay = retrier["IntervalSeconds"] * retrier["BackoffRate"] ** self._tries[number]
+                    self.waited += min(delay, retrier["MaxDelaySeconds"])
                     self._tries[number] += 1
                     self.fleet.let_time_pass()
                     return
@@ -144,7 +146,7 @@ class Played:
         self.at, self.given, self._tries = to, given, Counter()
 
 
-StartUpdate = Callable[[str, Event], Execution | None]
+StartUpdate = Callable[["Turn", str, Event], Execution | None]
 
 
 class Turn(Played):
@@ -159,6 +161,10 @@ class Turn(Played):
         """That it waits for."""
 
     @property
+    def rollout_and_stage(self) -> tuple[str, int]:
+        return self._input["rolloutId"], self._input["stage"]
+
+    @property
     def can_go_on(self) -> bool:
         return self.running and not (self.update and self.update.running)
 
@@ -167,7 +173,11 @@ class Turn(Played):
             self._call(state)
         elif self.update is None:
             asked = self._evaluate(state["Arguments"])
-            self.update = self._start(asked["Name"], asked["Input"])
+            try:
+                self.update = self._start(self, asked["Name"], asked["Input"])
+            except Throttled as throttled:
+                self._fault(state, "StepFunctions.ThrottlingException", str(throttled))
+                return
             if self.update is None:
                 self._fault(state, "StepFunctions.ExecutionAlreadyExistsException", "The name is taken.")
         else:
@@ -209,6 +219,7 @@ class Whole(Played):
         self._token = ""
         self._tokens = 0
         self._pending: list[Event] | None = None
+        self._at_once = 0
         self.children: list[Turn] = []
 
     @property
@@ -217,12 +228,12 @@ class Whole(Played):
 
     @property
     def can_go_on(self) -> bool:
-        may_enter = bool(self._pending) and len(self._running_children) < AT_ONCE
-        waits = self._pending is not None and not may_enter and bool(self._running_children)
+        may_enter = bool(self._pending) and len(self.running_children) < self._at_once
+        waits = self._pending is not None and not may_enter and bool(self.running_children)
         return self.running and not waits and not self.awaits_an_operator
 
     @property
-    def _running_children(self) -> list[Turn]:
+    def running_children(self) -> list[Turn]:
         return [child for child in self.children if child.running]
 
     def end(self, state: State) -> None:
@@ -279,11 +290,12 @@ class Whole(Played):
             items = self.fleet.manifests.read(key)
             self._pending = [_selected(state["ItemSelector"], self.given, item) for item in items]
             self.children = []
+            self._at_once = state.get("MaxConcurrency") or _at(state["MaxConcurrencyPath"], self.given, None)
         if self._pending:
             name = f"{self.name}/Turn:{self.at}-{self._tokens}-{len(self._pending)}"
             self._tokens += 1
             self.children.append(self._enter(name, self._pending.pop(0)))
-        elif not self._running_children:
+        elif not self.running_children:
             self._pending = None
             self._go(state["Next"], self.given)
 

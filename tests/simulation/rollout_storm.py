@@ -1,76 +1,115 @@
-"""One rollout over a fleet, with all that may happen to it, in an order that a seed decides.
+"""Rollouts over a fleet, with all that may happen to them, in an order that a seed decides.
 
-Its execution, its children and the updates take turns, and between any two calls of one the others may go on. What
-else may happen does: operators pause, resume, approve and abort; tenants are pinned and updated by hand; functions and
-executions die; CloudFormation throttles; an alarm goes off.
+Their executions, the children and the operations on tenants take turns, and between any two calls of one the others
+may go on. What else may happen does, also while a rollout is planned: operators pause, resume, approve (also twice, and
+the wrong stage), abort, undo and retry; tenants are pinned, updated, deleted and created by hand; functions and
+executions die, and what they left behind is settled; CloudFormation and Step Functions throttle; listings lag; an
+alarm goes off and recovers.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from orchestrator.admission import Refused
 from orchestrator.errors import BerthError, Throttled
+from orchestrator.lifecycle import Accepted
 from orchestrator.ports import Pin
 from orchestrator.records import Request
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.documents import wish_from
-from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, StageStatus
+from orchestrator.rollouts.records import Rollout, RolloutStatus, Stage, StageStatus
+from orchestrator.tenants import TenantId
 from tests.fakes import NEXT_VERSION, VERSION, execution_arn
-from tests.simulation.fleet import ALARM, Fleet
+from tests.simulation.fleet import ALARM, EQUAL_VERSION, Fleet
 from tests.simulation.player import Crash, Event, Execution
+from tests.simulation.rollout_checks import (
+    ByHand,
+    Planning,
+    check_counts,
+    check_that_it_is_over,
+    check_that_it_is_undone,
+)
 from tests.simulation.rollout_player import Played, Turn, Whole
 from tests.simulation.storm import Broken
 from tests.simulation.world import OPERATOR
 
-MOST_STEPS = 6_000
-MOST_HAPPENINGS = 10
+A_SECOND, A_MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+MAX_STEPS = 9_000
+MAX_HAPPENINGS = 14
+MAX_SECONDS_AFTER_PAUSE = 5.0
+"""How long after it was admitted a tenant's update may still be started, though the rollout was paused meanwhile."""
 WRITES = {"admit", "record", "change", "change_stage", "write", "wake"}
 STAGES: list[list[dict[str, Any]]] = [
     [{"size": "rest", "tolerated": "1"}],
     [{"size": "rest", "tolerated": "100%", "maxConcurrency": 2}],
     [{"size": "1", "tolerated": "0", "bakeSeconds": 40}, {"size": "rest", "tolerated": "50%", "maxConcurrency": 5}],
     [
-        {"size": "2", "tolerated": "1", "bakeSeconds": 20, "alarm": ALARM},
+        {"size": "2", "tolerated": "1", "bakeSeconds": 60, "alarm": ALARM},
         {"size": "30%", "tolerated": "1", "approval": True},
-        {"size": "rest", "tolerated": "2", "maxConcurrency": 3},
+        {"size": "rest", "tolerated": "2", "maxConcurrency": 3, "approval": True},
     ],
+    [{"size": "rest", "tolerated": "100%", "bakeSeconds": 120, "alarm": ALARM}],
 ]
 
 
+def play_seed(seed: int, favourites: Sequence[str] = ()) -> Counter[str]:
+    """What was seen. Raises :class:`Broken` if a promise was."""
+    storm = RolloutStorm(seed, favourites)
+    storm.play()
+    return storm.seen
+
+
 class RolloutStorm:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, favourites: Sequence[str] = ()) -> None:
+        """``favourites`` are the names of what happens more often than it does otherwise."""
         self.seed = seed
+        self._favourites = favourites
         self.seen: Counter[str] = Counter()
         self._chance = random.Random(seed)
         self.fleet = Fleet()
         self.fleet.populate(self._chance.randint(2, 9), self._chance)
         self.fleet.cloudformation_goes_on = lambda: self._chance.random() < 0.6
         self.fleet.stacks.throttled_calls = self._chance.choice([0, 0, 6])
+        self.fleet.ledger.when_over = self._when_over
         self.rollout_id = ""
+        """Of the rollout that goes on now."""
+        self._by_hand = ByHand(pinned={each for each in self.fleet.tenants if self._is_pinned(each)})
+        self._planning: Planning | None = None
+        self._index = self.fleet.table.as_of_now()
+        """What a listing that lags says."""
         self._wholes: dict[str, Whole] = {}
         self._turns: list[Turn] = []
-        self._updates: dict[str, Execution] = {}
-        self._left_alone: set[str] = set()
-        """Updates that go on though nobody waits for them any more."""
+        self._operations: dict[str, Execution] = {}
+        """Of single tenants, by their execution."""
+        self._started_by: dict[str, str] = {}
+        """Which rollout has started an update that somebody waits for."""
         self._in_a_call: list[object] = []
         self._happenings = 0
         self._depth = 0
         self._deaths_to_come: Counter[str] = Counter()
         """How often a function is yet to die before it works again, by its state."""
         self._dies_after_writing = False
+        self._starts_to_throttle = 0
+        self._approvals: list[tuple[str, int]] = []
+        """Which stages of which rollouts were approved, or were tried to be."""
         self._resumes_left = self._chance.randint(0, 2)
         """How often an operator has it go on after it has stopped itself."""
 
     def play(self) -> None:
         try:
-            if self._start():
+            self._do_by_hand(self._chance.choice([0, 0, 2, 4]))
+            undone: Rollout | None = None
+            if self._start(self._first_wish()):
                 self._until_it_is_over()
-                self._check_the_end()
+                undone = self._follow_up()
+            self._until_nothing_goes_on()
+            self._check_the_end(undone)
         except AssertionError as broken:
             raise Broken(f"seed {self.seed}: {broken}") from broken
 
@@ -80,38 +119,98 @@ class RolloutStorm:
         assert rollout
         return rollout
 
-    # Before
+    @property
+    def _stage(self) -> Stage:
+        stage = self.fleet.ledger.stage(self.rollout_id, self.rollout.current_stage)
+        assert stage
+        return stage
 
-    def _start(self) -> bool:
-        """Whether there is anything to do."""
+    # One rollout after the other
+
+    def _first_wish(self) -> dict[str, Any]:
         asked: dict[str, Any] = {"version": NEXT_VERSION, "stages": self._chance.choice(STAGES)}
-        if self._chance.random() < 0.15:
-            asked["dryRun"] = True
+        return asked | ({"dryRun": True} if self._chance.random() < 0.1 else {})
+
+    def _start(self, asked: dict[str, Any]) -> bool:
+        """Whether there is anything to do."""
         wish = wish_from(asked, max_concurrency=4)
+        return self._begin(lambda rollouts: rollouts.start(wish, OPERATOR.by), asked)
+
+    def _begin(self, ask: Callable[[Any], object], asked: dict[str, Any]) -> bool:
+        known = {rollout.id for rollout in self.fleet.ledger.rollouts(limit=10)}
+        lags = self._chance.random() < 0.25
+        self.fleet.listing = self._index if lags else self.fleet.table
+        self.fleet.clock.advance(self._chance.choice([A_SECOND, A_MINUTE]))
+        for _ in range(20):
+            planning = Planning(self.fleet, NEXT_VERSION) if "undo" not in asked and not lags else None
+            answered = self._ask_for_a_plan(ask, planning)
+            new = [each for each in self.fleet.ledger.rollouts(limit=10) if each.id not in known]
+            if new:
+                self.rollout_id = new[0].id
+                self.seen["dry run"] += new[0].wish.dry_run
+            if planning and isinstance(answered, Underway | NothingToDo):
+                skipped = answered.rollout.skipped if isinstance(answered, Underway) else answered.selected.skipped
+                names = [name for each in skipped.values() for name in each.tenants]
+                planning.check(new[0] if new else None, names)
+            if new or isinstance(answered, NothingToDo | Refused):
+                return bool(new)
+        return False  # The function died again and again before anything was written down.
+
+    def _ask_for_a_plan(self, ask: Callable[[Any], object], planning: Planning | None) -> object:
+        self._planning = planning
+        if planning:
+            planning.begin()
         try:
-            started = self.fleet.rollouts(self._around_operator).start(wish, OPERATOR.by)
-        except Crash:
-            started = None
-        if isinstance(started, NothingToDo):
-            return False
-        known = self.fleet.ledger.rollouts(limit=10)
-        if not known:  # The function died before anything was written: it is asked for again.
-            return self._start()
-        assert started is None or isinstance(started, Underway)
-        self.rollout_id = known[0].id
-        self.seen["dry run"] += known[0].wish.dry_run
-        return True
+            return ask(self.fleet.rollouts(self._around_operator))
+        except (Crash, BerthError):
+            return None
+        finally:
+            if planning:
+                planning.look()
+            self._planning = None
+
+    def _follow_up(self) -> Rollout | None:
+        """Undo or retry it, sometimes while something of it still goes on. The rollout that was undone, if one was."""
+        earlier, what = self.rollout, self._chance.choice(["", "undo", "undo", "retry"])
+        if not what or earlier.wish.dry_run:
+            return None
+        if self._chance.random() < 0.5:
+            self._until_nothing_goes_on()
+        for execution in self._operations:
+            self._started_by.pop(execution, None)
+        if what == "retry":
+            begun = self._begin(lambda rollouts: rollouts.retry(earlier.id, OPERATOR.by), {"undo": "so to speak"})
+        else:
+            begun = self._start({"undo": earlier.id, "stages": self._chance.choice(STAGES)})
+        self.seen[what] += begun
+        if begun:
+            self._until_it_is_over()
+        return earlier if begun and what == "undo" else None
 
     # Meanwhile
 
     def _until_it_is_over(self) -> None:
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             self._take_up_what_was_started()
+            if not self.rollout.status.active and self._chance.random() < 0.1 and not self._resumes_left:
+                return
             if self._ready:
                 self._something_happens()
             elif not self._an_operator_helps():
                 return
         raise AssertionError(f"it never ends: {self.rollout}, {[each.at for each in self._wholes.values()]}")
+
+    def _until_nothing_goes_on(self) -> None:
+        for _ in range(MAX_STEPS):
+            self._take_up_what_was_started()
+            if ready := self._ready:
+                self._step(self._chance.choice(ready))
+            elif any(self.fleet.table.lock(tenant) for tenant in self.fleet.tenants):
+                self.fleet.let_time_pass()
+                self.fleet.settle_the_dead()
+            else:
+                return
+        raise AssertionError("something goes on for ever")
 
     @property
     def _ready(self) -> list[Played | Execution]:
@@ -119,27 +218,50 @@ class RolloutStorm:
         played: list[Played | Execution] = [
             each for each in (*self._wholes.values(), *self._turns) if each.can_go_on and each not in self._in_a_call
         ]
-        return played + [run for run in self._updates.values() if run.running and run not in self._in_a_call]
+        return played + [run for run in self._operations.values() if run.running and run not in self._in_a_call]
 
     def _something_happens(self) -> None:
-        if self.rollout_id and self._happenings < MOST_HAPPENINGS and self._chance.random() < 0.03:
+        if self._chance.random() < 0.02:
+            self._index = self.fleet.table.as_of_now()
+        often = 0.1 if self._planning else 0.03
+        if self._happenings < MAX_HAPPENINGS and self._chance.random() < often:
             self._happenings += 1
-            self._chance.choice(self._what_may_happen)()
+            self._what_happens()()
             self._take_up_what_was_started()
         elif ready := self._ready:
             self._step(self._chance.choice(ready))
 
+    def _what_happens(self) -> Callable[[], object]:
+        may = self._what_may_happen_to_tenants + ([] if self._planning else self._what_may_happen_to_rollouts)
+        favoured = [each for each in may if getattr(each, "__name__", "") in self._favourites]
+        return self._chance.choice(favoured if favoured and self._chance.random() < 0.7 else may)
+
     @property
-    def _what_may_happen(self) -> list[Callable[[], object]]:
+    def _what_may_happen_to_rollouts(self) -> list[Callable[[], object]]:
+        if not self.rollout_id:
+            return []
         return [
-            *(partial(self._ask, what) for what in ("pause", "pause", "resume", "abort", "approve")),
+            *(partial(self._ask, what) for what in ("pause", "pause", "resume")),
+            self._abort,
+            *(partial(self._approve, which) for which in ("this", "again", "another")),
             self._kill_the_rollout,
             self._kill_a_turn,
-            self._pin,
-            self._update_by_hand,
+            self._kill_an_update,
             self._break_a_function,
+            self._throttle_starts,
+            *[self._sound_the_alarm] * 2,
+            *[self._silence_the_alarm] * 3,
+        ]
+
+    @property
+    def _what_may_happen_to_tenants(self) -> list[Callable[[], object]]:
+        return [
+            self._pin,
+            *[self._update_by_hand] * 3,
+            *[self._delete_by_hand] * 2,
+            self._create_by_hand,
             self._throttle,
-            self._sound_the_alarm,
+            self.fleet.settle_the_dead,
         ]
 
     def _step(self, who: Played | Execution) -> None:
@@ -153,7 +275,7 @@ class RolloutStorm:
     def _around(self, name: str, call: Callable[[], Any]) -> Any:
         """A call that a function makes: others go on before it, and sometimes it dies before or after."""
         who = self._in_a_call[-1]
-        self._others_go_on()
+        self._others_go_on(0.1)
         if isinstance(who, Played) and self._deaths_to_come[who.at]:
             self._die_soon(who, name, call)
         dies = self._chance.random()
@@ -177,33 +299,61 @@ class RolloutStorm:
 
     def _around_operator(self, _name: str, call: Callable[[], Any]) -> Any:
         """An operator asks while everything goes on; and that function may die, too."""
-        self._others_go_on()
+        self._others_go_on(0.5 if self._planning else 0.1)
+        if self._planning:
+            self._planning.look()
         dies = self._chance.random()
-        if dies < 0.01:
+        if dies < 0.005:
             raise Crash
         told = call()
-        if dies > 0.99:
+        if dies > 0.995:
             raise Crash
         return told
 
-    def _others_go_on(self) -> None:
-        if self._depth < 2 and self._chance.random() < 0.1:
+    def _others_go_on(self, often: float) -> None:
+        if self._depth < 2 and self._chance.random() < often:
             self._depth += 1
             try:
-                self._something_happens()
+                for _ in range(self._chance.choice([1, 4, 12]) if self._planning else 1):
+                    self._something_happens()
             finally:
                 self._depth -= 1
 
-    def _ask(self, what: str) -> bool:
+    # What operators do with rollouts
+
+    def _ask(self, what: str, *more: object) -> bool:
         """Whether anything came of it."""
         rollouts = self.fleet.rollouts(self._around_operator)
         asked: Callable[..., object] = getattr(rollouts, what)
         try:
-            answered = asked(self.rollout_id, OPERATOR.by)
+            answered = asked(self.rollout_id, *(more or (OPERATOR.by,)))
         except (Crash, BerthError):
             return True  # Perhaps.
         self.seen[what] += isinstance(answered, Underway)
         return not isinstance(answered, Refused)
+
+    def _abort(self) -> None:
+        nobody_in_flight = self._stage.status is not StageStatus.RUNNING and not self._in_a_call
+        rollouts = self.fleet.rollouts()  # Undisturbed, so that it is known what the answer was about.
+        if nobody_in_flight and self._chance.random() < 0.5:
+            rollouts.abort(self.rollout_id, OPERATOR.by)
+            assert not self.rollout.status.active, f"it was aborted with nobody in flight, and is {self.rollout.status}"
+            self.seen["aborted at once"] += 1
+        else:
+            self._ask("abort")
+
+    def _approve(self, which: str) -> None:
+        """The stage that awaits it, the one that was approved last, or any."""
+        number = self.rollout.current_stage
+        if which == "again" and self._approvals:
+            rollout, number = self._approvals[-1]
+            if rollout != self.rollout_id:
+                return
+        elif which == "another":
+            number = self._chance.randint(1, 4)
+        self._approvals.append((self.rollout_id, number))
+        if self._ask("approve", number, f"{OPERATOR.by} for stage {number}"):
+            self.seen[f"approved {which}"] += 1
 
     def _kill_the_rollout(self) -> None:
         """Its execution is stopped, and with it its children and, mostly, what they wait for."""
@@ -220,28 +370,70 @@ class RolloutStorm:
             self._stop(self._chance.choice(running))
             self.seen["turn killed"] += 1
 
+    def _kill_an_update(self) -> None:
+        """Its turn goes on without it. CloudFormation does, too."""
+        running = [each for each in map(self._operations.get, self._started_by) if each and each.running]
+        idle = [each for each in running if each not in self._in_a_call]
+        if idle:
+            self._chance.choice(idle).abort()
+            self.seen["update killed"] += 1
+
     def _stop(self, turn: Turn) -> None:
         if turn.running:
             turn.end(turn.state.ABORTED)
         update = turn.update
         if update and update.running:
-            if update in self._in_a_call or self._chance.random() < 0.3:
-                self._left_alone.add(update.name)
-            else:
+            self._started_by.pop(update.name, None)
+            if update not in self._in_a_call and self._chance.random() < 0.5:
                 update.abort()
+
+    # What operators do with tenants
+
+    def _do_by_hand(self, count: int) -> None:
+        """Before anybody asks for a rollout: some of it is still going on then."""
+        for _ in range(count):
+            self._chance.choice([self._update_by_hand, self._update_by_hand, self._delete_by_hand])()
+            self._take_up_what_was_started()
+            for _ in range(self._chance.randint(0, 30)):
+                if ready := self._ready:
+                    self._step(self._chance.choice(ready))
+
+    def _is_pinned(self, tenant: TenantId) -> bool:
+        metadata = self.fleet.table.metadata(tenant)
+        return metadata is not None and metadata.pinned_version is not None
 
     def _pin(self) -> None:
         tenant = self._chance.choice(self.fleet.tenants)
         self.fleet.table.describe(tenant, labels=None, pin=Pin(VERSION), at=self.fleet.clock.now())
+        self._by_hand.pinned.add(tenant)
         self.seen["pinned"] += 1
 
     def _update_by_hand(self) -> None:
+        """Mostly to a release of equal content, which leaves it where a rollout has to move it."""
         tenant = self._chance.choice(self.fleet.tenants)
-        self.fleet.lifecycle().upgrade(tenant, NEXT_VERSION, Request(by=OPERATOR.by))
-        for name in self.fleet.executions.inputs:
-            if name not in self._updates:
-                self._left_alone.add(name)
-                self._updates[name] = Execution(self.fleet, name, self._around)
+        version = self._chance.choice([EQUAL_VERSION, EQUAL_VERSION, EQUAL_VERSION, NEXT_VERSION, VERSION])
+        request = Request(by=OPERATOR.by, allow_downgrade=self._chance.random() < 0.2)
+        ordered = self.fleet.lifecycle().upgrade(tenant, version, request)
+        if isinstance(ordered, Accepted):
+            self.seen["updated by hand"] += 1
+            self._by_hand.moved.add((tenant, version))
+            if request.allow_downgrade:
+                self._by_hand.moved_back.add((tenant, version))
+
+    def _delete_by_hand(self) -> None:
+        """If there are messages in its queue, that is refused after a while."""
+        tenant = self._chance.choice(self.fleet.tenants)
+        request = Request(by=OPERATOR.by, drain_seconds=self._chance.choice([0, 30, 120]))
+        self.seen["deleted by hand"] += isinstance(self.fleet.lifecycle().delete(tenant, request), Accepted)
+
+    def _create_by_hand(self) -> None:
+        tenant = TenantId.parse(f"tenant-{self._chance.randint(1, len(self.fleet.tenants) + 1)}")
+        ordered = self.fleet.lifecycle().create(tenant, Request(by=OPERATOR.by, explicit=True))
+        self.seen["created by hand"] += isinstance(ordered, Accepted)
+        if tenant not in self.fleet.tenants:
+            self.fleet.tenants.append(tenant)
+
+    # What else happens
 
     def _break_a_function(self) -> None:
         """It dies more often than it is retried."""
@@ -251,8 +443,15 @@ class RolloutStorm:
     def _throttle(self) -> None:
         self.fleet.stacks.throttled_calls += 8
 
+    def _throttle_starts(self) -> None:
+        self._starts_to_throttle = self._chance.randint(1, 12)
+
     def _sound_the_alarm(self) -> None:
-        self.fleet.alarms.alarms[ALARM] = "Threshold crossed."
+        self.fleet.alarms.sound(ALARM, "Threshold crossed.", at=self.fleet.clock.now())
+        self.seen["alarm"] += 1
+
+    def _silence_the_alarm(self) -> None:
+        self.fleet.alarms.recover(ALARM)
 
     # Who starts what
 
@@ -260,24 +459,41 @@ class RolloutStorm:
         for name in self.fleet.rollout_executions.started:
             if name not in self._wholes:
                 self._wholes[name] = Whole(self.fleet, name, self._around, self._enter)
+        for name in self.fleet.executions.inputs:
+            if name not in self._operations:
+                self._operations[name] = Execution(self.fleet, name, self._around)
 
     def _enter(self, name: str, given: Event) -> Turn:
         turn = Turn(self.fleet, name, given, self._around, self._start_update)
         self._turns.append(turn)
+        running = [each for whole in self._wholes.values() for each in whole.running_children]
+        stage = self.fleet.ledger.stage(given["rolloutId"], given["stage"])
+        assert stage
+        of_stage = [each for each in running if each.rollout_and_stage == turn.rollout_and_stage]
+        assert len(of_stage) < stage.wish.max_concurrency, f"{len(of_stage)} wait or run, one more comes, but {stage}"
         return turn
 
-    def _start_update(self, name: str, given: Event) -> Execution | None:
+    def _start_update(self, turn: Turn, name: str, given: Event) -> Execution | None:
         """As Step Functions does: the same again while it runs is the same, and a name is used once."""
         execution = execution_arn(name)
         executions = self.fleet.executions
         if execution in executions.inputs:
             same = executions.inputs[execution] == given and execution in executions.running
-            return self._updates[execution] if same else None
+            return self._operations[execution] if same else None
+        if self._starts_to_throttle:
+            self._starts_to_throttle -= 1
+            raise Throttled("StartExecution: Rate exceeded")
+        rollout = self.fleet.ledger.rollout(turn.rollout_and_stage[0])
+        assert rollout
+        if rollout.status is not RolloutStatus.RUNNING:
+            late = f"{name} starts, but the rollout is {rollout.status}, and it was admitted {turn.waited} s ago"
+            assert turn.waited <= MAX_SECONDS_AFTER_PAUSE, late
         executions.inputs[execution] = given
         executions.running.add(execution)
-        self._updates[execution] = Execution(self.fleet, execution, self._around)
+        self._operations[execution] = Execution(self.fleet, execution, self._around)
+        self._started_by[execution] = rollout.id
         self.seen["updates"] += 1
-        return self._updates[execution]
+        return self._operations[execution]
 
     # When nobody can go on
 
@@ -288,7 +504,7 @@ class RolloutStorm:
             if rollout.status is RolloutStatus.HALTED and self._resumes_left:
                 self._resumes_left -= 1
                 self.seen["resumed after a halt"] += 1
-                self.fleet.alarms.alarms[ALARM] = None
+                self.fleet.alarms.recover(ALARM)
                 return self._ask("resume")
             return False
         waiting = [whole for whole in self._wholes.values() if whole.awaits_an_operator]
@@ -297,51 +513,35 @@ class RolloutStorm:
             waiting[0].time_out()
         elif rollout.status is RolloutStatus.ABORTING:
             self._ask("abort")
-        elif waiting and self._awaits_approval and rollout.status is RolloutStatus.RUNNING:
-            self._ask("approve")
+        elif (
+            waiting and self._stage.status is StageStatus.AWAITING_APPROVAL and rollout.status is RolloutStatus.RUNNING
+        ):
+            self._approve(self._chance.choice(["this", "this", "again"]))
         else:
             self._ask(self._chance.choice(["resume"] * 6 + ["abort"]))
         return True
 
-    @property
-    def _awaits_approval(self) -> bool:
-        stage = self.fleet.ledger.stage(self.rollout_id, self.rollout.current_stage)
-        return stage is not None and stage.status is StageStatus.AWAITING_APPROVAL
-
     # What is promised
 
-    def _check_how_many_are_in_flight(self) -> None:
-        running = [name for name, run in self._updates.items() if run.running and name not in self._left_alone]
-        if not running:
-            return
-        stage = self.fleet.ledger.stage(self.rollout_id, self.rollout.current_stage)
-        assert stage
-        assert len(running) <= stage.wish.max_concurrency, f"in flight: {running}, but {stage}"
-
-    def _check_the_end(self) -> None:
-        ledger, rollout = self.fleet.ledger, self.rollout
-        outcomes = {outcome.item.tenant: outcome for outcome in ledger.outcomes(rollout.id)}
+    def _when_over(self, rollout: Rollout) -> None:
         self.seen[rollout.status] += 1
-        self.seen.update(f"tenant {outcome.result}" for outcome in outcomes.values())
-        for stage in ledger.stages(rollout.id):
-            said = (stage.succeeded, stage.failed, stage.skipped)
-            assert said == ledger.counted(rollout.id, stage.number), f"{stage} does not count what is written down"
-        if rollout.wish.dry_run:
-            assert not self._updates or self._left_alone, "a dry run has changed something"
-        for number, tenant in enumerate(self.fleet.tenants, 1):
-            moved = [each for each in self.fleet.stacks.all.values() if each.stack.tenant_id == tenant.value]
-            assert len(moved) == 1, f"{tenant} ({number}) has {len(moved)} stacks"
-            assert self.fleet.fleet_stacks.updated[moved[0].stack.stack_id] <= 1, f"{tenant} was moved twice"
-        assert rollout.id not in ledger.registry().active
-        if rollout.status in (RolloutStatus.SUCCEEDED, RolloutStatus.FAILED):
-            assert len(outcomes) == rollout.total
-            assert all(outcome.result.settled for outcome in outcomes.values())
-            failed = any(outcome.result is Result.FAILED for outcome in outcomes.values())
-            assert failed == (rollout.status is RolloutStatus.FAILED)
-            assert all(stage.in_flight == 0 for stage in ledger.stages(rollout.id))
-        if rollout.status is RolloutStatus.SUCCEEDED and not rollout.wish.dry_run:
-            for tenant, outcome in outcomes.items():
-                metadata = self.fleet.table.metadata(tenant)
-                assert metadata
-                there = metadata.published and metadata.version == NEXT_VERSION
-                assert there or outcome.skip is Skip.PINNED, f"{tenant} is at {metadata.version}, and said {outcome}"
+        check_that_it_is_over(rollout, self.fleet, self._by_hand)
+
+    def _check_how_many_are_in_flight(self) -> None:
+        running = [name for name in self._started_by if self._operations[name].running]
+        of_this = [name for name in running if self._started_by[name] == self.rollout_id]
+        if of_this:
+            assert len(of_this) <= self._stage.wish.max_concurrency, f"in flight: {of_this}, but {self._stage}"
+
+    def _check_the_end(self, undone: Rollout | None) -> None:
+        for rollout in self.fleet.ledger.rollouts(limit=10):
+            check_counts(rollout, self.fleet)
+            results = (f"tenant {outcome.result}" for outcome in self.fleet.ledger.outcomes(rollout.id))
+            self.seen.update(results)
+            if rollout.wish.dry_run:
+                assert rollout.id not in self._started_by.values(), "a dry run has changed something"
+        for tenant in self.fleet.tenants:
+            living = [stack for stack in self.fleet.stacks.living if stack.tenant_id == tenant.value]
+            assert len(living) <= 1, f"{tenant} has {len(living)} stacks"
+        if undone:
+            check_that_it_is_undone(undone, self.rollout, self.fleet, self._by_hand)

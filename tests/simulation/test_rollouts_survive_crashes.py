@@ -7,30 +7,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from orchestrator.records import Audit, Metadata
-from orchestrator.rollouts import advancing, gate
+from orchestrator.fleet import state_of
+from orchestrator.records import Audit, Metadata, TenantState
+from orchestrator.rollouts import advancing, control, gate
+from orchestrator.rollouts.advancing import Advancing
+from orchestrator.rollouts.control import Answered, Choose, Rollouts
+from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
-from orchestrator.rollouts.records import Result, RolloutStatus, Stage, TenantOutcome, Turn
-from tests.fakes import InMemoryRollouts
-from tests.simulation.rollout_storm import RolloutStorm
+from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Stage, TenantOutcome, Turn, Wish
+from orchestrator.rollouts.selecting import Selected, skip_reason
+from tests.fakes import FakeAlarms, InMemoryRollouts
+from tests.machines import asl
+from tests.machines.files import ROLLOUT, TURN, machine
+from tests.simulation.rollout_storm import RolloutStorm, play_seed
 from tests.simulation.storm import Broken
 
 SEEDS = range(120)
+MORE_SEEDS = range(400)
+"""As many as it may take to find a bug, or to see something rare."""
 
 
-def play_all(seeds: range) -> Counter[str]:
+def play_all(seeds: range, favourites: Sequence[str] = ()) -> Counter[str]:
     """What was seen in all of them."""
-    seen: Counter[str] = Counter()
-    for seed in seeds:
-        storm = RolloutStorm(seed)
-        storm.play()
-        seen += storm.seen
-    return seen
+    return sum((play_seed(seed, favourites) for seed in seeds), Counter[str]())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,9 +54,11 @@ def test_a_seed_tells_the_same_story_again() -> None:
 def test_the_storms_see_all_that_may_happen() -> None:
     ends = {status for status in RolloutStatus if not status.active}
     tenants = {f"tenant {result}" for result in Result}
-    operators = {"pause", "resume", "abort", "approve", "resumed after a halt", "dry run"}
-    trouble = {"killed", "turn killed", "pinned"}
-    assert {*ends, *tenants, *operators, *trouble} <= set(play_all(SEEDS))
+    operators = {"pause", "resume", "abort", "aborted at once", "resumed after a halt", "dry run", "undo", "retry"}
+    approvals = {"approve", "approved this", "approved again", "approved another"}
+    by_hand = {"pinned", "updated by hand", "deleted by hand", "created by hand"}
+    trouble = {"killed", "turn killed", "alarm"}
+    assert {*ends, *tenants, *operators, *approvals, *by_hand, *trouble} <= set(play_all(MORE_SEEDS))
 
 
 # Bugs, put in on purpose: each is found out.
@@ -91,17 +97,134 @@ def _believe_that_all_went_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advancing, "judge", well)
 
 
-@pytest.mark.parametrize(
-    ("bug", "found"),
-    [
-        (_admit_whatever_the_rollout_is, "starts, but it is"),
-        (_forget_failures, "starts after"),
-        (_have_room_for_all, "in flight, with"),
-        (_write_over_what_others_wrote, "in flight|does not count what is written down"),
-        (_believe_that_all_went_well, "is at 0.1.0, and said"),
-    ],
-)
-def test_a_bug_breaks_a_promise_and_is_found(bug: Bug, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug(monkeypatch)
-    with pytest.raises(Broken, match=found):
-        play_all(SEEDS)
+def _list_the_fleet_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TenantFinder, "everybody", TenantFinder.in_one_pass)
+
+
+def _trust_the_listing_when_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def selected(self: Rollouts, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
+        return choose(wish, outcomes, self._finder.in_one_pass())
+
+    monkeypatch.setattr(Rollouts, "_select_of", selected)
+
+
+def _undo_only_what_is_said_to_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived = (Result.SUCCEEDED, Result.RUNNING)
+    monkeypatch.setattr(control, "_may_have_been_moved", lambda outcome: outcome.result in arrived)
+
+
+def _undo_before_an_update_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rollouts, "_is_yet_to_begin", lambda *_: False)
+
+
+def _look_at_the_alarm_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeAlarms, "went_off", lambda self, name, **_: self.alarms[name])
+
+
+def _approve_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    approve = Rollouts.approve
+
+    def careless(self: Rollouts, rollout_id: str, _number: int, by: str) -> Answered:
+        rollout = self.ledger.rollout(rollout_id)
+        assert rollout
+        return approve(self, rollout_id, rollout.current_stage, by)
+
+    monkeypatch.setattr(Rollouts, "approve", careless)
+
+
+def _wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is being created or deleted is skipped, and that counts as nothing."""
+
+    def impatient(version: str, *, state: TenantState, **more: Any) -> Skip | None:
+        more["waits_for_busy"] = state is TenantState.UPDATING
+        return skip_reason(version, state=state, **more)
+
+    def content(self: Advancing, rollout: Rollout, _stages: object) -> str:
+        failed = any(outcome.result is Result.FAILED for outcome in self.ledger.outcomes(rollout.id))
+        return "Some failed." if failed else ""
+
+    monkeypatch.setattr(gate, "skip_reason", impatient)
+    monkeypatch.setattr(Advancing, "_why_not_succeeded", content)
+
+
+def _take_a_delete_that_has_begun_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rash(*args: Any, **more: Any) -> TenantOutcome:
+        outcome, (_, _, metadata, audits) = judge(*args, **more), args
+        deleting = state_of(metadata, audits) is TenantState.DELETING
+        return replace(outcome, result=Result.SKIPPED, skip=Skip.DELETED) if deleting else outcome
+
+    judge = gate.judge
+    monkeypatch.setattr(gate, "judge", rash)
+    monkeypatch.setattr(advancing, "judge", rash)
+
+
+def _leave_every_abort_to_the_execution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_dead(self: Rollouts, rollout_id: str) -> bool:
+        rollout = self.ledger.rollout(rollout_id)
+        assert rollout
+        return rollout.execution is None or not self.executions.is_running(rollout.execution)
+
+    monkeypatch.setattr(Rollouts, "_nobody_is_in_flight", is_dead)
+
+
+def _try_for_minutes_to_start_an_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    upgrade = asl.states(machine(TURN))["Upgrade"]
+    monkeypatch.setitem(upgrade["Retry"][0], "MaxAttempts", 100)
+    monkeypatch.setitem(upgrade["Retry"][0], "MaxDelaySeconds", 20)
+
+
+def _open_more_turns_than_the_stage_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(asl.states(machine(ROLLOUT))["RunStage"], "MaxConcurrency", 6)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug, what it is found out by, and what has to happen more often for that to take little time."""
+
+    bug: Bug
+    found: str
+    favourites: tuple[str, ...] = ()
+
+
+STILL_THERE = "is still at 0.2.0 after the undo"
+BUGS = {
+    "nobody asks whether it is running": Planted(_admit_whatever_the_rollout_is, "starts, but it is"),
+    "failures are forgotten": Planted(_forget_failures, "starts after"),
+    "there is room for all": Planted(_have_room_for_all, "in flight, with"),
+    "others' writes are overwritten": Planted(
+        _write_over_what_others_wrote, "in flight|does not count what is written down"
+    ),
+    "every turn is called a success": Planted(_believe_that_all_went_well, "is at 0.1.[01], and said"),
+    "the fleet is listed once": Planted(_list_the_fleet_once, "are in no plan", ("_update_by_hand",)),
+    "an undo trusts the listing": Planted(_trust_the_listing_when_undoing, STILL_THERE),
+    "an undo forgets who failed and arrived": Planted(
+        _undo_only_what_is_said_to_have_arrived, STILL_THERE, ("_kill_an_update",)
+    ),
+    "an undo comes before the update": Planted(
+        _undo_before_an_update_has_begun, STILL_THERE, ("_kill_the_rollout", "_delete_by_hand")
+    ),
+    "an alarm that recovered is overlooked": Planted(
+        _look_at_the_alarm_as_it_is_now,
+        "goes on after its alarm went off",
+        ("_sound_the_alarm", "_silence_the_alarm"),
+    ),
+    "an approval is for any stage": Planted(_approve_whatever_waits, "was taken for an approval of"),
+    "a busy tenant is skipped": Planted(_wait_for_nobody, "was not waited for"),
+    "a delete that has begun counts as done": Planted(
+        _take_a_delete_that_has_begun_for_done, "is at 0.1.[01], and said", ("_delete_by_hand",)
+    ),
+    "an abort waits for the end of a bake": Planted(
+        _leave_every_abort_to_the_execution, "aborted with nobody in flight", ("_abort",)
+    ),
+    "a start is tried for minutes": Planted(
+        _try_for_minutes_to_start_an_update, "starts, but the rollout is", ("_throttle_starts",)
+    ),
+    "a map opens too many turns": Planted(_open_more_turns_than_the_stage_allows, "one more comes"),
+}
+
+
+@pytest.mark.parametrize("planted", BUGS.values(), ids=BUGS)
+def test_a_bug_breaks_a_promise_and_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted.bug(monkeypatch)
+    with pytest.raises(Broken, match=planted.found):
+        play_all(MORE_SEEDS, planted.favourites)
