@@ -36,7 +36,7 @@ class Asked:
     creates: dict[str, Create] = field(default_factory=dict)
     """The explicit creates, by their executions."""
     deletes: dict[str, datetime] = field(default_factory=dict)
-    """When each delete was accepted, by their executions."""
+    """When each delete was asked for, by their executions."""
     described: dict[str, Description] = field(default_factory=dict)
     """Labels and pins, by the executions that their creates were answered with."""
     answered_deletes: dict[str, datetime] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Asked:
         return execution
 
     def may_bring_back(self, create: str, delete: str | None) -> bool:
-        """Whether somebody asked for the tenant, by that create, after the delete had been accepted."""
+        """Whether somebody asked for the tenant, by that create, after the delete had been asked for."""
         if create not in self.creates:
             return False
         return self.creates[create].asked_at > self.deletes.get(delete or "", LONG_AGO)

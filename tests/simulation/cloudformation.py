@@ -70,7 +70,7 @@ class CloudFormation:
                 self._begin(stack_id, fake)
 
     def is_about_to_finish(self, tenant: TenantId) -> bool:
-        """Whether somebody has the stack deleted just now."""
+        """Whether somebody deletes the tenant's stack in this moment."""
         if tenant not in self.to_be_deleted:
             return False
         self.to_be_deleted.remove(tenant)
@@ -79,7 +79,7 @@ class CloudFormation:
         return True
 
     def delete_by_hand(self, stack: Stack) -> None:
-        """In the console, whoever is at the stack; if CloudFormation accepts that."""
+        """Delete the stack in the console, if CloudFormation accepts that, also while an operation is at work."""
         # Nobody would ever hear that a stack has gone which is older than the custom resource.
         if stack.status in DELETABLE and stack.stack_id not in self._harbour.stacks.outbound:
             self._by_hand += 1
@@ -114,7 +114,7 @@ class CloudFormation:
             harbour.later(takes, ends)
 
     def _loses_its_resource(self, stack: Stack) -> bool:
-        """Because the whole stack goes, or because the update is undone that brought it."""
+        """Whether the whole stack goes, or the update is undone that brought the custom resource."""
         goes = stack.status in ("DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
         undone = stack.status == "UPDATE_ROLLBACK_IN_PROGRESS" and stack.stack_id in self._harbour.stacks.outbound
         return (goes or undone) and stack.stack_id not in self.without_resource

@@ -150,7 +150,7 @@ class TenantGuard:
             self._restore(owner, now)
 
     def _check_creator(self, delete: str) -> None:
-        """What a resource of another team deletes was brought into being by that very resource."""
+        """A resource of another team deletes only a tenant that this very resource brought into being."""
         resource = self._world.deletes_of_teams.get(delete)
         creators = self.asked.creators
         mine = resource is None or not creators or resource in creators
@@ -204,6 +204,7 @@ class TenantGuard:
         if audit.operation is Operation.UPDATE:
             self.served = stack.queue, audit.version
             assert self.fits(self.served), f"{name} has succeeded, but the stack is at {stack.version}"
+            self._world.seen["only recorded"] += stack.version != audit.version
         else:
             self.asked.is_there(self._world.requested_by(audit.execution), anew=self.served is None)
             if self.served is None or not self.fits(self.served):
@@ -212,7 +213,7 @@ class TenantGuard:
         self.withdrawn = None
 
     def _check_description(self, create: Audit, now: Rows) -> None:
-        """What was said when that create was asked for has not been lost."""
+        """The labels and the pin that were accepted with that create have not been lost."""
         said = self.asked.described.pop(create.execution, None)
         if said is None or said.number != self.asked.sayings or now.metadata is None:
             return
@@ -317,7 +318,7 @@ class Guard:
         given, now = self._executions.inputs[execution], self.clock.now()
         asked = self.of[TenantId.parse(given["tenantId"])].asked
         if given["operation"] == Operation.DELETE:
-            asked.delete(execution, now)
+            asked.delete(execution, caller.asked_at or now)
             if caller.role is Role.TEAM and new:
                 self.deletes_of_teams[execution] = caller.execution
         elif given["operation"] == Operation.CREATE and caller.wants_it:

@@ -386,7 +386,7 @@ class Harbour(World):
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
             self._seen_stacks = self.stacks.as_of_now()
 
-    # What the others need
+    # For the others
 
     def lifecycle_of(self, ports: Ports, version: str) -> Lifecycle:
         table = ports.table

@@ -15,6 +15,7 @@ from orchestrator.records import Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
 from tests.simulation.harbour import LINGER, VERSIONS, Harbour
+from tests.simulation.player import State
 from tests.simulation.timed import AWAIT_STACK_SECONDS
 
 BOUND = DEADLINE + SETTLING_EVERY + LINGER + timedelta(seconds=AWAIT_STACK_SECONDS) + timedelta(minutes=5)
@@ -55,6 +56,9 @@ def _check_the_truth(harbour: Harbour, tenant: TenantId) -> None:
     if guard.served:
         assert guard.living, f"{tenant} is served, but there is no stack"
         assert guard.fits(guard.served), f"{guard.served} is served, but there is {guard.living[0]}"
+    delete = guard.asked.latest_delete()
+    if delete and harbour.runs[delete].state is State.SUCCEEDED:
+        assert guard.deleted, f"{delete} was accepted after every create and has succeeded, but {tenant} is there"
     if guard.deleted:
         assert guard.living == [], f"{tenant} is deleted, but there is {guard.living}"
     for version in VERSIONS:
