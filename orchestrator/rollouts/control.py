@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
 
 _ROUNDS = 25
+_ATTEMPTS_ASKED_ABOUT = 3
 _NAMED_AT_MOST = 10
 
 
@@ -235,14 +236,14 @@ class Rollouts:
         return self._select_of(partial(select_to_return, under_way=under_way), wish, moved)
 
     def _is_yet_to_begin(self, outcome: TenantOutcome) -> bool:
-        """True of a tenant whose turn was cut short, while its update still waits to own the tenant."""
-        if outcome.result is Result.SUCCEEDED or outcome.operation_attempt is None:
-            return False
-        item = outcome.item
-        attempt = Attempt(item.tenant, Operation.UPDATE, item.version, outcome.operation_attempt)
-        execution = self.updates.find_running(attempt)
-        lock = self.tenants.lock(item.tenant) if execution else None
-        return execution is not None and (lock is None or lock.run.execution != execution)
+        """True of a tenant of which a turn was cut short, while that turn's update still waits to own the tenant."""
+        tenant, version = outcome.item.tenant, outcome.item.version
+        for number in _attempts_that_may_wait(outcome):
+            execution = self.updates.find_running(Attempt(tenant, Operation.UPDATE, version, number))
+            lock = self.tenants.lock(tenant) if execution else None
+            if execution and (lock is None or lock.run.execution != execution):
+                return True
+        return False
 
     def _with_origin(self, outcome: TenantOutcome) -> TenantOutcome:
         """A tenant that was being created when it was admitted came from where it was created."""
@@ -363,6 +364,13 @@ class Rollouts:
 def _may_have_been_moved(outcome: TenantOutcome) -> bool:
     """True unless the tenant was skipped before any update of it was started."""
     return outcome.result is not Result.SKIPPED or outcome.operation_attempt is not None
+
+
+def _attempts_that_may_wait(outcome: TenantOutcome) -> Iterable[int]:
+    """The numbers of the updates that a rollout has started and that may not have begun yet, the latest few of them."""
+    latest = outcome.operation_attempt or 0
+    over = outcome.result is Result.SUCCEEDED
+    return range(max(1, latest - _ATTEMPTS_ASKED_ABOUT + 1), latest if over else latest + 1)
 
 
 def _was_left_behind(outcome: TenantOutcome) -> bool:

@@ -273,7 +273,9 @@ def judge(
     state = state_of(metadata, audits)
     # A delete that has only begun may be refused yet, and then the tenant is served again, where the update left it.
     in_service = metadata is not None and (metadata.published or state is TenantState.DELETING)
-    if metadata is not None and in_service and metadata.version == item.version:
+    # Another update that is at work may take the tenant elsewhere, so then only the tenant's own update counts.
+    stays = state is not TenantState.UPDATING or _has_succeeded(before, audits, item.version)
+    if metadata is not None and in_service and metadata.version == item.version and stays:
         return replace(outcome, result=Result.SUCCEEDED)
     if state is TenantState.DELETED:
         return replace(outcome, result=Result.SKIPPED, skip=Skip.DELETED)
@@ -328,6 +330,13 @@ def failure_on_record(before: TenantOutcome | None, audits: Sequence[Audit], ver
         ),
         None,
     )
+
+
+def _has_succeeded(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> bool:
+    if before is None or before.operation_attempt is None:
+        return False
+    least = before.operation_attempt
+    return any(audit.status is Status.SUCCESS and audit.attempt >= least for audit in _updates(audits, version))
 
 
 def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:

@@ -475,6 +475,22 @@ def test_who_is_at_the_release_has_succeeded_whatever_went_wrong_on_the_way() ->
     assert turns.record(fault=FAULT) == Settled(Result.SUCCEEDED)
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_who_is_at_the_release_while_another_update_is_at_work_has_succeeded_only_by_its_own(moved: bool) -> None:
+    turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
+    admitted = turns.admitted()
+    if moved:
+        turns.world.update(admitted)
+    else:
+        turns.world.change(T1, version=VERSION)
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.table.plant_audit(
+        an_audit(Status.STARTED, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, at=turns.world.clock.now())
+    )
+
+    assert turns.record(fault=FAULT) == Settled(Result.SUCCEEDED if moved else Result.FAILED)
+
+
 def test_an_execution_that_ended_well_is_no_success_by_itself() -> None:
     turns = Turns()
     turns.admitted()
