@@ -192,7 +192,8 @@ class RolloutStorm:
     def _until_it_is_over(self) -> None:
         for _ in range(MAX_STEPS):
             self._take_up_what_was_started()
-            if not self.rollout.status.active and self._chance.random() < 0.1 and not self._resumes_left:
+            is_left = self.rollout.status is not RolloutStatus.HALTED or not self._resumes_left
+            if not self.rollout.status.active and is_left and self._chance.random() < 0.2:
                 return
             if self._ready:
                 self._something_happens()
@@ -245,6 +246,7 @@ class RolloutStorm:
             self._abort,
             *(partial(self._approve, which) for which in ("this", "again", "another")),
             self._kill_the_rollout,
+            self._kill_and_abort,
             self._kill_a_turn,
             self._kill_an_update,
             self._break_a_function,
@@ -363,6 +365,11 @@ class RolloutStorm:
                 for turn in whole.children:
                     self._stop(turn)
                 self.seen["killed"] += 1
+
+    def _kill_and_abort(self) -> None:
+        """An operator stops the execution by hand, and then gives the rollout up."""
+        self._kill_the_rollout()
+        self._ask("abort")
 
     def _kill_a_turn(self) -> None:
         running = [turn for turn in self._turns if turn.running and turn not in self._in_a_call]

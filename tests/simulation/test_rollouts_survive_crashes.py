@@ -201,7 +201,7 @@ BUGS = {
         _undo_only_what_is_said_to_have_arrived, STILL_THERE, ("_kill_an_update",)
     ),
     "an undo comes before the update": Planted(
-        _undo_before_an_update_has_begun, STILL_THERE, ("_kill_the_rollout", "_delete_by_hand")
+        _undo_before_an_update_has_begun, STILL_THERE, ("_kill_and_abort", "_delete_by_hand")
     ),
     "an alarm that recovered is overlooked": Planted(
         _look_at_the_alarm_as_it_is_now,
