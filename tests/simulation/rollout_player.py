@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from lambdas.runtime import Outcome, tell
@@ -20,16 +20,16 @@ from orchestrator.rollouts.requests import TurnStep, parse_await_operator_step, 
 from tests.machines import asl
 from tests.machines.files import ROLLOUT, TURN, machine
 from tests.simulation.fleet import Fleet
-from tests.simulation.player import Crash, Event, Execution, State, parsed
+from tests.simulation.player import REMEMBERED, Crash, Event, Execution, State, parsed
 from tests.simulation.world import Around
 
 
-@cache
+@lru_cache(REMEMBERED)
 def _chosen(part: str, choice: str, told: str) -> str:
     return asl.chosen(asl.states(machine(part))[choice], json.loads(told))
 
 
-@cache
+@lru_cache(REMEMBERED)
 def _evaluated(template: str, variables: str) -> str:
     return json.dumps(asl.evaluate(json.loads(template), json.loads(variables)))
 
