@@ -291,6 +291,7 @@ class TestChangeStage:
             started_at=NOON,
             baked_until=LATER,
             ended_at=LATER,
+            resumed_at=NOON,
             moved_at=NOON,
         )
         assert ledger.change_stage(changed)
