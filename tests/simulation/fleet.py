@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from orchestrator.errors import Throttled
+from orchestrator.ports import ChangeSetState
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Messages, Status
@@ -138,6 +139,13 @@ class FleetStacks(FakeStacks):
         super().settle()
 
     def _end_update(self, stack_id: str) -> None:
+        # A change set that was drawn up while the stack was being updated is about a stack that is no more.
+        fake = self.all[stack_id]
+        fake.change_sets = {
+            name: drawn_up
+            for name, drawn_up in fake.change_sets.items()
+            if drawn_up[0].state is ChangeSetState.EXECUTED
+        }
         if stack_id in self.doomed:
             self.failures.append("Access denied.")
         super()._end_update(stack_id)
