@@ -70,9 +70,10 @@ class Asked:
         return max((create.asked_at for create in self.creates.values()), default=None)
 
     def latest_delete(self) -> str | None:
-        """The delete that somebody was told of after the tenant itself was last asked for."""
+        """The delete that somebody was told of after the last create of the tenant had been accepted."""
         execution = max(self.answered_deletes, key=lambda each: self.answered_deletes[each], default=None)
-        if execution is None or (self.latest and self.latest > self.answered_deletes[execution]):
+        creates = [max(create.asked_at, create.accepted_at) for create in self.creates.values()]
+        if execution is None or self.answered_deletes[execution] < max(creates, default=LONG_AGO):
             return None
         return execution
 

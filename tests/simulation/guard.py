@@ -145,11 +145,10 @@ class TenantGuard:
             # One that takes over from another may be refused as that might have been.
             self.served, self.withdrawn = None, self.served or self.withdrawn
             self.to_go, self._delete, self.withdrawn_at = True, now_owner, self._world.clock.now()
-            self._check_creator(now_owner)
         elif owner is not None and self._world.runs[owner].operation is Operation.DELETE:
             self._restore(owner, now)
 
-    def _check_creator(self, delete: str) -> None:
+    def check_creator(self, delete: str) -> None:
         """A resource of another team deletes only a tenant that this very resource brought into being."""
         resource = self._world.deletes_of_teams.get(delete)
         creators = self.asked.creators
@@ -194,6 +193,7 @@ class TenantGuard:
         name = _short(audit.execution)
         if audit.operation is Operation.DELETE:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
+            self.check_creator(audit.execution)
             self.served, self.withdrawn, self.deleted, self.to_go = None, None, True, True
             self.asked.is_gone()
             return
@@ -363,6 +363,7 @@ class Guard:
                 whose = fake.stack.tenant_id
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
                 if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
+                    guard.check_creator(owner)
                     self._deletes(owner, before[stack_id], guard.withdrawn_at)
 
     def _deletes(self, owner: str, stack: Stack, withdrawn_at: datetime) -> None:

@@ -41,6 +41,7 @@ from tests.simulation.voyage import (
     INSISTENT,
     MEDDLED,
     SHARED,
+    VANISHING,
     Happening,
     ask,
     create_and_delete,
@@ -271,12 +272,13 @@ def _leave_withdrawn_what_a_dead_delete_withdrew(monkeypatch: pytest.MonkeyPatch
 
 
 def _whoever_created_last_is_the_creator(monkeypatch: pytest.MonkeyPatch) -> None:
-    def created_by(resource: str, _metadata: Metadata | None, audits: list[Audit]) -> bool:
+    def brought_into_being(resource: str, _metadata: Metadata | None, audits: list[Audit]) -> bool:
         creates = [audit for audit in audits if audit.operation is Operation.CREATE]
         latest = max(creates, key=lambda audit: audit.updated_at, default=None)
         return latest is not None and latest.request.by == resource
 
-    monkeypatch.setattr(tenant_queue, "_created_by", created_by)
+    for module in (admission, tenant_queue):
+        monkeypatch.setattr(module, "brought_into_being", brought_into_being)
 
 
 def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +361,7 @@ BUGS = {
         _leave_withdrawn_what_a_dead_delete_withdrew, "None is served, not", DEATHS, CROWDED
     ),
     "who created last is the creator": Planted(
-        _whoever_created_last_is_the_creator, "which was created by", ZOMBIES, SHARED
+        _whoever_created_last_is_the_creator, "which was created by", OLD_COUNTS, VANISHING
     ),
     "labels are lost before a create begins": Planted(
         _lose_what_is_said_before_a_create_begins, "was asked for with", None, HASTY

@@ -274,7 +274,7 @@ def team_deletes(harbour: Harbour, _tenant: TenantId, version: str) -> None:
 
 
 HAPPENINGS: tuple[Happening, ...] = (
-    *(ask, ask, create, create, upgrade, upgrade, delete, delete, retry, retry, retry),
+    *(ask, ask, create, create_with_labels, upgrade, upgrade, delete, delete, retry, retry, retry),
     *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago, create_and_delete, ask_and_create_with_labels),
     *(abort, throttle, send, receive, survey, delete_the_stack_by_hand, pin),
     *(team_creates, team_updates, team_deletes),
@@ -293,6 +293,10 @@ SHARED: tuple[Happening, ...] = (
     *(delete, delete, create, ask, retry, send, admitted_long_ago, abort),
 )
 """Resources of other teams, and operators who do not know of them."""
+VANISHING: tuple[Happening, ...] = (
+    *(team_creates, team_creates, team_deletes, delete_the_stack_by_hand, create, ask, drain, send),
+)
+"""Tenants vanish and are made anew, by resources of other teams and by others."""
 DRAINED: tuple[Happening, ...] = (
     *(send, send, send, send, receive, receive, drain, drain, delete),
     *(upgrade, all_at_once, throttle_cloudformation, throttle_cloudformation, abort, create, ask),
@@ -303,4 +307,4 @@ HASTY: tuple[Happening, ...] = (
     *(delete, create, ask, create_with_labels, pin, upgrade),
 )
 """One thing is asked for before the other has begun."""
-KINDS = (HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED, DRAINED, HASTY)
+KINDS = (HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED, VANISHING, DRAINED, HASTY)
