@@ -16,7 +16,7 @@ from orchestrator.updating import since
 MOST_DELETES = 3
 """How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
 
-LOOK_AGAIN_SECONDS = 5
+LOOK_AGAIN_SECONDS = 15
 """How long a draining queue is left alone between two looks."""
 
 DELETE_FAILED = "DELETE_FAILED"

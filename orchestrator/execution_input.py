@@ -31,6 +31,7 @@ def request_document(request: Request) -> dict[str, object]:
         "force": request.force,
         "drainSeconds": request.drain_seconds,
         "askedAt": timestamp(request.asked_at) if request.asked_at else None,
+        "own": request.own,
     }
     return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
 
@@ -47,4 +48,5 @@ def request_from(document: Mapping[str, Any]) -> Request:
         force=document.get("force", False),
         drain_seconds=int(document.get("drainSeconds", 0)),
         asked_at=parse_timestamp(asked_at) if asked_at else None,
+        own=document.get("own", False),
     )

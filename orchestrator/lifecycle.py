@@ -26,6 +26,7 @@ from orchestrator.fleet import state_of
 from orchestrator.operations import is_dead
 from orchestrator.ports import Clock, Executions, Pin, Queues, Releases, TenantDescriptions, TenantReader
 from orchestrator.records import (
+    ACCEPTED_FOR,
     Attempt,
     Audit,
     Lock,
@@ -185,6 +186,9 @@ class Lifecycle:
             lock = self.reader.lock(tenant)
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 return _told_about(lock, attempt, request)
+            pending = self._pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
+            if pending is not None and pending != attempt:
+                return _about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is not None:
                 return refused
@@ -200,6 +204,16 @@ class Lifecycle:
             f"Tenant {tenant}: {_ROUNDS} attempts in a row had already ended. Look at the executions up to "
             f"{attempt.name!r}."
         )
+
+    def _pending_create(self, metadata: Metadata | None) -> Attempt | None:
+        """An explicit create that was accepted and has not begun. Until it has, nothing else is accepted.
+
+        Step Functions may not show an execution that was started a moment ago, so the row is believed for a minute.
+        """
+        if metadata is None or metadata.asked_for is None or metadata.asked_for_at is None:
+            return None
+        recent = self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR
+        return metadata.asked_for if recent or self.executions.find_running(metadata.asked_for) else None
 
     def _introduce(self, attempt: Attempt, request: Request) -> None:
         """Write down what is said about a tenant whose create is about to be started.
@@ -293,6 +307,14 @@ def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
         Refusal.BUSY,
         f"Tenant {tenant} is busy: {attempt.operation} {attempt.version} is going on. Ask again when it has ended.",
         {"operation": attempt.operation.value, "version": attempt.version, "execution": lock.run.execution},
+    )
+
+
+def _about_to_be_created(tenant: TenantId, create: Attempt) -> Refused:
+    return Refused(
+        Refusal.BUSY,
+        f"Tenant {tenant} is busy: {create.operation} {create.version} is about to begin. Ask again when it has ended.",
+        {"operation": create.operation.value, "version": create.version},
     )
 
 

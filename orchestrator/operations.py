@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from orchestrator.admission import delete_counts, refusal
+from orchestrator.admission import delete_counts, refusal, why_it_stays
 from orchestrator.deadlines import overdue
 from orchestrator.errors import LostOwnership, Throttled
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
@@ -24,14 +24,11 @@ from orchestrator.ports import (
     Stacks,
     TenantReader,
 )
-from orchestrator.records import Lock, Metadata, Operation, Release, RootCause, Run
+from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
 
-CHECK_HOLDER_AFTER = timedelta(seconds=60)
-"""A lock held for longer than this is checked against its execution, which may have died."""
-
-UNKNOWN = "unknown"
-"""The creator of a tenant that was there before creators were recorded."""
+CHECK_HOLDER_AFTER = timedelta(minutes=3)
+"""A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
 
 _REASON_LENGTH = 1_000
 
@@ -76,6 +73,8 @@ def begin(
     refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
+    if attempt.operation is Operation.DELETE and (reason := why_it_stays(run, metadata, audits)):
+        return GaveUp(reason)
     if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
         if already := _already_made(run, metadata, release, parameters):
             return already
@@ -130,7 +129,7 @@ def _of_a_create(run: Run, found: Publication, reader: TenantReader, releases: R
     metadata = reader.metadata(run.tenant)
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
         return replace(found, created_by=run.request.by)
-    found = replace(found, created_by=metadata.created_by or UNKNOWN)
+    found = replace(found, created_by=metadata.created_by or UNKNOWN_CREATOR)
     recorded, in_the_stack = metadata.version or "", found.version
     if recorded == in_the_stack or same_content(recorded, in_the_stack, releases.release):
         return replace(found, version=recorded, deployed=metadata.deployed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.tenants import TenantId
@@ -44,6 +44,12 @@ STATE_DURING: Mapping[Operation, TenantState] = {
     Operation.DELETE: TenantState.DELETING,
 }
 
+
+ACCEPTED_FOR = timedelta(minutes=1)
+"""For so long a create that was accepted is believed to be about to begin. Then Step Functions shows whether it is."""
+
+UNKNOWN_CREATOR = "unknown"
+"""Who brought a tenant into being that was there before creators were recorded."""
 
 THROTTLING = "Berth::Throttling"
 """The type of a root cause that is no resource's."""
@@ -93,14 +99,23 @@ class Metadata:
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
     created_by: str | None = None
     """Who asked for the create that brought the tenant into being; ``None`` when that was never recorded."""
-    asked_for: str | None = None
-    """The name of the explicit create that was asked for last, until it begins: the tenant is still to come."""
+    asked_for: Attempt | None = None
+    """The explicit create that was asked for, until it begins: the tenant is still to come."""
+    asked_for_at: datetime | None = None
+    """When it was asked for."""
     gone_stack_id: str | None = None
     """The latest stack that has taken its queue back. It is never served again."""
 
     @property
     def published(self) -> bool:
         return self.version is not None and self.queue is not None and self.withdrawn_by is None
+
+    def is_still_to_come(self, run: Run) -> bool:
+        """Whether the tenant's next create was asked for by the time that this run ends, and has not begun.
+
+        A create that was asked for well before the run was has begun by then, or died before it could.
+        """
+        return self.asked_for_at is not None and self.asked_for_at > run.asked_at - ACCEPTED_FOR / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,8 @@ class Request:
     """Delete: wait this long for the queue to become empty."""
     asked_at: datetime | None = None
     """When it was asked for, if that was before its execution started."""
+    own: bool = False
+    """Delete: only a tenant that was brought into being by whoever asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

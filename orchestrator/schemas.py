@@ -32,6 +32,7 @@ _REQUEST = object_of(
         "force": {"type": "boolean"},
         "drainSeconds": DRAIN_SECONDS,
         "askedAt": TEXT,
+        "own": {"type": "boolean"},
     },
 )
 _EXECUTION = object_of(

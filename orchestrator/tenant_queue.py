@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.admission import Refusal, Refused, is_deleted
+from orchestrator.admission import Refusal, Refused, brought_into_being
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.records import Audit, Operation, Queue, Status
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
 from orchestrator.tenants import TenantId
 
@@ -70,14 +70,15 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
 
     A tenant that was there before is left alone: also the rollback of a stack that was to use it asks for a delete.
     """
+    if asked.on_delete is OnDelete.RETAIN:
+        return Provided(None)
     tenant = asked.tenant
-    audits = lifecycle.reader.audits(tenant)
-    metadata = lifecycle.reader.metadata(tenant)
-    if asked.on_delete is OnDelete.RETAIN or not _created_by(asked.request.by, metadata, audits):
+    audits, metadata = lifecycle.reader.audits(tenant), lifecycle.reader.metadata(tenant)
+    if not brought_into_being(asked.request.by, metadata, audits):
         return Provided(None)
     if failed := _failed(audits, Operation.DELETE, since):
         return NotProvided(_why(tenant, failed))
-    ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since))
+    ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since, own=True))
     return Provided(None) if isinstance(ordered, AlreadySo) else _waiting(ordered)
 
 
@@ -87,21 +88,6 @@ def _waiting(ordered: Ordered) -> Answer:
             return NotProvided(reason)
         case Accepted() | AlreadySo() | Refused():
             return Waiting()
-
-
-def _created_by(resource: str, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
-    """Whether this resource brought the tenant into being, as it is now: since it was last deleted."""
-    if metadata is not None and metadata.created_by is not None:
-        return metadata.created_by == resource
-    if is_deleted(audits):
-        return False
-    # A create that never came to its end has recorded no creator; nor has one from before 0.5.0.
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    latest = max(creates, key=lambda audit: audit.updated_at, default=None)
-    if latest is None or latest.request.by != resource:
-        return False
-    served = metadata is not None and metadata.published
-    return latest.status is Status.SUCCESS or not served
 
 
 def _failed(audits: Sequence[Audit], operation: Operation, since: datetime) -> Audit | None:

@@ -152,7 +152,8 @@ class DynamoTable:
 
     def remove(self, run: Run, *, at: datetime) -> None:
         metadata = self.metadata(run.tenant)
-        self._succeed(run, self._writes.metadata_of_deleted(metadata) if metadata else None, at)
+        keep = metadata is not None and metadata.is_still_to_come(run)
+        self._succeed(run, self._writes.metadata_of_deleted(metadata, keep=keep) if metadata else None, at)
 
     def _succeed(self, run: Run, metadata: Item | None, at: datetime) -> None:
         writes = [
@@ -202,7 +203,9 @@ class DynamoTable:
         audits = [*others, failed]
         state = state_of(metadata, audits)
         if state is TenantState.DELETED:
-            return [self._writes.metadata_of_deleted(metadata)] if metadata else []  # Its delete's audit lists it.
+            # The audit of its delete lists it.
+            keep = metadata is not None and metadata.is_still_to_come(run)
+            return [self._writes.metadata_of_deleted(metadata, keep=keep)] if metadata else []
         version, cause_of_state = metadata.version if metadata else None, root_cause_of(metadata, audits)
         return [self._writes.metadata_of_failed(run.tenant, state, version, cause_of_state, restore=restore)]
 

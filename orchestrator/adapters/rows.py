@@ -79,9 +79,19 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         labels=_labels(item),
         deployed=text(item, "Deployed"),
         created_by=text(item, "CreatedBy"),
-        asked_for=text(item, "AskedFor"),
+        asked_for=_asked_for(item),
+        asked_for_at=moment(item, "AskedForAt"),
         gone_stack_id=text(item, "GoneStackId"),
     )
+
+
+def asked_for_value(create: Attempt) -> dict[str, str]:
+    return s(f"{create.version}#{create.number}")
+
+
+def _asked_for(item: Mapping[str, Any]) -> Attempt | None:
+    version, _, number_ = (text(item, "AskedFor") or "").rpartition("#")
+    return Attempt(tenant_of(item["pk"]["S"]), Operation.CREATE, version, int(number_)) if version else None
 
 
 def stack_fields(metadata: Metadata) -> Item:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters import keys, rows
 from orchestrator.adapters.rows import Item, n, s, time
-from orchestrator.records import STATE_DURING, Attempt, Metadata, Operation, RootCause, Run, Status, TenantState
+from orchestrator.records import (
+    STATE_DURING,
+    UNKNOWN_CREATOR,
+    Attempt,
+    Metadata,
+    Operation,
+    RootCause,
+    Run,
+    Status,
+    TenantState,
+)
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -127,10 +137,10 @@ class Writes:
         if restore:
             gone.append("WithdrawnBy")
         condition = None
-        if before and before.asked_for == run.attempt.name:
+        if before and before.asked_for == run.attempt:
             # Unless another create is asked for at this very moment. Then it is begun again.
-            gone.append("AskedFor")
-            condition, values[":mine"] = "AskedFor = :mine", s(run.attempt.name)
+            gone += ["AskedFor", "AskedForAt"]
+            condition, values[":mine"] = "AskedFor = :mine", rows.asked_for_value(run.attempt)
         return self.update(
             keys.metadata_key(run.tenant),
             f"SET {', '.join(sets)} REMOVE {', '.join(gone)}",
@@ -145,7 +155,7 @@ class Writes:
     def metadata_of_published(self, run: Run, publication: Publication, at: datetime) -> Item:
         """Unless that stack has taken its queue back."""
         sets, values = self._state(run.tenant, TenantState.READY, publication.version)
-        gone = ["WithdrawnBy", "RootCause", "AskedFor"]
+        gone = ["WithdrawnBy", "RootCause", "AskedFor", "AskedForAt"]
         if run.attempt.operation is Operation.UPDATE:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
         if publication.deployed is None:
@@ -185,17 +195,23 @@ class Writes:
         removes = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._metadata(tenant, f"SET {sets}{removes}", values)
 
-    def metadata_of_deleted(self, before: Metadata) -> Item:
-        """None; or, if its next create was asked for already, what was said about the tenant."""
+    def metadata_of_deleted(self, before: Metadata, *, keep: bool) -> Item:
+        """None; or, to ``keep`` what was said about a tenant whose next create was asked for already, only that.
+
+        Unless a create is asked for at this very moment. Then it is written again.
+        """
         key = keys.metadata_key(before.tenant)
-        if before.asked_for is None:
-            condition = "attribute_not_exists(AskedFor)"
-            return {"Delete": {"TableName": self.table, "Key": key, "ConditionExpression": condition}}
+        condition, values = "attribute_not_exists(AskedForAt)", {}
+        if before.asked_for_at is not None:
+            condition, values = "AskedForAt = :seen", {":seen": time(before.asked_for_at)}
+        if not keep:
+            given: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
+            return {"Delete": given | ({"ExpressionAttributeValues": values} if values else {})}
         gone = (
             *("#state", "ListingKey", "ListingSort", "RootCause", "WithdrawnBy", "Version", "Deployed", "StackId"),
             *("InboundQueueArn", "InboundQueueUrl", "OutboundQueueArn", "OutboundQueueUrl", "CreatedAt", "CreatedBy"),
         )
-        return self.update(key, f"REMOVE {', '.join(gone)}", names=_STATE, condition="attribute_exists(AskedFor)")
+        return self.update(key, f"REMOVE {', '.join(gone)}", names=_STATE, condition=condition, values=values)
 
     def metadata_of_corrected(self, row: Mapping[str, Any], corrected: Metadata, state: TenantState) -> Item:
         """What the metadata ought to say, if nobody has written anything else since ``row`` was read."""
@@ -225,7 +241,10 @@ class Writes:
         sets, values = self._state(tenant, TenantState.UNKNOWN, None)
         values[":stack"] = s(stack_id)
         if vanished:
-            return f"SET {sets}, GoneStackId = :stack REMOVE {gone}, RootCause", values, _STATE
+            # Whoever asks for the tenant next has not brought it into being, also if nobody knows who has.
+            values[":unknown"] = s(UNKNOWN_CREATOR)
+            creator = "CreatedBy = if_not_exists(CreatedBy, :unknown)"
+            return f"SET {sets}, GoneStackId = :stack, {creator} REMOVE {gone}, RootCause", values, _STATE
         # An operation is at it, and has said the state. Only there is no version left to be listed at.
         listing_and_stack = {name: values[name] for name in (":sort", ":stack")}
         return f"SET ListingSort = :sort, GoneStackId = :stack REMOVE {gone}", listing_and_stack, {}
@@ -236,8 +255,8 @@ class Writes:
         """An update's expression and values: labels and pin of a tenant that is there, or is to come."""
         sets, removes, values = ["UpdatedAt = :at"], "", {":at": time(at)}
         if asked_for is not None:
-            sets.append("AskedFor = :create")
-            values[":create"] = s(asked_for.name)
+            sets.append("AskedFor = :create, AskedForAt = :at")
+            values[":create"] = rows.asked_for_value(asked_for)
         if labels is not None:
             sets.append("Labels = :labels")
             values[":labels"] = rows.labels_value(labels)

@@ -11,7 +11,7 @@ from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
 from orchestrator.ports import ListedTenant, Pin
-from orchestrator.records import Audit, Metadata, Operation, Release, Request, Status
+from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Release, Request, Status
 from orchestrator.records import TenantState as State
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
@@ -148,7 +148,8 @@ class TestDescriptions:
             *(ACME, None, None, None, None, LATER),
             labels={"tier": "gold"},
             pinned_version=VERSION,
-            asked_for=an_attempt().name,
+            asked_for=an_attempt(),
+            asked_for_at=LATER,
         )
         assert states(table) == []
 
@@ -170,7 +171,7 @@ class TestDescriptions:
     def test_a_tenant_is_asked_for_until_that_very_create_begins(self, table: Table) -> None:
         table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
         take(table, a_run())
-        assert metadata_of(table).asked_for == an_attempt(2).name
+        assert metadata_of(table).asked_for == an_attempt(2)
         table.fail(a_run(), QUEUE_TABOO, LATER)
         take(table, a_run(2))
         assert metadata_of(table).asked_for is None
@@ -184,7 +185,8 @@ class TestDescriptions:
             *(ACME, None, None, None, None, LATER),
             labels={"tier": "gold"},
             pinned_version=VERSION,
-            asked_for=an_attempt(2).name,
+            asked_for=an_attempt(2),
+            asked_for_at=LATER,
         )
         assert states(table) == [State.DELETED]
 
@@ -291,7 +293,9 @@ class TestWhatTheStackKeepsTrue:
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
         before = metadata_of(table)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
-        assert table.metadata(ACME) == replace(before, queue=None, stack_id=None, version=None, gone_stack_id="stack-1")
+        assert table.metadata(ACME) == replace(
+            before, queue=None, stack_id=None, version=None, gone_stack_id="stack-1", created_by=UNKNOWN_CREATOR
+        )
         assert states(table) == [State.UNKNOWN]
 
     @pytest.mark.parametrize("vanished", [False, True])

@@ -681,7 +681,7 @@ class TestFail:
         delete(table)
         refused = a_run(2, started_at=LATER_STILL)
         take(table, refused)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, asked_for=an_attempt(3))
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER_STILL, asked_for=an_attempt(3))
         assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
         assert metadata_of(table).labels == {"tier": "gold"}
         assert states(table) == [State.DELETED]

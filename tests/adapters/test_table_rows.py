@@ -221,7 +221,7 @@ def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_a
     table.forget_queue(ACME, stack_id="stack-1", vanished=True)
     row = rows(dynamodb)[METADATA]
     assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
-    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort", "GoneStackId"}
+    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort", "GoneStackId", "CreatedBy"}
 
 
 def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:

@@ -10,6 +10,7 @@ from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
 from orchestrator.ports import ListedTenant, Pin, Publication, Stack
 from orchestrator.records import (
+    UNKNOWN_CREATOR,
     Attempt,
     Audit,
     HistoryEntry,
@@ -150,8 +151,8 @@ class InMemoryTable:
         rows, request = self._of(run.tenant), run.request
         metadata = rows.metadata or _nothing_about(run.tenant)
         metadata = replace(metadata, updated_at=metadata.updated_at or _stored(at))
-        if metadata.asked_for == run.attempt.name:
-            metadata = replace(metadata, asked_for=None)
+        if metadata.asked_for == run.attempt:
+            metadata = replace(metadata, asked_for=None, asked_for_at=None)
         if run.attempt.operation is Operation.DELETE:
             metadata = replace(metadata, withdrawn_by=run.execution)
         if request.labels is not None and not (rows.labelled and rows.metadata):
@@ -199,6 +200,7 @@ class InMemoryTable:
             updated_at=_stored(at),
             withdrawn_by=None,
             asked_for=None,
+            asked_for_at=None,
             deployed=publication.deployed,
             created_by=old.created_by if publication.created_by is None else publication.created_by,
             outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
@@ -211,13 +213,13 @@ class InMemoryTable:
             if self._recorded(run, Status.SUCCESS):
                 return
             raise LostOwnership(run.attempt.name)
-        self._delete_metadata(rows)
+        self._delete_metadata(rows, run)
         self._succeed(run, at)
 
-    def _delete_metadata(self, rows: _Tenant) -> None:
+    def _delete_metadata(self, rows: _Tenant, run: Run) -> None:
         """What was said about the tenant stays if its next create was asked for already."""
         old = rows.metadata
-        if old is None or old.asked_for is None:
+        if old is None or not old.is_still_to_come(run):
             rows.metadata, rows.labelled = None, False
             return
         rows.metadata = replace(
@@ -226,6 +228,7 @@ class InMemoryTable:
             pinned_version=old.pinned_version,
             labels=old.labels,
             asked_for=old.asked_for,
+            asked_for_at=old.asked_for_at,
             gone_stack_id=old.gone_stack_id,
         )
 
@@ -245,7 +248,7 @@ class InMemoryTable:
                 rows.metadata = replace(rows.metadata, withdrawn_by=None)
         if rows.lock is None:
             if rows.state is TenantState.DELETED:
-                self._delete_metadata(rows)
+                self._delete_metadata(rows, run)
             else:
                 rows.metadata = rows.metadata or _nothing_about(run.tenant)
             rows.show()
@@ -264,7 +267,9 @@ class InMemoryTable:
     ) -> bool:
         rows = self._of(tenant)
         if asked_for:
-            rows.metadata = replace(rows.metadata or _nothing_about(tenant), asked_for=asked_for.name)
+            rows.metadata = replace(
+                rows.metadata or _nothing_about(tenant), asked_for=asked_for, asked_for_at=_stored(at)
+            )
         elif rows.metadata is None or rows.metadata.withdrawn_by:
             return False
         if labels is not None:
@@ -297,6 +302,7 @@ class InMemoryTable:
             rows.metadata, queue=None, stack_id=None, version=None, deployed=None, gone_stack_id=stack_id
         )
         if vanished:
+            rows.metadata = replace(rows.metadata, created_by=rows.metadata.created_by or UNKNOWN_CREATOR)
             rows.listed = (TenantState.UNKNOWN, None)
         return True
 

@@ -26,6 +26,7 @@ EVERYTHING = Request(
     force=True,
     drain_seconds=600,
     asked_at=NOON,
+    own=True,
 )
 
 LABELS = st.dictionaries(
@@ -45,6 +46,7 @@ REQUESTS = st.builds(
     force=st.booleans(),
     drain_seconds=st.integers(0, 1_200),
     asked_at=st.none() | st.integers(0, 10**9).map(lambda seconds: NOON + timedelta(seconds=seconds)),
+    own=st.booleans(),
 )
 ATTEMPTS = st.builds(
     Attempt,
@@ -71,6 +73,7 @@ def test_what_an_execution_is_given() -> None:
             "force": True,
             "drainSeconds": 600,
             "askedAt": "2026-11-16T12:00:00.000Z",
+            "own": True,
         },
     }
 

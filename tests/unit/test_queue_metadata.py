@@ -13,7 +13,7 @@ from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, Throttled
 from orchestrator.fleet import state_of
 from orchestrator.ports import Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Metadata, Operation, TenantState
+from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, TenantState
 from tests.fakes import (
     ACME,
     NOON,
@@ -166,7 +166,12 @@ def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> N
     published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
     world.forget()
     assert world.table.metadata(ACME) == replace(
-        published, queue=None, stack_id=None, version=None, gone_stack_id=published.stack_id
+        published,
+        queue=None,
+        stack_id=None,
+        version=None,
+        gone_stack_id=published.stack_id,
+        created_by=UNKNOWN_CREATOR,
     )
 
 

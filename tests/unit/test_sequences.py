@@ -17,11 +17,11 @@ from orchestrator.decisions import BeingDeleted, Deleted, Ready
 from orchestrator.errors import StackHasGone
 from orchestrator.get_queue import Provisioning
 from orchestrator.lifecycle import Accepted, AlreadySo
-from orchestrator.operations import begin, finish, record_failure
+from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Start
 from orchestrator.queue_metadata import forget_queue
 from orchestrator.reconciling.settling import NothingToSettle, Settling
-from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.releases import fingerprint
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
 from orchestrator.tenant_queue import NotProvided, Provided, Waiting, settle
@@ -231,7 +231,7 @@ def a_delete_that_drains_with_an_update_waiting() -> tuple[Sequence, Run, Run]:
     sequence.world.executions = FakeExecutions(sequence.clock, linger=timedelta(seconds=60))
     delete = sequence.start(a_run(operation=Operation.DELETE, request=DRAIN))
     sequence.begin(delete)
-    sequence.clock.advance(timedelta(seconds=90))
+    sequence.clock.advance(CHECK_HOLDER_AFTER)
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=OPERATOR, started_at=sequence.clock.now())
     assert isinstance(sequence.begin(sequence.start(update)), Busy)
     sequence.world.executions.cut_short(delete.execution, "was aborted")
@@ -336,8 +336,7 @@ def test_a_retry_after_a_failed_delete_deletes() -> None:
 
 
 @pytest.mark.parametrize("created_before", [False, True])
-@pytest.mark.parametrize("delete_begins_first", [False, True])
-def test_a_delete_right_after_a_create_is_not_lost(created_before: bool, delete_begins_first: bool) -> None:
+def test_a_delete_right_after_a_create_is_told_that_the_tenant_is_busy(created_before: bool) -> None:
     sequence = Sequence()
     if created_before:
         sequence.play(sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR)))
@@ -345,18 +344,61 @@ def test_a_delete_right_after_a_create_is_not_lost(created_before: bool, delete_
         sequence.clock.advance(A_SECOND)
     create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
     sequence.clock.advance(timedelta(milliseconds=20))
-    delete = sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR))
-    if delete_begins_first:
-        sequence.play(delete)
-        refused = sequence.begin(create)
-        assert isinstance(refused, GaveUp)
-        assert "was deleted" in refused.reason
-        sequence.fail(create, refused.reason)
-    else:
-        sequence.play(create)
-        sequence.play(delete)
+    busy = sequence.world.lifecycle().delete(ACME, OPERATOR)
+    assert isinstance(busy, Refused)
+    assert busy.kind is Refusal.BUSY
+    sequence.play(create)
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
     assert isinstance(sequence.world.ask(), Deleted)
     assert sequence.stacks.living == []
+
+
+def test_a_create_that_was_killed_before_it_began_is_in_nobodys_way_for_long() -> None:
+    sequence = Sequence()
+    lifecycle = sequence.world.lifecycle()
+    create = sequence.run_of(lifecycle.create(ACME, replace(OPERATOR, labels={"tier": "gold"})))
+    sequence.world.executions.end(create.execution)
+    assert isinstance(lifecycle.delete(ACME, OPERATOR), Refused)
+    sequence.clock.advance(ACCEPTED_FOR)
+    sequence.play(sequence.run_of(lifecycle.delete(ACME, OPERATOR)))
+    assert sequence.table.metadata(ACME) is None
+    assert isinstance(lifecycle.delete(ACME, OPERATOR), AlreadySo)
+
+
+def test_another_create_than_the_one_that_is_about_to_begin_is_told_that_the_tenant_is_busy() -> None:
+    sequence = Sequence()
+    lifecycle = sequence.world.lifecycle()
+    assert isinstance(lifecycle.create(ACME, OPERATOR), Accepted)
+    assert isinstance(lifecycle.create(ACME, OPERATOR), Accepted)
+    other = lifecycle.create(ACME, replace(OPERATOR, pin=NEXT_VERSION))
+    assert isinstance(other, Refused)
+    assert other.kind is Refusal.BUSY
+
+
+def test_a_create_that_waited_behind_a_delete_that_was_asked_for_later_brings_nobody_back() -> None:
+    sequence = served()
+    create = sequence.start(a_run(2))
+    sequence.clock.advance(timedelta(milliseconds=20))
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
+    refused = sequence.begin(create)
+    assert isinstance(refused, GaveUp)
+    assert "was deleted" in refused.reason
+    sequence.fail(create, refused.reason)
+    assert isinstance(sequence.world.ask(), Deleted)
+
+
+def test_a_delete_that_waited_behind_a_create_that_was_asked_for_later_deletes_nobody() -> None:
+    sequence = Sequence()
+    sequence.play(sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR)))
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
+    late = sequence.start(a_run(2, operation=Operation.DELETE, started_at=sequence.clock.now(), request=OPERATOR))
+    sequence.clock.advance(A_SECOND)
+    sequence.play(sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR)))
+    refused = sequence.begin(late)
+    assert isinstance(refused, GaveUp)
+    assert "created again" in refused.reason
+    sequence.fail(late, refused.reason)
+    assert isinstance(sequence.world.ask(), Ready)
 
 
 def test_a_create_right_after_a_delete_is_not_lost() -> None:
@@ -462,6 +504,35 @@ def test_a_resource_that_brought_a_tenant_into_being_takes_it_away_again(ends_we
     sequence.clock.advance(A_SECOND)
     assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Waiting()
     assert sequence.run_of(_latest(sequence)).attempt.operation is Operation.DELETE
+
+
+def test_a_resource_has_no_claim_on_a_tenant_that_has_become_somebody_elses_before_its_delete_begins() -> None:
+    sequence = Sequence()
+    sequence.settle(asks(Kind.CREATE))
+    create = sequence.run_of(_latest(sequence))
+    sequence.begin(create)
+    sequence.fail(create)
+    sequence.clock.advance(A_SECOND)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Waiting()
+    delete = sequence.run_of(_latest(sequence))
+    sequence.play(sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR)))
+    refused = sequence.begin(delete)
+    assert isinstance(refused, GaveUp)
+    assert "brought into being by somebody else" in refused.reason
+    sequence.fail(delete, refused.reason)
+    assert isinstance(sequence.world.ask(), Ready)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE), since=delete.started_at) == Provided(None)
+
+
+def test_a_resource_does_not_become_the_creator_of_a_tenant_whose_queue_had_vanished() -> None:
+    """The tenant is from before creators were recorded."""
+    sequence = served()
+    sequence.delete_the_stack_by_hand()
+    sequence.settle(asks(Kind.CREATE))
+    create = sequence.run_of(_latest(sequence))
+    sequence.begin(create)
+    sequence.fail(create)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Provided(None)
 
 
 def test_a_resource_has_no_claim_on_a_tenant_that_was_deleted_and_is_asked_for_by_somebody_else() -> None:

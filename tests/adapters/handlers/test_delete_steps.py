@@ -74,7 +74,7 @@ def test_a_draining_queue_is_waited_for_as_long_as_was_asked(functions: Function
         "outcome": "draining",
         "messages": "inbound queue: 1 visible, 0 in flight, 0 delayed",
         "emptySince": None,
-        "seconds": 5,
+        "seconds": 15,
     }
     functions.clock.advance(timedelta(seconds=60))
     assert step(functions, "check_messages", patient)["outcome"] == "failed"

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.records import Messages, Operation, Request
-from tests.fakes import ACME, QUEUE
+from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -236,7 +236,7 @@ class TestRetry:
             Operation.CREATE,
             "0.1.0",
             2,
-            Request(by=ADA, explicit=True, labels={"team": "blue"}, pin="0.1.0"),
+            Request(by=ADA, explicit=True, labels={"team": "blue"}, pin="0.1.0", asked_at=NOON),
         )
 
     def test_there_is_nothing_to_retry(self, scene: Scene) -> None:
