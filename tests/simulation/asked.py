@@ -40,7 +40,7 @@ class Asked:
     described: dict[str, Description] = field(default_factory=dict)
     """Labels and pins, by the executions that their creates were answered with."""
     answered_deletes: dict[str, datetime] = field(default_factory=dict)
-    """When somebody was last told that a delete is under way, by their executions."""
+    """When each delete was last asked for by somebody who was told that it is under way, by their executions."""
     creators: set[str] = field(default_factory=set)
     """Those who brought the tenant into being since it was last deleted: several if its stack vanished meanwhile."""
     sayings: int = 0
@@ -70,7 +70,7 @@ class Asked:
         return max((create.asked_at for create in self.creates.values()), default=None)
 
     def latest_delete(self) -> str | None:
-        """The delete that somebody was told of after the last create of the tenant had been accepted."""
+        """The delete that somebody asked for after the last create of the tenant had been accepted."""
         execution = max(self.answered_deletes, key=lambda each: self.answered_deletes[each], default=None)
         creates = [max(create.asked_at, create.accepted_at) for create in self.creates.values()]
         if execution is None or self.answered_deletes[execution] < max(creates, default=LONG_AGO):

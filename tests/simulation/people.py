@@ -80,12 +80,12 @@ class People:
         )
 
     def delete(self, tenant: TenantId, version: str, request: Request) -> None:
-        guard = self._harbour.guard.of[tenant]
+        guard, asked_at = self._harbour.guard.of[tenant], self._harbour.clock.now()
         to_come = [execution for execution in guard.asked.not_deleted_since() if self._is_to_create(execution)]
 
         def over(ordered: object) -> None:
             if isinstance(ordered, Accepted):
-                guard.asked.answered_deletes[ordered.execution] = self._harbour.clock.now()
+                guard.asked.answered_deletes[ordered.execution] = asked_at
             if isinstance(ordered, AlreadySo):
                 still = [execution for execution in guard.asked.not_deleted_since() if execution in to_come]
                 still = [execution for execution in still if self._is_to_create(execution)]
