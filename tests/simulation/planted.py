@@ -15,6 +15,7 @@ import pytest
 from orchestrator import (
     admission,
     creating,
+    deleting,
     get_queue,
     operations,
     queue_metadata,
@@ -24,10 +25,10 @@ from orchestrator import (
 from orchestrator.decisions import Ready
 from orchestrator.lifecycle import Lifecycle, Ordered
 from orchestrator.outcomes import Done
-from orchestrator.ports import Publication, Stack
+from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import settling
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, Run, Status
+from orchestrator.records import Audit, Metadata, Operation, Request, Run, Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
 from tests.fakes import VERSION, FakeClock, FakeExecutions, InMemoryTable
@@ -251,6 +252,7 @@ def _publish_a_stack_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
 def _count_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes until CloudFormation can delete the stack."""
     monkeypatch.setitem(asl.states(machine("delete_tenant"))["PauseBeforeStart"], "Next", "StartStack")
+    monkeypatch.setattr(deleting, "A_LOOK_IS_GOOD_FOR", timedelta(hours=1), raising=False)
 
 
 def _believe_the_first_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,12 +284,13 @@ def _whoever_created_last_is_the_creator(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    introduce = Lifecycle._introduce
+    describe = Table.describe
 
-    def deaf(self: Lifecycle, attempt: Attempt, request: Request) -> None:
-        introduce(self, attempt, replace(request, labels=None, pin=None))
+    def deaf(self: InMemoryTable, tenant: TenantId, **named: Any) -> bool:
+        said = {"labels": None, "pin": Pin()} if named.get("asked_for") else {}
+        return describe(self, tenant, **{**named, **said})
 
-    monkeypatch.setattr(Lifecycle, "_introduce", deaf)
+    monkeypatch.setattr(Table, "describe", deaf)
 
 
 def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
