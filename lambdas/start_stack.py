@@ -3,20 +3,21 @@
 from typing import Any
 
 from lambdas.runtime import step, wiring
-from orchestrator.schemas import parse_run
+from orchestrator.schemas import parse_start_step
 from orchestrator.tenant_stack import start_stack
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    run = parse_run(event)
+    asked = parse_start_step(event)
     return step(
-        run,
+        asked.run,
         lambda: start_stack(
-            run,
+            asked.run,
             reader=wiring.table,
             releases=wiring.table,
             stacks=wiring.writable_stacks,
             queues=wiring.queues,
             clock=wiring.clock,
+            looked_at=asked.looked_at,
         ),
     )

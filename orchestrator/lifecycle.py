@@ -6,9 +6,9 @@ tenant's lock. Asking twice for the same starts it once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from orchestrator.admission import (
     Refusal,
@@ -37,6 +37,7 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
+from orchestrator.releases import order
 from orchestrator.tenants import TenantId
 
 _ROUNDS = 25
@@ -61,6 +62,14 @@ Ordered = Accepted | AlreadySo | Refused
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """What is said about a tenant that is to be created."""
+
+    labels: Mapping[str, str] | None
+    pin: Pin
+
+
+@dataclass(frozen=True, slots=True)
 class Lifecycle:
     reader: TenantReader
     descriptions: TenantDescriptions
@@ -82,13 +91,15 @@ class Lifecycle:
         if metadata is not None and metadata.published:
             return self._describe(tenant, metadata, request, unpin=unpin)
         if unpin:
-            self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
             metadata = metadata and replace(metadata, pinned_version=None)
+            if not explicit:
+                self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
         asked = replace(request, explicit=explicit)
         # A tenant that was pinned before, and has no queue since, comes back where it was to stay.
         pinned = metadata.pinned_version if metadata else None
         version = request.pin or pinned or self.version
-        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=explicit)
+        said = Said(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
+        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
@@ -117,7 +128,9 @@ class Lifecycle:
         # A create that a later delete has overruled stays overruled.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         request = replace(latest.request, by=by, explicit=explicit, asked_at=asked_at)
-        return self._order(tenant, latest.operation, version, request, metadata)
+        asked_for_again = explicit and latest.operation is Operation.CREATE
+        introduce = Said(None, Pin()) if asked_for_again else None
+        return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
 
     def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> Ordered:
         """Delete the tenant, if nothing is lost by it or that was asked for.
@@ -138,7 +151,14 @@ class Lifecycle:
         """Whether getQueue has started a create of a tenant that nothing is recorded of yet."""
         if audits:
             return False  # getQueue starts nothing for a tenant that was deleted.
-        return self.executions.find_running(Attempt(tenant, Operation.CREATE, self.version, 1)) is not None
+        # During a deployment the getQueue of the release before is still at work. A first attempt may have died.
+        published = sorted((release.version for release in self.releases.releases()), key=order)
+        attempts = [
+            Attempt(tenant, Operation.CREATE, version, number)
+            for version in {self.version, *published[-2:]}
+            for number in (1, 2)
+        ]
+        return any(self.executions.find_running(attempt) for attempt in attempts)
 
     def pin(self, tenant: TenantId, version: str) -> AlreadySo | Refused:
         """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
@@ -177,7 +197,7 @@ class Lifecycle:
         request: Request,
         metadata: Metadata | None,
         *,
-        introduce: bool = False,
+        introduce: Said | None = None,
     ) -> Ordered:
         first_free = 1
         for _ in range(_ROUNDS):
@@ -186,14 +206,14 @@ class Lifecycle:
             lock = self.reader.lock(tenant)
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 return _told_about(lock, attempt, request)
-            pending = self._pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
+            pending = self.pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
             if pending is not None and pending != attempt:
                 return _about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is not None:
                 return refused
             if introduce:
-                self._introduce(attempt, request)
+                self._introduce(attempt, introduce)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
@@ -205,7 +225,7 @@ class Lifecycle:
             f"{attempt.name!r}."
         )
 
-    def _pending_create(self, metadata: Metadata | None) -> Attempt | None:
+    def pending_create(self, metadata: Metadata | None) -> Attempt | None:
         """An explicit create that was accepted and has not begun. Until it has, nothing else is accepted.
 
         Step Functions may not show an execution that was started a moment ago, so the row is believed for a minute.
@@ -215,14 +235,14 @@ class Lifecycle:
         recent = self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR
         return metadata.asked_for if recent or self.executions.find_running(metadata.asked_for) else None
 
-    def _introduce(self, attempt: Attempt, request: Request) -> None:
+    def _introduce(self, attempt: Attempt, said: Said) -> None:
         """Write down what is said about a tenant whose create is about to be started.
 
         Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
         if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
         """
         self.descriptions.describe(
-            attempt.tenant, labels=request.labels, pin=Pin(request.pin), at=self.clock.now(), asked_for=attempt
+            attempt.tenant, labels=said.labels, pin=said.pin, at=self.clock.now(), asked_for=attempt
         )
 
     def _refusal(
@@ -241,7 +261,8 @@ class Lifecycle:
                 {"messages": {name: _counts(messages) for name, messages in held.items()}},
             )
         release = self.releases.release(attempt.version)
-        asked_at = request.asked_at or self.clock.now()
+        # Asked for now, that is after everything that is recorded: clocks need not be compared for that.
+        asked_at = request.asked_at or datetime.max.replace(tzinfo=UTC)
         refused = refusal(attempt, request, asked_at=asked_at, metadata=metadata, audits=audits, release=release)
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused

@@ -21,11 +21,13 @@ from orchestrator.ports import (
     Publication,
     Releases,
     ResourceEvent,
+    Stack,
     Stacks,
     TenantReader,
 )
 from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
+from orchestrator.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
@@ -58,10 +60,7 @@ def begin(
     """
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
-        deletes = run.attempt.operation is Operation.DELETE
-        restore = not deletes and _left_the_stack_alone(holder.run, stacks)
-        holder = ledger.begin(run, at=clock.now(), instead_of=holder, restore=restore)
+        holder = _take_over(run, holder, ledger=ledger, stacks=stacks, clock=clock)
     if holder is not None:
         if overdue(run, clock):
             return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
@@ -151,7 +150,8 @@ def record_failure(
     A tenant whose delete failed before its stack was touched is served again.
     """
     cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
-    restore = _left_the_stack_alone(run, stacks)
+    deletes = run.attempt.operation is Operation.DELETE
+    restore = deletes and _was_left_alone(run, stacks.find(run.tenant.stack_name))
     if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but another attempt has taken its place."
@@ -159,11 +159,20 @@ def record_failure(
     return cause
 
 
-def _left_the_stack_alone(run: Run, stacks: Stacks) -> bool:
-    """Whether a delete left the tenant's stack as it found it: in whatever state, but not one of being deleted."""
-    if run.attempt.operation is not Operation.DELETE:
-        return False
+def _take_over(run: Run, dead: Lock, *, ledger: OperationLedger, stacks: Stacks, clock: Clock) -> Lock | None:
+    """Take the place of an execution that died. ``None`` when that is done, else the lock that is in the way."""
+    if dead.run.attempt.operation is not Operation.DELETE:
+        return ledger.begin(run, at=clock.now(), instead_of=dead)
     stack = stacks.find(run.tenant.stack_name)
+    if stack is None or condition(stack.status) is StackCondition.GONE:
+        return dead  # The delete has succeeded all the same. Settling says so, and is waited for.
+    # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
+    restore = run.attempt.operation is not Operation.DELETE and _was_left_alone(run, stack)
+    return ledger.begin(run, at=clock.now(), instead_of=dead, restore=restore)
+
+
+def _was_left_alone(run: Run, stack: Stack | None) -> bool:
+    """Whether the tenant's stack is as a delete found it: in whatever state, but not one of being deleted."""
     if stack is None or stack.tenant_id != run.tenant.value:
         return False
     return not stack.status.startswith("DELETE_")

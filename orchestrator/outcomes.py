@@ -36,7 +36,8 @@ class GaveUp:
 class Empty:
     """Nothing is lost if the queue goes."""
 
-    empty_since: datetime | None = None
+    empty_since: datetime | None
+    looked_at: datetime
     outcome = "empty"
 
 

@@ -127,6 +127,9 @@ class QueueMetadata(Protocol):
         :class:`orchestrator.errors.QueueOwnedElsewhere` if the tenant is served by another stack.
         """
 
+    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
+        """That stack is never published again. Nothing is forgotten by it."""
+
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         """Forget what that stack recorded, and that it may ever be published again.
 

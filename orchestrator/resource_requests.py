@@ -160,7 +160,9 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])
-    replaces = _another(tenant, before.get("TenantId"))
+    # When a change of the tenant has failed, CloudFormation undoes it: the resource has been that tenant all the time.
+    undone = checked.get("PhysicalResourceId") == tenant.value
+    another = _another(tenant, before.get("TenantId"))
     return TenantQueueRequest(
         kind=Kind(checked["RequestType"]),
         tenant=tenant,
@@ -171,8 +173,8 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
             pin=properties.get("Version"),
         ),
         on_delete=OnDelete(properties.get("OnDelete", OnDelete.RETAIN)),
-        replaces=replaces,
-        unpin=replaces is None and "Version" in before and "Version" not in properties,
+        replaces=None if undone else another,
+        unpin=another is None and "Version" in before and "Version" not in properties,
     )
 
 

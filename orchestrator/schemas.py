@@ -82,6 +82,7 @@ _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
+_START_STEP = Schema(object_of({"execution": _EXECUTION}, {"lookedAt": TEXT}))
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
 _AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": TEXT}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
@@ -100,6 +101,13 @@ class CheckStep:
     run: Run
     empty_since: datetime | None
     """When the tenant's queues first looked empty, and have ever since."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartStep:
+    run: Run
+    looked_at: datetime | None
+    """Of a delete: when the tenant's queues were last seen to be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,12 @@ def parse_check_step(event: object) -> CheckStep:
         return CheckStep(run, run.started_at)
     since = checked["emptySince"]
     return CheckStep(run, _moment(since, "emptySince") if since else None)
+
+
+def parse_start_step(event: object) -> StartStep:
+    checked = valid(_START_STEP, event)
+    looked_at = checked.get("lookedAt")
+    return StartStep(_run(checked), _moment(looked_at, "lookedAt") if looked_at else None)
 
 
 def parse_stack_step(event: object) -> StackStep:

@@ -53,7 +53,9 @@ def settle(asked: TenantQueueRequest, *, since: datetime, lifecycle: Lifecycle) 
 def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
     tenant, reader = asked.tenant, lifecycle.reader
     audits = reader.audits(tenant)
-    if failed := _failed(audits, Operation.CREATE, since):
+    pinned = metadata.pinned_version if (metadata := reader.metadata(tenant)) else None
+    version = asked.request.pin or pinned or lifecycle.version
+    if failed := _failed([audit for audit in audits if audit.version == version], Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
     # An update of the same tenant asks for labels and a version; it brings nobody back.
     same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
@@ -74,6 +76,8 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
         return Provided(None)
     tenant = asked.tenant
     audits, metadata = lifecycle.reader.audits(tenant), lifecycle.reader.metadata(tenant)
+    if lifecycle.pending_create(metadata):
+        return Waiting()  # It may be this resource's own, which is seen once it has begun.
     if not brought_into_being(asked.request.by, metadata, audits):
         return Provided(None)
     if failed := _failed(audits, Operation.DELETE, since):

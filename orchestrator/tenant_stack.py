@@ -8,6 +8,7 @@ repeated, lost or late step costs time and nothing else. What each operation doe
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
@@ -41,7 +42,14 @@ def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks
 
 
 def start_stack(
-    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, queues: Queues, clock: Clock
+    run: Run,
+    *,
+    reader: TenantReader,
+    releases: Releases,
+    stacks: Stacks,
+    queues: Queues,
+    clock: Clock,
+    looked_at: datetime | None = None,
 ) -> Started | Clearing | Unchanged | Gone | Again | GaveUp:
     """Take one step towards what the operation wants of the stack."""
     _check_lock(run, reader)
@@ -53,7 +61,7 @@ def start_stack(
             case Operation.UPDATE:
                 return updating.start(run, stack, _release(run, releases), stacks=stacks, queues=queues)
             case Operation.DELETE:
-                return deleting.start(run, stack, stacks=stacks)
+                return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
     except Throttled as throttled:
         return Again(str(throttled), throttled=True)
 

@@ -244,6 +244,11 @@ class DynamoTable:
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
             )
 
+    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
+        self._update_metadata(
+            tenant, "SET GoneStackId = :stack", {":stack": s(stack_id)}, condition="attribute_exists(pk)"
+        )
+
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         expression, values, names = self._writes.forgotten(tenant, stack_id=stack_id, vanished=vanished)
         return self._update_metadata(tenant, expression, values, condition="StackId = :stack", names=names)

@@ -137,10 +137,12 @@ class Writes:
         if restore:
             gone.append("WithdrawnBy")
         condition = None
-        if before and before.asked_for == run.attempt:
-            # Unless another create is asked for at this very moment. Then it is begun again.
-            gone += ["AskedFor", "AskedForAt"]
-            condition, values[":mine"] = "AskedFor = :mine", rows.asked_for_value(run.attempt)
+        if operation is Operation.CREATE:
+            # Unless a create is asked for at this very moment. Then it is begun again.
+            condition = "attribute_not_exists(AskedFor)"
+            if before and before.asked_for:
+                condition, values[":asked"] = "AskedFor = :asked", rows.asked_for_value(before.asked_for)
+                gone += ["AskedFor", "AskedForAt"] if before.asked_for == run.attempt else []
         return self.update(
             keys.metadata_key(run.tenant),
             f"SET {', '.join(sets)} REMOVE {', '.join(gone)}",

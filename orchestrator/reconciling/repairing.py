@@ -48,6 +48,8 @@ class Repairing:
                 return finding
 
     def _recreate(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+        # A delete that somebody asks for from now on is not overruled.
+        request = replace(request, asked_at=self.clock.now())
         metadata = looked.metadata
         stack_id = metadata.stack_id if metadata else None
         if stack_id is None or not self.queue_metadata.forget_queue(looked.tenant, stack_id=stack_id, vanished=True):

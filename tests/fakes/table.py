@@ -294,6 +294,10 @@ class InMemoryTable:
             old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at), deployed=None
         )
 
+    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
+        rows = self._of(tenant)
+        rows.metadata = rows.metadata and replace(rows.metadata, gone_stack_id=stack_id)
+
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         rows = self._of(tenant)
         if rows.metadata is None or rows.metadata.stack_id != stack_id:

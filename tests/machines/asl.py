@@ -23,6 +23,7 @@ Check = Callable[[Machine], list[str]]
 
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 VARIABLE = re.compile(r"\$([A-Za-z]\w*)(?![\w(])")
+PATH = re.compile(r"\{%\s*\$(\w+)((?:\.\w+)*)\s*%\}")
 OUTCOME_READ = re.compile(r"\$states\.input\.outcome\s*=\s*'([^']*)'")
 CALLS_A_FUNCTION = "arn:aws:states:::lambda:invoke"
 RUNS_A_MACHINE = "arn:aws:states:::states:startExecution.sync:2"
@@ -143,11 +144,21 @@ def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
     if isinstance(template, dict):
         return {name: evaluate(value, variables) for name, value in template.items()}
     if isinstance(template, str) and is_expression(template):
+        if (path := PATH.fullmatch(template)) and (found := _followed(path, variables)) is not None:
+            return found
         expression = _compiled(template)
         for name in VARIABLE.findall(template):
             expression.assign(name, variables[name])
         return expression.evaluate(None)
     return template
+
+
+def _followed(path: re.Match[str], variables: Mapping[str, object]) -> object:
+    """What a plain path leads to. The simulation follows millions of them; JSONata is asked where this finds nothing."""
+    value: object = variables[path[1]]
+    for name in path[2].split(".")[1:]:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def chosen(choice: State, told: object) -> str:

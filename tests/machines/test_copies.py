@@ -14,7 +14,7 @@ DIFFERENCES = {
     "Begin": {"Assign", "Comment"},
     "HasBegun": {"Choices"},
     "HasSettled": {"Choices"},
-    "StartStack": {"Comment"},
+    "StartStack": {"Arguments", "Comment"},
     "InspectStack": {"Comment"},
     "PauseBeforeStart": {"Comment", "Next"},
     "Finish": {"Comment"},

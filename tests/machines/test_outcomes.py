@@ -12,7 +12,7 @@ from orchestrator.outcomes import Again, Begun, Busy, Done, Draining, Empty, Gav
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.tenant_queue import NotProvided, Provided, Waiting
-from tests.fakes import QUEUE, VERSION, stack_arn
+from tests.fakes import NOON, QUEUE, VERSION, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, PARTS, ROLLOUT, TURN, machine
 from tests.machines.test_machines import USE_CASES, function_of, outcomes_of
@@ -52,7 +52,7 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("update_tenant", "HasSettled"): SERVED,
     ("delete_tenant", "HasBegun"): begun("CheckMessages"),
     ("delete_tenant", "IsEmpty"): [
-        (tell(Empty()), "StartStack"),
+        (tell(Empty(None, NOON)), "StartStack"),
         (tell(Draining("inbound queue: 2 visible", None, 5)), "AwaitDrain"),
         (tell(GaveUp("There are still messages.")), "RecordFailure"),
         (THROTTLED, "AwaitDrain"),
@@ -177,7 +177,7 @@ def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
     """The states that are passed through when nothing is in the way, or when functions say otherwise."""
     said = {
         "begin": tell(Begun()),
-        "check_messages": tell(Empty()),
+        "check_messages": tell(Empty(None, NOON)),
         "inspect_stack": tell(Gone() if stem == "delete_tenant" else DONE),
         "admit_tenant": tell(Admitted("update-0.2.0-1", {})),
         "record_outcome": tell(Settled("SUCCEEDED")),

@@ -10,7 +10,7 @@ import pytest
 from lambdas.runtime import tell
 from orchestrator import schemas
 from orchestrator.execution_input import machine_input
-from orchestrator.outcomes import Again, Begun, Clearing, Done, Draining, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.outcomes import Again, Begun, Clearing, Done, Draining, Empty, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import Operation, Request, RootCause, timestamp
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage
 from orchestrator.rollouts.gate import Admitted
@@ -99,7 +99,8 @@ def assigned(stem: str, state: str, told: object, **before: object) -> dict[str,
 @pytest.mark.parametrize(
     ("stem", "state"),
     [
-        *((stem, state) for stem in OPERATIONS for state in ("Begin", "StartStack")),
+        *((stem, "Begin") for stem in OPERATIONS),
+        *((stem, "StartStack") for stem in OPERATIONS if stem != "delete_tenant"),
         ("update_tenant", "ReviewChanges"),
     ],
 )
@@ -115,7 +116,14 @@ def test_a_delete_keeps_from_one_look_to_the_next_since_when_the_queues_have_loo
     assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **looked)).empty_since == NOON
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
     assert assigned("delete_tenant", "CheckMessages", throttled, **looked) == looked
-    assert assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **looked) == begun
+    seen = assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **looked)
+    assert seen["emptySince"] is None
+
+
+def test_a_delete_says_when_the_messages_were_last_counted_before_the_stack_is_deleted() -> None:
+    looked = assigned("delete_tenant", "CheckMessages", tell(Empty(None, NOON)), emptySince=None)
+    asked = schemas.parse_start_step(payload("delete_tenant", "StartStack", **looked))
+    assert (asked.run, asked.looked_at) == (RUNS["delete_tenant"], NOON)
 
 
 def test_a_delete_waits_between_two_looks_as_long_as_it_is_told() -> None:

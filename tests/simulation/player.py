@@ -137,9 +137,15 @@ def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
 
 
 @_step
-def _start_stack(run: Run, _event: Event, ports: Ports) -> Outcome:
+def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
     return start_stack(
-        run, reader=ports.table, releases=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+        run,
+        reader=ports.table,
+        releases=ports.table,
+        stacks=ports.stacks,
+        queues=ports.queues,
+        clock=ports.clock,
+        looked_at=parsed(schemas.parse_start_step, event).looked_at,
     )
 
 

@@ -56,6 +56,7 @@ class World:
         self.table.plant_metadata(some_metadata(outbound_queue=OTHER_QUEUE))
         self.run = RUN
         self.empty_since: datetime | None = None
+        self.looked_at = self.clock.now()
         take(self.table, self.run)
 
     def check(self, **wishes: object) -> Empty | Draining | GaveUp:
@@ -96,6 +97,7 @@ class World:
             stacks=self.stacks,
             queues=self.queues,
             clock=self.clock,
+            looked_at=self.looked_at,
         )
 
     def inspect(self, started: Start) -> Inspected:
@@ -175,7 +177,7 @@ def test_a_tenant_without_messages_may_go_once_none_were_seen_for_a_minute(world
     world.clock.advance(EMPTY_FOR - A_MOMENT)
     assert world.check(drain_seconds=drain_seconds) == Draining("none were seen", NOON, 1)
     world.clock.advance(A_MOMENT)
-    assert world.check(drain_seconds=drain_seconds) == Empty(NOON)
+    assert world.check(drain_seconds=drain_seconds) == Empty(NOON, world.clock.now())
 
 
 def test_messages_that_are_counted_late_begin_the_minute_anew(world: World) -> None:
@@ -226,7 +228,7 @@ def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
 
 def test_a_tenant_whose_queues_are_all_gone_is_not_waited_for(world: World) -> None:
     world.queues.gone |= {QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url}
-    assert world.check() == Empty()
+    assert world.check() == Empty(None, NOON)
 
 
 def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: World) -> None:
@@ -279,6 +281,23 @@ def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: World) -> Non
     assert world.looks_empty(drain_seconds=60)
 
 
+def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: World) -> None:
+    """Lambda may throttle for minutes between the two steps, and senders go on."""
+    world.plant()
+    world.clock.advance(deleting.A_LOOK_IS_GOOD_FOR + A_MOMENT)
+    assert isinstance(world.start(), Again)
+    assert [stack.status for stack in world.stacks.living] == ["CREATE_COMPLETE"]
+    world.looked_at = world.clock.now()
+    assert isinstance(world.start(), Started)
+
+
+def test_a_forced_delete_needs_no_count_to_go_on(world: World) -> None:
+    world.plant()
+    world.run = replace(RUN, request=Request(force=True))
+    world.clock.advance(timedelta(minutes=10))
+    assert isinstance(world.start(), Started)
+
+
 @pytest.mark.parametrize("drain_seconds", [0, 60])
 def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
     class Unasked(FakeQueues):
@@ -286,7 +305,7 @@ def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
             raise AssertionError(url)
 
     world.queues = Unasked()
-    assert world.check(force=True, drain_seconds=drain_seconds) == Empty()
+    assert world.check(force=True, drain_seconds=drain_seconds) == Empty(None, NOON)
 
 
 @pytest.mark.parametrize("wish", ["allow_replacement", "allow_downgrade", "explicit"])

@@ -404,6 +404,7 @@ def test_an_explicit_create_overcomes_a_delete_that_failed_half_way(world: World
 def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: World) -> None:
     world.create()
     world.begin(a_run(operation=Operation.DELETE))
+    world.stacks.plant_done(ACME, status="DELETE_FAILED")
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
     run = a_run(2, started_at=world.clock.now())
     assert world.begin(run) == Begun()
@@ -507,6 +508,7 @@ def test_a_delete_that_lost_its_lock_forgets_nothing(world: World) -> None:
     world.create()
     dead, successor = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
     world.begin(dead)
+    world.stacks.plant_done(ACME)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
     world.begin(successor)
     with pytest.raises(LostOwnership):

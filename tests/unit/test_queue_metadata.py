@@ -197,6 +197,22 @@ def test_no_stack_can_make_a_queue_be_forgotten_that_says_no_stack(world: World)
     assert world.table.metadata(ACME) == legacy
 
 
+def test_a_stack_that_no_row_names_is_marked_while_it_goes(world: World) -> None:
+    found = Metadata(ACME, None, None, None, None, NOON)
+    world.table.plant_metadata(found)
+    world.plant("DELETE_IN_PROGRESS")
+    assert not world.forget()
+    assert world.table.metadata(ACME) == replace(found, gone_stack_id=STACK)
+
+
+def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(world: World) -> None:
+    found = Metadata(ACME, None, None, None, None, NOON, gone_stack_id=ANOTHER_STACK)
+    world.table.plant_metadata(found)
+    world.plant("DELETE_COMPLETE")
+    assert not world.forget()
+    assert world.table.metadata(ACME) == found
+
+
 def test_what_is_not_there_need_not_be_forgotten(world: World) -> None:
     assert not world.forget()
 

@@ -220,8 +220,15 @@ def test_the_same_resource_is_the_same_asker_and_no_other_is() -> None:
     ],
 )
 def test_an_update_says_whose_queue_it_was_before(before: dict[str, str], replaced: TenantId | None) -> None:
-    event = an_event(TENANT_QUEUE, "Update", PhysicalResourceId="acme", OldResourceProperties=before)
+    event = an_event(TENANT_QUEUE, "Update", PhysicalResourceId="other", OldResourceProperties=before)
     assert parse_tenant_queue_request(event).replaces == replaced
+
+
+def test_undoing_a_change_of_the_tenant_asks_for_the_tenant_that_the_resource_has_been_all_the_time() -> None:
+    before = {**TENANT_QUEUE, "TenantId": "other", "Version": "0.1.0"}
+    event = an_event(TENANT_QUEUE, "Update", PhysicalResourceId="acme", OldResourceProperties=before)
+    asked = parse_tenant_queue_request(event)
+    assert (asked.replaces, asked.unpin) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +244,7 @@ def test_an_update_that_names_no_version_any_more_lifts_the_pin_of_the_same_tena
     before: dict[str, str], now: dict[str, str], unpin: bool
 ) -> None:
     properties = {"TenantId": "acme", **now}
-    event = an_event(properties, "Update", PhysicalResourceId="acme", OldResourceProperties=before)
+    event = an_event(properties, "Update", PhysicalResourceId="other", OldResourceProperties=before)
     assert parse_tenant_queue_request(event).unpin is unpin
 
 

@@ -82,6 +82,7 @@ DONE = Done(STACK_ID, QUEUE, VERSION)
 GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
     schemas.parse_check_step: {"execution": EXECUTION},
+    schemas.parse_start_step: {"execution": EXECUTION},
     schemas.parse_stack_step: {"execution": EXECUTION, "stack": tell(STARTED)},
     schemas.parse_await_step: {"execution": EXECUTION, "stack": tell(STARTED), "taskToken": "AAAA"},
     schemas.parse_finish_step: {"execution": EXECUTION, "stack": tell(DONE)},
@@ -358,8 +359,8 @@ STARTS: list[Start] = [
 OTHER_OUTCOMES = [
     outcomes.Begun(),
     outcomes.Busy("an execution"),
-    outcomes.Empty(),
-    outcomes.Empty(NOON),
+    outcomes.Empty(None, NOON),
+    outcomes.Empty(NOON, NOON),
     outcomes.Draining("1 visible", None, 5),
     outcomes.Draining("none were seen", NOON, 60),
     outcomes.Reviewing(),

@@ -192,6 +192,19 @@ def test_the_stack_that_takes_the_place_of_one_that_has_gone_is_published() -> N
     assert isinstance(sequence.world.ask(), Ready)
 
 
+def test_a_stack_that_a_create_has_found_and_that_goes_then_is_not_published() -> None:
+    """No row names the stack: nobody ever published it."""
+    sequence = Sequence()
+    sequence.stacks.plant_done(ACME)
+    run = sequence.start(a_run(request=Request()))
+    sequence.begin(run)
+    done = sequence.inspect(run, sequence.start_stack(run))
+    assert isinstance(done, Done)
+    sequence.delete_the_stack_by_hand()
+    with pytest.raises(StackHasGone):
+        sequence.finish(run, done)
+
+
 # A create on a tenant that is served
 
 
@@ -256,6 +269,18 @@ def test_who_takes_over_from_a_delete_whose_stack_is_going_does_not_serve_it() -
     sequence.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")
     assert isinstance(sequence.begin(update), GaveUp)
     assert not isinstance(sequence.world.ask(), Ready)
+
+
+def test_a_delete_that_died_after_its_stack_had_gone_is_not_taken_over_but_settled() -> None:
+    sequence, delete, update = a_delete_that_drains_with_an_update_waiting()
+    sequence.delete_the_stack_by_hand()
+    assert isinstance(sequence.begin(update), Busy)
+    settling = Settling(
+        *(sequence.table, sequence.table, sequence.table, sequence.stacks, sequence.world.queues),
+        *(sequence.world.executions, parameters_of, sequence.clock),
+    )
+    settling.settle(delete)
+    assert isinstance(sequence.world.ask(), Deleted)
 
 
 def test_a_delete_that_takes_over_from_a_delete_keeps_the_tenant_withdrawn() -> None:
@@ -425,6 +450,22 @@ def test_a_delete_right_after_getqueue_has_started_a_create_is_not_lost() -> Non
     assert isinstance(sequence.world.ask(), Deleted)
 
 
+@pytest.mark.parametrize("create", [a_run(2, request=Request()), a_run(version=NEXT_VERSION, request=Request())])
+def test_a_delete_finds_a_create_that_getqueue_of_another_release_or_a_second_attempt_has_started(create: Run) -> None:
+    sequence = Sequence()
+    sequence.start(create)
+    assert isinstance(sequence.world.lifecycle().delete(ACME, OPERATOR), Accepted)
+
+
+def test_a_pin_is_lifted_by_a_create_after_a_delete_that_failed_half_way() -> None:
+    sequence = served()
+    sequence.world.lifecycle().pin(ACME, NEXT_VERSION)
+    a_delete_that_ran_out_of_time(sequence)
+    create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR, unpin=True))
+    assert create.attempt.version == VERSION
+    assert sequence.begin(create) == Begun()
+
+
 def test_a_delete_of_a_tenant_that_nobody_has_asked_for_has_nothing_to_do() -> None:
     sequence = Sequence()
     assert isinstance(sequence.world.lifecycle().delete(ACME, OPERATOR), AlreadySo)
@@ -479,7 +520,7 @@ def test_a_resource_does_not_become_the_creator_of_a_tenant_that_was_there_befor
     def around(name: str, call: Callable[[], Any]) -> Any:
         told = call()
         seen.append(name)
-        if name == "table.metadata" and seen.count(name) == 1:
+        if name == "table.metadata" and seen.count(name) == 2:
             sequence.fail(delete, "There are still messages.")
         return told
 
@@ -542,10 +583,39 @@ def test_a_resource_has_no_claim_on_a_tenant_that_was_deleted_and_is_asked_for_b
     sequence.clock.advance(A_SECOND)
     sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
     sequence.clock.advance(A_SECOND)
-    assert isinstance(sequence.world.lifecycle().create(ACME, OPERATOR), Accepted)
+    theirs = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
     started = len(sequence.world.executions.started)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Waiting()
+    sequence.begin(theirs)
     assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Provided(None)
     assert len(sequence.world.executions.started) == started
+
+
+def test_a_resources_delete_waits_for_its_create_that_is_about_to_begin() -> None:
+    sequence = Sequence()
+    sequence.settle(asks(Kind.CREATE))
+    create = sequence.run_of(_latest(sequence))
+    sequence.clock.advance(A_SECOND)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Waiting()
+    sequence.play(create)
+    sequence.clock.advance(A_SECOND)
+    assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE)) == Waiting()
+    assert sequence.run_of(_latest(sequence)).attempt.operation is Operation.DELETE
+
+
+def test_a_resource_with_a_version_is_not_told_of_the_failure_of_a_create_at_another() -> None:
+    sequence = Sequence()
+    assert isinstance(sequence.world.ask(), Provisioning)
+    asked, since = asks(Kind.CREATE, pin=NEXT_VERSION), sequence.clock.now()
+    assert sequence.settle(asked, since=since) == Waiting()
+    own = sequence.run_of(_latest(sequence))
+    platforms = a_run(request=Request())
+    refused = sequence.begin(platforms)
+    assert isinstance(refused, GaveUp)
+    sequence.fail(platforms, refused.reason)
+    assert sequence.settle(asked, since=since) == Waiting()
+    sequence.play(own)
+    assert isinstance(sequence.settle(asked, since=since), Provided)
 
 
 # CloudFormation is asked for one thing with one token
