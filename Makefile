@@ -14,7 +14,8 @@ help: ## Show this help
 
 install: $(VENV)/.installed ## Create the environment in .venv (done by the other targets when needed)
 
-$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json
+# A new version is installed anew, too: the command line says which one it is of.
+$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json version.txt
 	@echo "Installing the environment into $(VENV) (about two minutes, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Berth needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV)
@@ -60,7 +61,7 @@ pytest: install
 fuzz: install ## Send 10,000 bad inputs to every route, edge and command (BERTH_FUZZ_SEED sends one of them again)
 	@BERTH_FUZZ_INPUTS=10000 $(BIN)/pytest --numprocesses 2 --dist loadscope tests/adapters/bad_input tests/unit/cli/test_bad_input.py
 
-soak: install ## Play 10,000 seeds of the simulation on all cores (SOAK_ARGS="--from N", "--seed N" replays one)
+soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_ARGS="--from N" plays the same again, "--seed N" one, "--rollouts" rollouts)
 	@$(BIN)/python -m tests.simulation --seeds 10000 $(SOAK_ARGS)
 
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json

@@ -154,7 +154,7 @@ def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
 
 
 def _followed(path: re.Match[str], variables: Mapping[str, object]) -> object:
-    """What a plain path leads to. The simulation follows millions of them; JSONata is asked where this finds nothing."""
+    """What a plain path leads to. The simulation follows millions; JSONata is asked where this finds nothing."""
     value: object = variables[path[1]]
     for name in path[2].split(".")[1:]:
         value = value.get(name) if isinstance(value, dict) else None
