@@ -44,8 +44,11 @@ from tests.simulation.voyage import (
     SHARED,
     VANISHING,
     Happening,
+    admitted_long_ago,
+    all_at_once,
     ask,
     create_and_delete,
+    delete,
 )
 from tests.simulation.weather import (
     BROKEN_STACKS,
@@ -317,6 +320,7 @@ class Planted:
     happenings: tuple[Happening, ...] | None = None
 
 
+LONG_LIVED_ZOMBIES = replace(ZOMBIES, cut_short=0.02, hold=0.7, stack_hangs=0.3, lost_settlements=1.0)
 AT_WORK = "takes the lock of .*, which is at work"
 BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
 LOST = "messages that nobody has received"
@@ -328,7 +332,7 @@ BUGS = {
     "the lock is freed early": Planted(_free_the_lock_early, "say Started"),
     "a lock is taken over without asking": Planted(_take_over_without_asking, AT_WORK, LOST_RESULTS, CROWDED),
     "an operation is settled without asking": Planted(_settle_without_asking, AT_WORK, LOST_RESULTS),
-    "aborted counts as over": Planted(_over_as_soon_as_aborted, AT_WORK, ZOMBIES, CROWDED),
+    "aborted counts as over": Planted(_over_as_soon_as_aborted, AT_WORK, LONG_LIVED_ZOMBIES, CROWDED),
     "an update is settled by its status": Planted(
         _settle_an_update_by_its_status_alone, "has succeeded, but the stack is at", BROKEN_STACKS
     ),
@@ -344,7 +348,10 @@ BUGS = {
         _revive_unasked, "is deleted, and the answer is Provisioning|which nobody asked for"
     ),
     "a refused create is published": Planted(
-        _publish_for_a_refused_create, "serves a tenant that is to be deleted", DEATHS, CROWDED
+        _publish_for_a_refused_create,
+        "serves a tenant that is to be deleted",
+        DEATHS,
+        (admitted_long_ago, admitted_long_ago, all_at_once, delete),
     ),
     "any stack's queue is forgotten": Planted(_forget_the_queue_of_any_stack, "takes the queue of", ECHOES),
     "nothing is settled": Planted(_never_settle, "for ever", DEATHS),
