@@ -203,10 +203,13 @@ class Lifecycle:
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = _next_attempt(tenant, operation, version, audits, first_free)
+            pending = self.pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
             lock = self.reader.lock(tenant)
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
+                if operation is Operation.DELETE and pending is not None:
+                    # The delete that owns the tenant was asked for before that create, and does not overrule it.
+                    return _about_to_be_created(tenant, pending)
                 return _told_about(lock, attempt, request)
-            pending = self.pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
             if pending is not None and pending != attempt:
                 return _about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)

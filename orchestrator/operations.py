@@ -27,7 +27,6 @@ from orchestrator.ports import (
 )
 from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
-from orchestrator.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
@@ -161,13 +160,10 @@ def record_failure(
 
 def _take_over(run: Run, dead: Lock, *, ledger: OperationLedger, stacks: Stacks, clock: Clock) -> Lock | None:
     """Take the place of an execution that died. ``None`` when that is done, else the lock that is in the way."""
-    if dead.run.attempt.operation is not Operation.DELETE:
+    if dead.run.attempt.operation is not Operation.DELETE or run.attempt.operation is Operation.DELETE:
         return ledger.begin(run, at=clock.now(), instead_of=dead)
-    stack = stacks.find(run.tenant.stack_name)
-    if stack is None or condition(stack.status) is StackCondition.GONE:
-        return dead  # The delete has succeeded all the same. Settling says so, and is waited for.
     # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
-    restore = run.attempt.operation is not Operation.DELETE and _was_left_alone(run, stack)
+    restore = _was_left_alone(run, stacks.find(run.tenant.stack_name))
     return ledger.begin(run, at=clock.now(), instead_of=dead, restore=restore)
 
 

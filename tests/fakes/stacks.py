@@ -99,6 +99,7 @@ class FakeStacks:
         self._called("make_changes")
         fake = self.all[stack_id]
         drawn_up, template_url = fake.change_sets[name]
+        self._refuse_while_at_work(stack_id)
         if drawn_up.state is not ChangeSetState.READY:
             raise Conflict(f"ChangeSet [{name}] is in {drawn_up.state.name} status")
         fake.change_sets = {name: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
@@ -108,12 +109,20 @@ class FakeStacks:
         self._called("forget_changes")
         self.all[stack_id].change_sets.pop(name, None)
 
+    def _refuse_while_at_work(self, stack_id: str) -> None:
+        """As CloudFormation does, for instance when somebody has just begun to delete the stack by hand."""
+        status = self.all[stack_id].stack.status
+        if status.endswith("_IN_PROGRESS"):
+            raise Conflict(f"Stack is in {status} state and can not be updated")
+
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
         self._called("roll_back")
+        self._refuse_while_at_work(stack_id)
         self._begin(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", client_token)
 
     def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
         self._called("continue_rollback")
+        self._refuse_while_at_work(stack_id)
         self._begin(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", client_token)
 
     def events(self, stack_id: str) -> Iterable[ResourceEvent]:

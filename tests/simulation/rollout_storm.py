@@ -46,7 +46,7 @@ MAX_SECONDS_AFTER_PAUSE = 5.0
 """How long after it was admitted a tenant's update may still be started, though the rollout was paused meanwhile."""
 WRITES = {"admit", "record", "change", "change_stage", "write", "wake"}
 STAGES: list[list[dict[str, Any]]] = [
-    [{"size": "rest", "tolerated": "1"}],
+    [{"size": "rest", "tolerated": "0", "maxConcurrency": 1}],
     [{"size": "rest", "tolerated": "100%", "maxConcurrency": 2}],
     [{"size": "1", "tolerated": "0", "bakeSeconds": 40}, {"size": "rest", "tolerated": "50%", "maxConcurrency": 5}],
     [

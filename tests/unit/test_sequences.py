@@ -271,18 +271,6 @@ def test_who_takes_over_from_a_delete_whose_stack_is_going_does_not_serve_it() -
     assert not isinstance(sequence.world.ask(), Ready)
 
 
-def test_a_delete_that_died_after_its_stack_had_gone_is_not_taken_over_but_settled() -> None:
-    sequence, delete, update = a_delete_that_drains_with_an_update_waiting()
-    sequence.delete_the_stack_by_hand()
-    assert isinstance(sequence.begin(update), Busy)
-    settling = Settling(
-        *(sequence.table, sequence.table, sequence.table, sequence.stacks, sequence.world.queues),
-        *(sequence.world.executions, parameters_of, sequence.clock),
-    )
-    settling.settle(delete)
-    assert isinstance(sequence.world.ask(), Deleted)
-
-
 def test_a_delete_that_takes_over_from_a_delete_keeps_the_tenant_withdrawn() -> None:
     sequence, _, _ = a_delete_that_drains_with_an_update_waiting()
     again = a_run(2, operation=Operation.DELETE, request=OPERATOR, started_at=sequence.clock.now())
