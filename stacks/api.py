@@ -150,6 +150,8 @@ class Api(Construct):
             "Operators",
             kit=kit,
             name="operators",
+            # Planning a rollout lists the whole fleet while the operator waits. So much memory is one whole processor.
+            memory_megabytes=1769,
             timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             environment={
                 **machines.environment,

@@ -195,7 +195,9 @@ class Advancing:
             return self._run(rollout, stage, everybody, left)
         now = self.clock.now()
         baked_until = now + timedelta(seconds=stage.wish.bake_seconds)
-        self.ledger.change_stage(replace(stage, status=StageStatus.BAKING, ended_at=now, baked_until=baked_until))
+        # The alarm counts since the last tenant was settled: it may have been long ago, if the rollout was paused.
+        ended_at = stage.moved_at or now
+        self.ledger.change_stage(replace(stage, status=StageStatus.BAKING, ended_at=ended_at, baked_until=baked_until))
         return None
 
     def _settle_what_is_left(self, rollout: Rollout, stage: Stage, outcomes: dict[TenantId, TenantOutcome]) -> Stage:
@@ -216,9 +218,9 @@ class Advancing:
             cut_short = failure_on_record(outcome, audits, outcome.item.version) is None
             if found.result is Result.FAILED and cut_short:
                 continue  # It has its turn again.
-            outcomes[tenant] = found
             counted = with_outcome(stage, found, in_flight=False)
             if self.ledger.record(counted, found):
+                outcomes[tenant] = found
                 stage = replace(counted, revision=stage.revision + 1)
         return stage
 
@@ -237,11 +239,12 @@ class Advancing:
     def _bake(self, rollout: Rollout, stage: Stage) -> Next | None:
         now = self.clock.now()
         if stage.wish.alarm and (reason := self.alarms.went_off(stage.wish.alarm, since=_baking_since(stage, now))):
-            return self._end(
-                rollout,
-                RolloutStatus.HALTED,
-                f"Stage {stage.number}: the alarm {stage.wish.alarm} went off while it was baking: {reason}",
-            )
+            told = f"Stage {stage.number}: the alarm {stage.wish.alarm} went off while it was baking: {reason}"
+            halted = self._end(rollout, RolloutStatus.HALTED, told)
+            if halted is not None:
+                # The operator is told of it. Once the rollout is resumed, only what the alarm says later counts.
+                self.ledger.change_stage(replace(stage, resumed_at=now))
+            return halted
         if stage.baked_until is None or now >= stage.baked_until:
             self.ledger.change_stage(replace(stage, status=StageStatus.DONE))
             return None
@@ -260,7 +263,10 @@ class Advancing:
         planned = [item.tenant for stage in stages for item in self.manifests.read(stage.manifest)]
         failed = sum(outcome.result is Result.FAILED for outcome in outcomes.values())
         # A rollout of an earlier version did not wait for busy tenants. A dry run does not, either.
-        busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) if not rollout.wish.dry_run else 0
+        busy = 0
+        if not rollout.wish.dry_run:
+            left_out = rollout.skipped.get(Skip.BUSY)
+            busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) + (left_out.count if left_out else 0)
         unknown = sum(not _is_settled(outcomes.get(tenant)) for tenant in planned)
         reasons = [
             f"{failed} of {rollout.total} tenants failed, which was tolerated." if failed else "",
@@ -309,7 +315,7 @@ def _why_halted(stage: Stage, outcomes: Sequence[TenantOutcome]) -> str:
 
 
 def _baking_since(stage: Stage, now: datetime) -> datetime:
-    """An operator who has let the stage go on after a halt has seen what its alarm said until then."""
+    """An operator who has let the stage go on after its alarm had halted it has seen what the alarm said until then."""
     return max(filter(None, (stage.ended_at, stage.resumed_at)), default=now)
 
 

@@ -149,9 +149,17 @@ class Rollouts:
             return _next_attempt(going_on) if dead else going_on
 
         answered = self._change(rollout_id, resumed)
+        if isinstance(answered, Underway):
+            self._forget_idle_rounds(answered.rollout)
         if isinstance(answered, Underway) and answered.rollout.execution is None:
             return self._start_or_replace(answered)
         return answered
+
+    def _forget_idle_rounds(self, rollout: Rollout) -> None:
+        """What came to nothing because of a pause is no sign that nobody can have a turn."""
+        stage = self.ledger.stage(rollout.id, rollout.current_stage)
+        if stage is not None and stage.idle_rounds:
+            self.ledger.change_stage(replace(stage, idle_rounds=0))
 
     def abort(self, rollout_id: str, by: str) -> Answered:
         """End it: at once if no tenant is in flight, else as soon as those that are have been finished."""
@@ -191,7 +199,8 @@ class Rollouts:
             stages = self.ledger.stages(rollout_id)
             stage = next((stage for stage in stages if stage.number == number), None)
             if stage is not None and stage.approved_by is not None:
-                self._wake(rollout)
+                if stage.number == rollout.current_stage:
+                    self._wake(rollout)
                 return AlreadySo(f"Rollout {rollout_id}: stage {number} is approved already.")
             if stage is None or stage != _awaiting_approval(rollout, stages):
                 return _nothing_to_approve(rollout, number, stages)
@@ -327,7 +336,8 @@ class Rollouts:
                 return unknown_rollout(rollout_id)
             decided = decide(rollout)
             if not isinstance(decided, Rollout):
-                self._wake(rollout)  # It may be so without the execution having heard of it.
+                if rollout.status is not RolloutStatus.PAUSED:
+                    self._wake(rollout)  # It may be so without the execution having heard of it.
                 return decided
             if self.ledger.change(decided):
                 self._wake(rollout)
@@ -347,7 +357,9 @@ class Rollouts:
             if not rollout.wish.dry_run and (refused := self._in_the_way(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
-            seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=self.clock.now())
+            # Only if it was the alarm that halted it, and the operator was told so.
+            resumed_at = self.clock.now() if stage.resumed_at else None
+            seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if not self.ledger.change_stage(seen):
                 continue
             reopened = replace(_next_attempt(rollout), reason=f"Resumed by {by}.", ended_at=None)
@@ -368,14 +380,15 @@ def _may_have_been_moved(outcome: TenantOutcome) -> bool:
 
 def _attempts_that_may_wait(outcome: TenantOutcome) -> Iterable[int]:
     """The numbers of the updates that a rollout has started and that may not have begun yet, the latest few of them."""
+    if outcome.result is Result.SUCCEEDED:
+        return ()  # Its update has ended; those before it were other rollouts'.
     latest = outcome.operation_attempt or 0
-    over = outcome.result is Result.SUCCEEDED
-    return range(max(1, latest - _ATTEMPTS_ASKED_ABOUT + 1), latest if over else latest + 1)
+    return range(max(1, latest - _ATTEMPTS_ASKED_ABOUT + 1), latest + 1)
 
 
 def _was_left_behind(outcome: TenantOutcome) -> bool:
-    """True of a tenant that failed, and of one that a rollout of an earlier version did not wait for."""
-    return outcome.result is Result.FAILED or outcome.skip is Skip.BUSY
+    """True of a tenant that failed or was never settled, and of one that an earlier version did not wait for."""
+    return outcome.result in (Result.FAILED, Result.RUNNING) or outcome.skip is Skip.BUSY
 
 
 def _matches(listed: Candidate | None, wish: Wish) -> bool:

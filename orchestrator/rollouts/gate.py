@@ -47,6 +47,9 @@ _SECONDS_PER_WAITING = 5
 
 _NAME_IS_TAKEN = "ExecutionAlreadyExists"
 
+_CLOCKS_DIFFER_BY = timedelta(milliseconds=500)
+"""The tenant is read, and then the time is taken: what ended in between, by another clock, came before its turn."""
+
 NOBODY = ""
 """The execution of a turn that has ended without a result: the tenant is not in flight, and waits for its next."""
 
@@ -305,7 +308,7 @@ def where_it_was(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | None:
         if audit.operation is not Operation.DELETE
         and audit.status is Status.SUCCESS
         and audit.version != outcome.item.version
-        and audit.updated_at >= outcome.updated_at
+        and (outcome.from_version is None or audit.updated_at >= outcome.updated_at - _CLOCKS_DIFFER_BY)
     ]
     latest = max(others, key=lambda audit: audit.updated_at, default=None)
     return latest.version if latest else outcome.from_version

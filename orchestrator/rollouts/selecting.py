@@ -97,14 +97,29 @@ def select_to_return(
             continue
         if now is not None and there and now.version not in (outcome.item.version, back):
             left_out.add(tenant, Skip.MOVED_SINCE)
-        elif back is not None:
+        elif back is None:
+            left_out.add(tenant, Skip.UNKNOWN)  # Nobody knows where it was.
+        else:
             items.append(Item(tenant, back))
     return _select_these(wish, items, fleet, left_out)
 
 
 def select_again(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
     """Those that failed in another rollout, each to where it was to be moved."""
-    return _select_these(wish, [outcome.item for outcome in failed], fleet, _LeftOut())
+    left_out = _LeftOut()
+    items: list[Item] = []
+    for outcome in failed:
+        now = fleet.get(outcome.item.tenant)
+        at = now.version if now is not None and now.state in _SERVED else None
+        if (
+            at is not None
+            and outcome.from_version is not None
+            and at not in (outcome.from_version, outcome.item.version)
+        ):
+            left_out.add(outcome.item.tenant, Skip.MOVED_SINCE)
+        else:
+            items.append(outcome.item)
+    return _select_these(wish, items, fleet, left_out)
 
 
 def _select_these(
@@ -143,6 +158,8 @@ def skip_reason(
         return Skip.BUSY
     if not busy and (state not in _SERVED or at is None):
         return Skip.NOT_PROVISIONED
+    if state is TenantState.PROVISIONING:
+        at = None  # Its row may still say where it was before it was deleted.
     moves = state is TenantState.UPDATING
     if at == version and not moves:
         return Skip.CURRENT

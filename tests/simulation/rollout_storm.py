@@ -354,8 +354,8 @@ class RolloutStorm:
         elif which == "another":
             number = self._chance.randint(1, 4)
         self._approvals.append((self.rollout_id, number))
-        if self._ask("approve", number, f"{OPERATOR.by} for stage {number}"):
-            self.seen[f"approved {which}"] += 1
+        self._ask("approve", number, f"{OPERATOR.by} for stage {number}")
+        self.seen[f"approved {which}"] += 1
 
     def _kill_the_rollout(self) -> None:
         """Its execution is stopped, and with it its children and, mostly, what they wait for."""

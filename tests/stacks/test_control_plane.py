@@ -144,7 +144,7 @@ def test_a_function_has_the_time_it_needs(
 
 def test_only_what_looks_at_the_whole_fleet_has_more_memory(control_plane: Json, function_ids: dict[str, str]) -> None:
     memory = {name: properties["MemorySize"] for name, properties in _functions(control_plane, function_ids)}
-    assert memory == dict.fromkeys(function_ids, 256) | {"reconcile": 512}
+    assert memory == dict.fromkeys(function_ids, 256) | {"reconcile": 512, "operators": 1769}
 
 
 def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, function_ids: dict[str, str]) -> None:

@@ -1,0 +1,184 @@
+"""Sequences of events that once broke a promise about a rollout, step by step, over the fakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.execution_input import machine_input
+from orchestrator.records import Attempt, Operation, Request, Run, timestamp
+from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.gate import Admitted
+from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, Stage, TenantOutcome, Turn
+from orchestrator.schemas import parse_run
+from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
+from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, World, a_stage_wish, a_wish, tenant
+
+ALARM = "errors"
+
+
+def with_an_alarm(bake_seconds: int = 3600) -> tuple[World, str]:
+    world = World(4)
+    canary = a_stage_wish(Share(1), bake_seconds=bake_seconds, alarm=ALARM)
+    return world, world.start(a_wish(canary, a_stage_wish()))
+
+
+def rings_and_recovers(world: World) -> None:
+    world.clock.advance(timedelta(minutes=5))
+    world.alarms.sound(ALARM, "5xx > 1", at=world.clock.now())
+    world.clock.advance(timedelta(minutes=5))
+    world.alarms.recover(ALARM)
+
+
+def run_of(world: World, attempt: Attempt) -> Run:
+    given = machine_input(attempt, Request(by=ADA, explicit=True))
+    execution = {"Id": execution_arn(attempt.name), "StartTime": timestamp(world.clock.now()), "Input": given}
+    return parse_run({"execution": execution})
+
+
+def test_an_alarm_that_rings_while_a_rollout_is_paused_and_its_last_tenant_has_arrived_halts_it() -> None:
+    world, rollout = with_an_alarm()
+    told = world.advance(rollout)
+    (item,) = world.manifests.read(told.manifest)  # type: ignore[union-attr]  # it says to run the canary
+    turn = Turn(rollout, 1, item, "child/canary")
+    admitted = world.gate.admit(turn)
+    assert isinstance(admitted, Admitted)
+    world.rollouts.pause(rollout, ADA)
+    world.update(admitted)
+    world.gate.record(turn)
+    rings_and_recovers(world)
+    world.rollouts.resume(rollout, ADA)
+    world.drive(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+
+
+@pytest.mark.parametrize("halted_by_the_alarm", [False, True])
+def test_only_an_alarm_that_the_operator_was_told_of_is_forgotten_by_resuming(halted_by_the_alarm: bool) -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+    if halted_by_the_alarm:
+        world.advance(rollout)
+    else:
+        world.advancing.give_up(rollout, 1, "Rate exceeded")
+    assert world.status(rollout) is RolloutStatus.HALTED
+    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.clock.advance(A_SECOND)
+    assert isinstance(world.rollouts.resume(rollout, ADA), Underway)
+    world.drive(rollout, 2)
+    ended = RolloutStatus.SUCCEEDED if halted_by_the_alarm else RolloutStatus.HALTED
+    assert world.status(rollout) is ended
+
+
+def test_a_rollout_that_an_earlier_version_has_planned_without_the_busy_has_not_succeeded() -> None:
+    world = World(2)
+    rollout = world.start(a_wish(tenants=(tenant("t001"),)))
+    world.touch(rollout, skipped={Skip.BUSY: Skipped(1, ("t002",))})
+    world.drive(rollout)
+    assert world.status(rollout) is RolloutStatus.FAILED
+
+
+def test_a_tenant_that_is_being_created_again_is_not_taken_for_where_it_was_before_its_delete() -> None:
+    world = World(2)
+    again = tenant("t001")
+    world.change(again, version=NEXT_VERSION)
+    delete = run_of(world, Attempt(again, Operation.DELETE, NEXT_VERSION, 1))
+    world.table.begin(delete, at=world.clock.now())
+    world.clock.advance(A_SECOND)
+    world.table.fail(delete, QUEUE_TABOO, world.clock.now())
+    world.clock.advance(A_SECOND)
+    create = run_of(world, Attempt(again, Operation.CREATE, VERSION, 2))
+    world.table.begin(create, at=world.clock.now())
+    world.table.revive(create)
+    assert "t001" in world.everybody_of(world.start(a_wish()))
+
+
+def test_a_retry_of_an_undo_leaves_a_tenant_alone_that_was_moved_elsewhere_since() -> None:
+    world = World(2)
+    rollout = world.start(a_wish())
+    world.drive(rollout)
+    undo = world.start(a_wish(a_stage_wish(tolerated=Share(1)), version=None, undo=rollout))
+    world.drive(undo, failing=["t001"])
+    world.change(tenant("t001"), version=LAST_VERSION)
+    world.rollouts.retry(undo, ADA)
+    assert world.metadata(tenant("t001")).version == LAST_VERSION
+
+
+def test_pausing_and_resuming_over_and_over_does_not_halt_a_rollout() -> None:
+    world = World(3)
+    rollout = world.start(a_wish())
+    for _ in range(10):
+        world.advance(rollout)
+        world.rollouts.pause(rollout, ADA)
+        world.rollouts.resume(rollout, ADA)
+    world.drive(rollout)
+    assert world.status(rollout) is RolloutStatus.SUCCEEDED
+
+
+def test_pausing_a_rollout_that_is_paused_does_not_wake_its_execution() -> None:
+    """Every waking is on its history, which is bounded."""
+    world = World(1)
+    rollout = world.start(a_wish())
+    world.rollouts.pause(rollout, ADA)
+    world.touch(rollout, task_token="token")
+    world.executions.woken.clear()
+    world.rollouts.pause(rollout, ADA)
+    assert world.executions.woken == []
+
+
+def test_what_could_not_be_written_down_is_not_taken_for_settled() -> None:
+    world = World(2)
+    rollout = world.start(a_wish())
+    told = world.advance(rollout)
+    first, second = world.manifests.read(told.manifest)  # type: ignore[union-attr]  # it says to run the stage
+    world.take_turn(Turn(rollout, 1, first, "child/1"))
+    turn = Turn(rollout, 1, second, "child/2")
+    admitted = world.gate.admit(turn)
+    assert isinstance(admitted, Admitted)
+    world.update(admitted)
+    record, refused = world.ledger.record, []
+
+    def conflicting(stage: Stage, outcome: TenantOutcome) -> bool:
+        if not refused:
+            refused.append(outcome)
+            return False
+        return record(stage, outcome)
+
+    world.ledger.record = conflicting  # type: ignore[method-assign]
+    world.drive(rollout)
+    assert world.status(rollout) is RolloutStatus.SUCCEEDED
+
+
+def test_undo_returns_a_tenant_whose_create_ended_while_the_gate_looked_at_it() -> None:
+    world = World(1)
+    newcomer = tenant("newcomer")
+    create = run_of(world, Attempt(newcomer, Operation.CREATE, VERSION, 1))
+    world.table.begin(create, at=world.clock.now())
+    world.clock.advance(A_SECOND)
+    rollout = world.start(a_wish())
+    items = {item.tenant: item for item in world.manifests.read(world.advance(rollout).manifest)}  # type: ignore[union-attr]
+    world.take_turn(Turn(rollout, 1, items[tenant("t001")], "child/t001"))
+
+    class EndsMeanwhile:
+        count = 0
+
+        def throttles(self) -> int:
+            if not self.count:
+                self.count += 1
+                world.publish(create)
+                world.clock.advance(timedelta(milliseconds=5))
+            return 0
+
+    turn = Turn(rollout, 1, items[newcomer], "child/newcomer")
+    admitted = replace(world.gate, throttling=EndsMeanwhile()).admit(turn)
+    assert isinstance(admitted, Admitted)
+    world.clock.advance(A_SECOND)
+    world.update(admitted)
+    world.gate.record(turn)
+    world.drive(rollout)
+    undo = world.start(a_wish(version=None, undo=rollout))
+    world.drive(undo)
+    assert world.metadata(newcomer).version == VERSION
