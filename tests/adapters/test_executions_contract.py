@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from secrets import token_hex
 from threading import Event
 from typing import Any
 
@@ -50,7 +51,9 @@ class OnAws:
 
     def __init__(self, account: Account) -> None:
         self._states, self._sqs = account.client("stepfunctions"), account.client("sqs")
-        self._tokens = self._sqs.create_queue(QueueName="tokens")["QueueUrl"]
+        # Names that no other test has: an execution that an earlier test has aborted may send its token only now.
+        mine = token_hex(4)
+        self._tokens = self._sqs.create_queue(QueueName=f"tokens-{mine}")["QueueUrl"]
         wait = {
             "Type": "Task",
             "Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken",
@@ -58,7 +61,7 @@ class OnAws:
             "End": True,
         }
         machine: str = self._states.create_state_machine(
-            name="create-tenant",
+            name=f"create-tenant-{mine}",
             roleArn=f"arn:aws:iam::{account.number}:role/states",
             definition=json.dumps({"StartAt": "Wait", "States": {"Wait": wait}}),
         )["stateMachineArn"]
