@@ -25,7 +25,7 @@ def forget_queue(
     from before there was one) takes that away again, and leaves the queue.
     """
     metadata = reader.metadata(tenant)
-    if metadata is None or metadata.stack_id not in (None, stack_id):
+    if metadata is None or (metadata.published and metadata.stack_id not in (None, stack_id)):
         return False
     try:
         stack = stacks.find(stack_id)
@@ -35,10 +35,13 @@ def forget_queue(
         stack = None  # An operation is at it, and hardly any but a delete or a failed create lets go of its queue.
     if stack is not None and not stack.status.startswith(("DELETE_", "ROLLBACK_")):
         return False
-    if metadata.stack_id is None:
-        # No row names the stack, but an operation may have found it by its name, and be about to publish it. An event
-        # that comes again when the stack has long gone says nothing new.
+    if metadata.stack_id != stack_id:
+        # The row does not name the stack, but an operation may have found it by its name, and be about to publish it.
+        # An event that comes again when the stack has long gone says nothing new.
         if stack is not None and stack.status.endswith("_IN_PROGRESS"):
             ledger.mark_gone(tenant, stack_id=stack_id)
         return False
+    again = stack is not None and stack.status == "DELETE_COMPLETE" and not metadata.published
+    if again and metadata.gone_stack_id not in (None, stack_id):
+        return False  # It must not hide that a later stack has gone.
     return ledger.forget_queue(tenant, stack_id=stack_id, vanished=metadata.published)

@@ -205,6 +205,22 @@ def test_a_stack_that_no_row_names_is_marked_while_it_goes(world: World) -> None
     assert world.table.metadata(ACME) == replace(found, gone_stack_id=STACK)
 
 
+def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_recorded_late(world: World) -> None:
+    late = Metadata(ACME, QUEUE, ANOTHER_STACK, None, None, NOON)
+    world.table.plant_metadata(late)
+    world.plant("DELETE_IN_PROGRESS")
+    assert not world.forget()
+    assert world.table.metadata(ACME) == replace(late, gone_stack_id=STACK)
+
+
+def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(world: World) -> None:
+    late = Metadata(ACME, QUEUE, STACK, None, None, NOON, gone_stack_id=ANOTHER_STACK)
+    world.table.plant_metadata(late)
+    world.plant("DELETE_COMPLETE")
+    assert not world.forget()
+    assert world.table.metadata(ACME) == late
+
+
 def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(world: World) -> None:
     found = Metadata(ACME, None, None, None, None, NOON, gone_stack_id=ANOTHER_STACK)
     world.table.plant_metadata(found)
