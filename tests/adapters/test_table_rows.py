@@ -250,6 +250,26 @@ def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_t
     assert rows(dynamodb)["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]["Status"] == "Failure"
 
 
+def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    """It is begun again, and knows of the other then: a delete that follows must find that it was asked for."""
+    other = a_run(version=NEXT_VERSION).attempt
+
+    def ask_for_it_first(**_: object) -> None:
+        dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", ask_for_it_first)
+        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), at=NOON, asked_for=other)
+
+    dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", ask_for_it_first)
+    with pytest.raises(LostOwnership):
+        take(table, RUN)
+    assert table.lock(ACME) is None
+    assert take(table, RUN) is None
+    metadata = table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.asked_for == other
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -32,6 +32,7 @@ class FakeExecutions:
         self.started: list[tuple[Attempt, Request]] = []
         self.running: set[str] = set()
         self.asked_about: list[str] = []
+        self.looked_for: list[Attempt] = []
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
         self.woken: list[str] = []
@@ -48,6 +49,7 @@ class FakeExecutions:
         return execution
 
     def find_running(self, attempt: Attempt) -> str | None:
+        self.looked_for.append(attempt)
         execution = execution_arn(attempt.name)
         return execution if execution in self.running else None
 

@@ -378,6 +378,29 @@ def test_a_create_that_was_killed_before_it_began_is_in_nobodys_way_for_long() -
     assert isinstance(lifecycle.delete(ACME, OPERATOR), AlreadySo)
 
 
+def test_a_delete_right_after_a_retried_create_is_told_that_the_tenant_is_busy() -> None:
+    sequence = Sequence()
+    failed = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
+    assert sequence.begin(failed) == Begun()
+    sequence.fail(failed)
+    retried = sequence.run_of(sequence.world.lifecycle().retry(ACME, OPERATOR.by))
+    busy = sequence.world.lifecycle().delete(ACME, OPERATOR)
+    assert isinstance(busy, Refused)
+    assert busy.kind is Refusal.BUSY
+    sequence.play(retried)
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
+    assert isinstance(sequence.world.ask(), Deleted)
+
+
+def test_a_create_is_accepted_after_a_delete_whose_clock_was_ahead() -> None:
+    """It is asked for after everything that is recorded, whatever the times in the records say."""
+    sequence = served()
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
+    deleted = sequence.audit(Operation.DELETE)
+    sequence.table.plant_audit(replace(deleted, asked_at=sequence.clock.now() + timedelta(minutes=1)))
+    assert isinstance(sequence.world.lifecycle().create(ACME, OPERATOR), Accepted)
+
+
 def test_another_create_than_the_one_that_is_about_to_begin_is_told_that_the_tenant_is_busy() -> None:
     sequence = Sequence()
     lifecycle = sequence.world.lifecycle()

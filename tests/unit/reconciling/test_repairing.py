@@ -149,6 +149,27 @@ def test_it_comes_back_though_a_delete_of_it_was_refused_once(world: World) -> N
     assert world.ordered() == [(Operation.CREATE, ACME.value, NEXT_VERSION)]
 
 
+def test_a_delete_that_is_asked_for_while_it_is_repaired_is_not_overruled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_stack(world)
+    world.table.plant_audit(an_audit(Status.FAILURE, Operation.DELETE, at=LONG_AGO))
+    looked = look(world)
+    forget_queue = world.table.forget_queue
+
+    def and_somebody_deletes(*args: Any, **named: Any) -> bool:
+        forgotten = forget_queue(*args, **named)
+        deleted = an_audit(Status.SUCCESS, Operation.DELETE, at=world.clock.now() + A_MINUTE)
+        world.table.plant_audit(replace(deleted, asked_at=world.clock.now() + A_MINUTE))
+        return forgotten
+
+    monkeypatch.setattr(world.table, "forget_queue", and_somebody_deletes)
+    told = world.repairing.repair(found(world, looked), looked, ADA)
+    assert not told.repaired
+    assert "was deleted" in told.result
+    assert not world.executions.started
+
+
 def test_it_comes_back_where_it_was_pinned_to(world: World) -> None:
     without_stack(world)
     world.table.plant_metadata(replace(world.metadata(ACME), pinned_version=VERSION))
