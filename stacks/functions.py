@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aws_cdk import Duration, IgnoreMode
+from aws_cdk import Aws, Duration, IgnoreMode
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -114,6 +114,7 @@ class BerthFunction(Construct):
                 "BERTH_TABLE": kit.table.name,
                 "BERTH_VERSION": kit.version,
                 "BERTH_LINGER_SECONDS": str(kit.linger_seconds),
+                "BERTH_LOCATION": f"{Aws.PARTITION}:{Aws.REGION}:{Aws.ACCOUNT_ID}",
                 "POWERTOOLS_SERVICE_NAME": name,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": "INFO",

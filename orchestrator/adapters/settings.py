@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
+from orchestrator.stack_arns import Location
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Settings:
 
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")
+
+    @property
+    def location(self) -> Location:
+        """Where Berth is deployed: tenants' stacks and queues are nowhere else."""
+        return Location.parse(self._required("BERTH_LOCATION"))
 
     @property
     def linger(self) -> timedelta:

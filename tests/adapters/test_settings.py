@@ -9,6 +9,7 @@ import pytest
 from orchestrator.adapters.settings import Settings
 from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
+from orchestrator.stack_arns import Location
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
@@ -16,7 +17,8 @@ OPTIONAL = {"queue_access_role"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
-TEXTS = sorted(VARIABLES.keys() - NUMBERS - SPANS - DOCUMENTS)
+TYPED = {"location"}
+TEXTS = sorted(VARIABLES.keys() - NUMBERS - SPANS - DOCUMENTS - TYPED)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
 
@@ -44,6 +46,11 @@ def test_what_is_more_than_a_value_is_read_as_json(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: '{"stack events": "https://queue"}'}), name) == {
         "stack events": "https://queue"
     }
+
+
+def test_where_berth_is_deployed_is_a_typed_value() -> None:
+    told = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
+    assert told == Location("aws", "eu-west-1", "123456789012")
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

@@ -38,7 +38,7 @@ NUMBERS_OF = {
 OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
 """For a workflow's file: its placeholders that stand for neither functions nor numbers."""
 
-EVERY_FUNCTION = {"BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS"}
+EVERY_FUNCTION = {"BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
 STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
 ROLLOUTS = {"BERTH_ROLLOUT_MACHINE", "BERTH_RELEASE_BUCKET", "BERTH_ROLLOUT_CONCURRENCY"}
@@ -108,6 +108,12 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
                     "BERTH_TABLE": {"Ref": Match.any_value()},
                     "BERTH_VERSION": read_version(),
                     "BERTH_LINGER_SECONDS": "60",
+                    "BERTH_LOCATION": {
+                        "Fn::Join": [
+                            "",
+                            [{"Ref": "AWS::Partition"}, ":", {"Ref": "AWS::Region"}, ":", {"Ref": "AWS::AccountId"}],
+                        ]
+                    },
                     "POWERTOOLS_METRICS_NAMESPACE": "Berth",
                     "POWERTOOLS_LOG_LEVEL": "INFO",
                 }

@@ -44,6 +44,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_TABLE": TABLE,
         "BERTH_VERSION": VERSION,
         "BERTH_LINGER_SECONDS": "60",
+        "BERTH_LOCATION": f"aws:{REGION}:123456789012",
         "BERTH_EMPTY_FOR_SECONDS": "60",
         **{f"BERTH_{operation}_MACHINE": machine for operation, machine in machines.items()},
         "BERTH_TENANT_QUEUE_MACHINE": tenant_queue_machine,

@@ -1,0 +1,82 @@
+"""A stack's ARN is understood as a whole, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.errors import InvalidRequest
+from orchestrator.stack_arns import Location, StackArn
+from tests.fakes import ACME
+
+UUID = "a1b2c3d4-5678-90ab-cdef-0123456789ab"
+ARN = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{ACME.stack_name}/{UUID}"
+
+
+def test_a_stack_arn_has_its_parts() -> None:
+    assert StackArn.parse(ARN) == StackArn("aws", "eu-west-1", "123456789012", ACME.stack_name, UUID)
+
+
+def test_a_stack_arn_says_where_the_stack_is() -> None:
+    assert StackArn.parse(ARN).location == Location("aws", "eu-west-1", "123456789012")
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov", "aws-iso-b"])
+def test_every_partition_is_known(partition: str) -> None:
+    assert StackArn.parse(ARN.replace("arn:aws:", f"arn:{partition}:")).partition == partition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "stack-1",
+        ACME.stack_name,
+        f"{ARN}\n",
+        f" {ARN}",
+        f"{ARN}/",
+        f"{ARN}/{UUID}",
+        f"x{ARN}",
+        ARN.removesuffix(f"/{UUID}"),
+        ARN.removesuffix(UUID),
+        ARN.replace(":stack/", ":changeSet/"),
+        ARN.replace(":stack/", ":stack/evil/x:stack/"),
+        ARN.replace("cloudformation", "s3"),
+        ARN.replace("123456789012", ""),
+        ARN.replace("123456789012", "12345678901"),
+        ARN.replace("123456789012", "\u0661" * 12),
+        ARN.replace("eu-west-1", ""),
+        ARN.replace("eu-west-1", "eu-west-1:eu-west-1"),
+        ARN.replace("arn:aws:", "arn::"),
+        ARN.replace("arn:aws:", "arn:evil:"),
+        ARN.replace(ACME.stack_name, f"{ACME.stack_name}*"),
+        ARN.replace(ACME.stack_name, ""),
+        ARN.replace(UUID, "*"),
+        ARN.replace(UUID, "\ud800"),
+        ARN + "a" * 10_000,
+    ],
+    ids=range(25),
+)
+def test_anything_else_is_no_stack_arn(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not the ARN of a stack"):
+        StackArn.parse(text)
+
+
+@given(st.text() | st.from_regex(r"arn:aws:cloudformation:[a-z0-9:/-]+", fullmatch=True))
+def test_what_is_understood_is_spelled_as_it_was_given(text: str) -> None:
+    try:
+        parsed = StackArn.parse(text)
+    except InvalidRequest:
+        return
+    assert str(parsed) == text
+
+
+def test_a_location_is_spelled_as_it_was_given() -> None:
+    assert str(Location.parse("aws-cn:cn-north-1:123456789012")) == "aws-cn:cn-north-1:123456789012"
+
+
+@pytest.mark.parametrize("text", ["", "aws", "aws:eu-west-1", "aws:eu-west-1:12", "aws:eu-west-1:123456789012:x"])
+def test_anything_else_is_no_location(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not a partition, a region and an account"):
+        Location.parse(text)
