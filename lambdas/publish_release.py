@@ -1,13 +1,13 @@
 """Custom::Release: the deployment publishes a tenant template under its version."""
 
 from lambdas.runtime import logger, wiring
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.releases import publish_release
-from orchestrator.resource_requests import answerable, parse_release_request
+from orchestrator.resource_requests import parse_release_request
 
 
 def handler(given: object, _context: object) -> None:
-    event = answerable(given)
+    event = received(given)
 
     def work() -> dict[str, str]:
         if event.get("RequestType") == "Delete":

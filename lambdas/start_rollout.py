@@ -1,10 +1,10 @@
 """Custom::Rollout: the deployment, at its end, moves the fleet to the release that it has published."""
 
 from lambdas.runtime import logger, wiring
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Conflict
-from orchestrator.resource_requests import answerable, parse_rollout_request
+from orchestrator.resource_requests import parse_rollout_request
 from orchestrator.rollouts.control import NothingToDo
 from orchestrator.rollouts.documents import wish_from
 
@@ -15,7 +15,7 @@ _NO_FAULT_OF_THE_DEPLOYMENT = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOW
 
 
 def handler(given: object, _context: object) -> None:
-    event = answerable(given)
+    event = received(given)
 
     def work() -> dict[str, str]:
         if event.get("RequestType") == "Delete":

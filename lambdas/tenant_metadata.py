@@ -1,14 +1,14 @@
 """Custom::TenantMetadata: a tenant's stack keeps the metadata of its queue true."""
 
 from lambdas.runtime import logger, wiring
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.errors import InvalidRequest
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.resource_requests import Kind, answerable, parse_metadata_request
+from orchestrator.resource_requests import Kind, parse_metadata_request
 
 
 def handler(given: object, _context: object) -> None:
-    event = answerable(given)
+    event = received(given)
 
     def work() -> dict[str, str]:
         try:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from lambdas.runtime import logger, wiring
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.errors import InvalidRequest
-from orchestrator.resource_requests import answerable, parse_tenant_queue_request
+from orchestrator.resource_requests import parse_tenant_queue_request
 
 
 def handler(given: object, _context: object) -> None:
-    event = answerable(given)
+    event = received(given)
     with logger.append_context_keys(
         stack_id=event.get("StackId"), resource=event.get("LogicalResourceId"), request=event.get("RequestType")
     ):

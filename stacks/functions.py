@@ -43,6 +43,7 @@ class FunctionKit:
     version: str
     log_retention_days: int
     linger_seconds: int
+    response_url_prefix: str | None
 
     @classmethod
     def create(cls, scope: Construct, *, table: TenantTable, version: str, settings: Settings) -> FunctionKit:
@@ -67,6 +68,7 @@ class FunctionKit:
             version=version,
             log_retention_days=settings.log_retention_days,
             linger_seconds=settings.linger_seconds,
+            response_url_prefix=settings.response_url_prefix,
         )
 
 
@@ -118,6 +120,7 @@ class BerthFunction(Construct):
                 "POWERTOOLS_SERVICE_NAME": name,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
+                **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
                 **(environment or {}),
             },
         )

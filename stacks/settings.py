@@ -15,6 +15,7 @@ from orchestrator.rollouts.requests import MOST_AT_ONCE
 from stacks.project import LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
+_URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
 # The only retentions CloudWatch Logs knows, up to ten years.
 _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
@@ -65,6 +66,9 @@ class Settings:
     rollout_on_publish: bool = False
     """Whether a deployment ends by moving every tenant to the release that it has published."""
 
+    response_url_prefix: str | None = None
+    """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
+
     @classmethod
     def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
         settings = cls(
@@ -80,6 +84,7 @@ class Settings:
             # What ended waits as long in a queue, and a little longer: SQS holds a message back for 15 minutes at most.
             linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
+            response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
@@ -162,6 +167,16 @@ def _choice(context: Node, key: str, default: Choice) -> Choice:
     except ValueError:
         allowed = " or ".join(choice.value for choice in type(default))
         raise SettingInvalid(f"{key} is {value!r}; it must be {allowed}.") from None
+
+
+def _url_prefix(context: Node, key: str) -> str | None:
+    value = context.try_get_context(key)
+    if value is None:
+        return None
+    # With the slash after the host: without it, another host could begin in the same way.
+    if not isinstance(value, str) or not _URL_PREFIX.fullmatch(value):
+        raise SettingInvalid(f"{key} is {value!r}; it must be a URL with a host and a path that ends with a slash.")
+    return value
 
 
 def _topic_arn(context: Node, key: str) -> str | None:

@@ -1,16 +1,21 @@
 """Answering CloudFormation for a custom resource: always, also when the work failed.
 
-A custom resource that never answers holds its stack up until the service timeout, and again on rollback.
+A custom resource that never answers holds its stack up until the service timeout, and again on rollback. The address
+of the answer comes with the event, which whoever may invoke the function can make up: so an answer is sent to
+CloudFormation's own hosts and nowhere else.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orchestrator.adapters.settings import Settings
 from orchestrator.errors import InvalidRequest
+from orchestrator.resource_requests import answerable
 
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
 _REASON_BYTES = 1_024
@@ -18,6 +23,19 @@ _REASON_BYTES = 1_024
 # An answer that is lost costs the service timeout. All tries together end before the function's own timeout.
 _TRIES = 3
 _SECONDS_A_TRY = 7
+
+# A bucket per region, with or without the region in its host. S3's bucket names are unique in the whole partition, so
+# that the bucket of this region can be nobody else's.
+_CLOUDFORMATION = (
+    r"https://cloudformation-custom-resource-response-{region}\.s3([.-][a-z0-9-]+)?\.amazonaws\.(com|com\.cn|eu)/[!-~]*"
+)
+
+
+def received(given: object) -> Mapping[str, Any]:
+    """An event that can be answered, and whose answer CloudFormation waits for."""
+    event = answerable(given)
+    _check_address(event["ResponseURL"])
+    return event
 
 
 def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str) -> str | None:
@@ -37,6 +55,7 @@ def answer_resource(
     event: Mapping[str, Any], *, physical_id: str, data: Mapping[str, str] | None = None, reason: str | None = None
 ) -> None:
     """Tell CloudFormation how it went: well, unless there is a reason."""
+    _check_address(event["ResponseURL"])
     body = json.dumps(
         {
             "Status": "FAILED" if reason else "SUCCESS",
@@ -47,16 +66,25 @@ def answer_resource(
         },
         ensure_ascii=False,
     ).encode()
-    try:
-        _put(event["ResponseURL"], body)
-    except ValueError as error:
-        raise InvalidRequest(f"ResponseURL: there can be nobody: {error}") from None
+    _put(event["ResponseURL"], body)
 
 
 def bounded_reason(told: str) -> str:
     """What went wrong, in printable text: anything else would be spelled out six times as long on the way."""
     printable = "".join(letter if letter.isprintable() else " " for letter in told)
     return printable.encode()[:_REASON_BYTES].decode(errors="ignore")
+
+
+def _check_address(url: str) -> None:
+    settings = Settings()
+    elsewhere = settings.response_url_prefix
+    if elsewhere is not None:
+        cloudformations = url.startswith(elsewhere)
+    else:
+        bucket = _CLOUDFORMATION.format(region=settings.location.region.replace("-", ""))
+        cloudformations = re.fullmatch(bucket, url) is not None
+    if not cloudformations:
+        raise InvalidRequest("ResponseURL: this is no address of CloudFormation in this region, so nothing was done.")
 
 
 def _put(url: str, body: bytes) -> None:

@@ -28,6 +28,11 @@ class Settings:
         return self._required("BERTH_TABLE")
 
     @property
+    def response_url_prefix(self) -> str | None:
+        """How the addresses begin at which an emulator takes the answers of custom resources."""
+        return self.environment.get("BERTH_RESPONSE_URL_PREFIX") or None
+
+    @property
     def version(self) -> str:
         return self._required("BERTH_VERSION")
 

@@ -65,7 +65,9 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
         # Creates the stack without a change set in between: nobody would look at it.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator))]
-        for key, value in (CONTEXT | {f"berth:{name}": value for name, value in context.items()}).items():
+        # Its CloudFormation takes the answers of custom resources itself.
+        here = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
+        for key, value in (CONTEXT | here | {f"berth:{name}": value for name, value in context.items()}).items():
             options += ["--context", f"{key}={value}"]
         _cdk(emulator, lock, CHECKOUT, "deploy", STACK, *options)
         deployed = outputs(emulator)
@@ -75,6 +77,11 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             get_queue_concurrency=int(CONTEXT["berth:getQueueConcurrency"]),
         )
     return deployed
+
+
+def response_url_prefix(emulator: Emulator) -> str:
+    """Where the emulator's CloudFormation takes the answers of custom resources."""
+    return f"http://localhost:{emulator.port}/_ministack/cfn-response/"
 
 
 def outputs(emulator: Emulator) -> dict[str, str]:

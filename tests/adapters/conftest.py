@@ -129,7 +129,7 @@ class Endpoint:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     heard = Endpoint()
 
     class Handler(BaseHTTPRequestHandler):
@@ -148,6 +148,7 @@ def endpoint() -> Iterator[Endpoint]:
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         heard.url = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("BERTH_RESPONSE_URL_PREFIX", f"{heard.url}/")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield heard

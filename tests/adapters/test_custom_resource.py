@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.custom_resource import answer_resource, respond
+from orchestrator.adapters import custom_resource
+from orchestrator.adapters.custom_resource import answer_resource, received, respond
 from orchestrator.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 
@@ -149,7 +150,66 @@ def test_an_answer_bears_the_ids_that_there_are(endpoint: Endpoint) -> None:
     assert (answer["Status"], answer["StackId"], answer["RequestId"]) == ("FAILED", "", event["RequestId"])
 
 
-@pytest.mark.parametrize("url", ["nonsense", "http://..:80/", "http://["])
-def test_an_address_at_which_nobody_can_be_is_told_in_words(url: str) -> None:
+# An event comes from whoever may invoke the function, and so does the address in it.
+
+CLOUDFORMATIONS = [
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/arn%3Aaws?X-Amz-Signature=a",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.eu-central-1.amazonaws.com/arn",
+    "https://cloudformation-custom-resource-response-eucentral1.s3-eu-central-1.amazonaws.com/arn",
+]
+SOMEBODY_ELSES = [
+    "nonsense",
+    "http://..:80/",
+    "http://[",
+    "https://example.com/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://127.0.0.1:4566/_ministack/cfn-response/token",
+    "http://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/not-encrypted",
+    "https://cloudformation-custom-resource-response-useast1.s3.amazonaws.com/another-region",
+    "https://cloudformation-custom-resource-response-attacker.s3.amazonaws.com/a-bucket-of-that-name",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com.example.com/",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com:8443/",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com@example.com/",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com",
+    "https://somebody@cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/",
+    "https://example.com/cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/a\r\nHost: example.com",
+]
+
+
+@pytest.fixture
+def in_frankfurt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_LOCATION", "aws:eu-central-1:000000000000")
+    monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
+
+
+@pytest.mark.usefixtures("in_frankfurt")
+@pytest.mark.parametrize("url", CLOUDFORMATIONS)
+def test_an_answer_goes_to_cloudformations_bucket_of_this_region(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
+    event = received(Endpoint().event(ResponseURL=url))
+    answer_resource(event, physical_id="release")
+    assert sent == [url]
+
+
+@pytest.mark.usefixtures("in_frankfurt")
+@pytest.mark.parametrize("url", SOMEBODY_ELSES)
+def test_an_event_whose_answer_would_go_elsewhere_is_refused_before_anything_is_done(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
+    event = Endpoint().event(ResponseURL=url)
     with pytest.raises(InvalidRequest, match="ResponseURL"):
-        answer_resource({"ResponseURL": url}, physical_id="release")
+        received(event)
+    with pytest.raises(InvalidRequest, match="ResponseURL"):
+        answer_resource(event, physical_id="release")
+    assert sent == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:45669/answer", "http://127.0.0.1:4566@example.com/answer"])
+def test_on_an_emulator_answers_go_to_its_own_address_only(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_RESPONSE_URL_PREFIX", "http://127.0.0.1:4566/")
+    with pytest.raises(InvalidRequest, match="ResponseURL"):
+        received(Endpoint().event(ResponseURL=url))

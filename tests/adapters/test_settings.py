@@ -13,7 +13,7 @@ from orchestrator.stack_arns import Location
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
-OPTIONAL = {"queue_access_role"}
+OPTIONAL = {"queue_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
@@ -61,9 +61,10 @@ def test_a_missing_setting_is_named(name: str, environment: dict[str, str] | Non
         getattr(settings, name)
 
 
-@pytest.mark.parametrize("environment", [{}, {"BERTH_QUEUE_ACCESS_ROLE": ""}], ids=["unset", "empty"])
-def test_without_a_role_for_credentials_there_is_none_and_that_is_no_error(environment: dict[str, str]) -> None:
-    assert Settings(environment).queue_access_role is None
+@pytest.mark.parametrize("name", sorted(OPTIONAL))
+@pytest.mark.parametrize("empty", [False, True], ids=["unset", "empty"])
+def test_an_optional_setting_may_be_missing(name: str, empty: bool) -> None:
+    assert getattr(Settings({VARIABLES[name]: ""} if empty else {}), name) is None
 
 
 MACHINES = {

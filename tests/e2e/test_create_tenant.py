@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from orchestrator.adapters import keys
-from orchestrator.local.deployment import deploy
+from orchestrator.local.deployment import deploy, response_url_prefix
 from orchestrator.records import Status
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed
@@ -113,7 +113,7 @@ def test_a_stack_of_the_same_tenant_that_is_deleted_late_does_not_take_the_live_
         "RequestId": "1",
         "LogicalResourceId": "TenantMetadata",
         "PhysicalResourceId": "tenant-metadata",
-        "ResponseURL": f"{berth.emulator.endpoint}/_ministack/health",
+        "ResponseURL": f"{response_url_prefix(berth.emulator)}nobody-waits",
         "ResourceProperties": {"TenantId": tenant.value, "InboundQueueArn": "arn:x", "InboundQueueUrl": "https://x"},
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from orchestrator.local.deployment import response_url_prefix
 from orchestrator.records import Status
 from orchestrator.resource_requests import OnDelete
 from orchestrator.tenants import TenantId
@@ -144,7 +145,7 @@ def test_the_same_event_twice_has_the_effect_of_one(berth: Deployed) -> None:
         "StackId": "arn:aws:cloudformation:us-east-1:000000000000:stack/a-team/1",
         "RequestId": "3b0f7a52-0000-4000-8000-000000000001",
         "LogicalResourceId": "Queue",
-        "ResponseURL": f"{berth.emulator.endpoint}/_ministack/health",
+        "ResponseURL": f"{response_url_prefix(berth.emulator)}nobody-waits",
         "ResourceProperties": {"TenantId": tenant.value},
     }
     for _ in range(3):

@@ -20,7 +20,7 @@ from orchestrator.records import timestamp
 from tests.fakes import ACME, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
-SIGNED = f"https://cloudformation-custom-resource-response.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
+SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
 ROLLOUT = "20261116-120000-abcd"
 RUN = a_run()
 
@@ -43,6 +43,7 @@ def load(wired: Wired, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
     # A service of its own has a logger of its own, which writes to this test's standard output.
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Berth")
+    monkeypatch.setenv("BERTH_LOCATION", "aws:eu-west-1:000000000000")
     monkeypatch.setattr(custom_resource, "_put", lambda *_: None)
     forget_functions()
 

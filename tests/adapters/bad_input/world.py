@@ -63,7 +63,9 @@ from tests.fakes import (
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 
-RESPONSE_URL = "https://cloudformation-custom-resource-response.example/answer?Signature=a%2Fb"
+RESPONSE_URL = (
+    "https://cloudformation-custom-resource-response-euwest1.s3.eu-west-1.amazonaws.com/answer?Signature=a%2Fb"
+)
 SERVICE = "bad-input"
 """By that the functions' logger is known."""
 TEMPLATE = b'{"Resources": {}}'
@@ -75,6 +77,7 @@ RECONCILIATION = "20261116-120000-0123"
 
 ENVIRONMENT = {
     "BERTH_VERSION": NEXT_VERSION,
+    "BERTH_LOCATION": "aws:eu-west-1:000000000000",
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
     "BERTH_ROLLOUT_CONCURRENCY": "8",
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:000000000000:function:metadata",
@@ -304,6 +307,8 @@ def a_control_plane() -> Iterator[ControlPlane]:
         # A service of its own has a logger of its own.
         patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
         patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
         patch.setattr(urllib.request, "urlopen", plane.urlopen)
         _forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
