@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger
@@ -19,7 +21,8 @@ from orchestrator.records import Run, timestamp
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn
 
-logger = Logger()
+# Everything but ASCII is spelled out: a control character must not reach the terminal of whoever reads the log.
+logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
 wiring = Wiring()
 
 

@@ -39,6 +39,8 @@ class ControlPlaneStack(Stack):
             construct_id,
             description=f"Berth {version}: gives every tenant its own inbound queue.",
             analytics_reporting=False,
+            # Without the control plane nobody can tell whose the tenants' stacks are.
+            termination_protection=True,
         )
         table = TenantTable(self, "Tenants")
         kit = FunctionKit.create(self, table=table, version=version, settings=settings)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.api import Document
+from orchestrator.cli.escaping import safe_console
 from orchestrator.records import Operation, RootCause, Status, TenantState, parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
@@ -46,11 +47,11 @@ _NAME_WIDTH = len("root cause: ")
 
 
 def stdout() -> Console:
-    return Console(highlight=False)
+    return safe_console(Console(highlight=False))
 
 
 def stderr() -> Console:
-    return Console(highlight=False, stderr=True)
+    return safe_console(Console(highlight=False, stderr=True))
 
 
 def show_json(document: Mapping[str, object]) -> None:

@@ -48,6 +48,11 @@ def _properties(template: Json, resource_type: str) -> list[Json]:
     return [r.get("Properties", {}) for r in template["Resources"].values() if r["Type"] == resource_type]
 
 
+def test_the_control_plane_is_not_deleted_by_mistake(assembly: Path) -> None:
+    manifest = json.loads((assembly / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["artifacts"]["Berth"]["properties"]["terminationProtection"] is True
+
+
 # The table
 
 

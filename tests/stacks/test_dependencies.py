@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from stacks import dependencies
-from stacks.project import ROOT
+from stacks.project import PYTHON_VERSION, ROOT
+
+REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+) --hash=sha256:(?P<digest>[0-9a-f]{64})")
 
 # Import names that come with each package of the layer.
 PROVIDED = {
@@ -82,7 +88,41 @@ def test_wheels_are_for_lambda_and_pinned(pip: FakePip, tmp_path: Path) -> None:
     assert "--platform manylinux2014_aarch64" in options
     assert "--python-version 3.14" in options
     assert "--only-binary=:all:" in options
-    assert f"--constraint {ROOT / 'constraints.txt'}" in options
+    assert "--no-deps --require-hashes" in options
+    assert f"--requirement {dependencies.REQUIREMENTS}" in options
+
+
+def required() -> dict[str, tuple[str, str]]:
+    """The version and the hash of everything that the layer is made of."""
+    lines = dependencies.REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+    found = [REQUIREMENT.fullmatch(line) for line in lines if not line.startswith("#")]
+    assert all(found)
+    return {match["name"]: (match["version"], match["digest"]) for match in found if match}
+
+
+def test_every_file_of_the_layer_has_its_hash_and_the_version_that_is_tested() -> None:
+    pinned = dict(
+        line.lower().replace("_", "-").split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    assert set(dependencies.PACKAGES) <= set(required())
+    assert {name: version for name, (version, _) in required().items()} == {name: pinned[name] for name in required()}
+
+
+def needed(name: str) -> Iterator[str]:
+    """A package, and all that it needs on Lambda."""
+    yield name
+    for line in metadata.requires(name) or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate(
+            {"extra": "", "python_version": PYTHON_VERSION, "sys_platform": "linux"}
+        ):
+            yield from needed(canonicalize_name(requirement.name))
+
+
+def test_nothing_that_the_layer_needs_is_left_out() -> None:
+    assert {each for name in dependencies.PACKAGES for each in needed(name)} == set(required())
 
 
 def test_the_layer_has_nothing_of_the_machine_that_built_it(
@@ -103,3 +143,11 @@ def test_a_layer_that_lambda_would_refuse_is_refused_here(pip: FakePip, tmp_path
     pip.megabytes = 251
     with pytest.raises(RuntimeError, match="has 251 MB; Lambda takes less than 250"):
         dependencies.build_layer(tmp_path / "layer")
+
+
+def test_what_the_checks_run_is_named_by_its_commit() -> None:
+    """A tag can be moved to other code."""
+    workflows = [path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").iterdir()]
+    used = [line.split("uses:")[1].split()[0] for text in workflows for line in text.splitlines() if "uses:" in line]
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action)] == []

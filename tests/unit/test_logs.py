@@ -172,3 +172,22 @@ def test_a_secret_that_is_told_would_be_noticed(load: Load, wired: Wired, capsys
     handler = load("await_operator")
     wired.advancing = SimpleNamespace(await_operator=careless)
     assert SECRET in told(lambda: handler(EVENTS["await_operator"], None), capsys)
+
+
+@pytest.mark.parametrize("character", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "\u2028"], ids=ascii)
+def test_no_control_character_reaches_a_log_line(
+    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str], character: str
+) -> None:
+    """A log line is read on a terminal, too."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"before {character} after")
+
+    handler = load("await_stack")
+    wired.table.remember_token = fail
+    with pytest.raises(RuntimeError):
+        handler(EVENTS["await_stack"], None)
+    log = capsys.readouterr().out
+    assert "before" in log
+    assert all(each.isprintable() or each == "\n" for each in log)
+    assert log.isascii()
