@@ -12,8 +12,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.decisions import revived
-from orchestrator.records import Attempt, Audit, Metadata, Operation, Release, Request, Run, Status
+from orchestrator.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Release, Request, Run, Status
 from orchestrator.releases import is_older
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 
@@ -98,8 +99,8 @@ def delete_counts(audits: Sequence[Audit]) -> bool:
 def why_it_stays(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
     """Why a delete that has only now got its turn must not go on: the tenant is not the one that was to be deleted."""
     tenant, request = run.tenant, run.request
-    if request.own and not brought_into_being(request.by, metadata, audits):
-        return f"Tenant {tenant} was brought into being by somebody else, so it is not deleted for {request.by}."
+    if request.own and not brought_into_being(request.requester, metadata, audits):
+        return f"Tenant {tenant} was brought into being by somebody else, so it is not deleted for {request.requester}."
     if any(_created_since(run.asked_at, audit) for audit in audits):
         return f"Tenant {tenant} was created again after this delete had been asked for, so it stays."
     return None
@@ -110,19 +111,24 @@ def _created_since(asked_at: datetime, audit: Audit) -> bool:
     return later and audit.operation is Operation.CREATE and audit.request.explicit and audit.status is Status.SUCCESS
 
 
-def brought_into_being(by: str, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
+def brought_into_being(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
     """Whether it was this caller who brought the tenant into being, as it is now: since it was last deleted."""
+    return owner_of(metadata, audits) == by
+
+
+def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
+    """Who brought the tenant into being, as it is now, or has tried to; ``None`` when nobody has."""
     if metadata is not None and metadata.created_by is not None:
-        return metadata.created_by == by
+        return metadata.created_by
     if is_deleted(audits):
-        return False
+        return None
     # A create that never came to its end has recorded no creator; nor has one from before 0.5.0.
     creates = [audit for audit in audits if audit.operation is Operation.CREATE]
     latest = max(creates, key=lambda audit: audit.updated_at, default=None)
-    if latest is None or latest.request.by != by:
-        return False
     there_before = metadata is not None and metadata.version is not None
-    return latest.status is Status.SUCCESS or not there_before
+    if latest is not None and (latest.status is Status.SUCCESS or not there_before):
+        return latest.request.requester
+    return UNKNOWN_CREATOR if there_before else None
 
 
 def _create_refusal(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.records import Attempt, Request, parse_timestamp, timestamp
+from orchestrator.stack_resources import StackResource
 
 
 def machine_input(attempt: Attempt, request: Request) -> dict[str, object]:
@@ -23,6 +24,7 @@ def request_document(request: Request) -> dict[str, object]:
     """Only what was asked for: what is left out is as ever."""
     said: dict[str, object] = {
         "by": request.by,
+        "resource": _resource_document(request.resource) if request.resource else None,
         "explicit": request.explicit,
         "labels": None if request.labels is None else dict(request.labels),
         "pin": request.pin,
@@ -40,6 +42,7 @@ def request_from(document: Mapping[str, Any]) -> Request:
     asked_at = document.get("askedAt")
     return Request(
         by=document.get("by", ""),
+        resource=_resource_from(document),
         explicit=document.get("explicit", False),
         labels=document.get("labels"),
         pin=document.get("pin"),
@@ -50,3 +53,15 @@ def request_from(document: Mapping[str, Any]) -> Request:
         asked_at=parse_timestamp(asked_at) if asked_at else None,
         own=document.get("own", False),
     )
+
+
+def _resource_document(resource: StackResource) -> dict[str, str]:
+    return {"stackId": str(resource.stack), "logicalId": resource.logical_id}
+
+
+def _resource_from(document: Mapping[str, Any]) -> StackResource | None:
+    told = document.get("resource")
+    if told is None:
+        # 0.5.0 knew a resource only by the text of who asks. Callers of the API have IAM ARNs, which are no stacks'.
+        return StackResource.from_text(document.get("by", ""))
+    return StackResource.parse(told["stackId"], told["logicalId"])

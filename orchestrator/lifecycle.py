@@ -127,7 +127,9 @@ class Lifecycle:
         explicit = latest.request.explicit or not delete_counts(audits)
         # A create that a later delete has overruled stays overruled.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
-        request = replace(latest.request, by=by, explicit=explicit, asked_at=asked_at)
+        # A resource's delete is repeated for that resource, whose tenant alone it deletes. A create is the operator's.
+        resource = latest.request.resource if latest.operation is Operation.DELETE else None
+        request = replace(latest.request, by=by, resource=resource, explicit=explicit, asked_at=asked_at)
         asked_for_again = explicit and latest.operation is Operation.CREATE
         introduce = Said(None, Pin()) if asked_for_again else None
         return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
@@ -320,7 +322,7 @@ def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | 
 
 def _wishes(request: Request) -> Request:
     """What was asked for, whoever asked and whenever."""
-    return replace(request, by="", explicit=False, asked_at=None)
+    return replace(request, by="", resource=None, explicit=False, asked_at=None)
 
 
 def _busy(tenant: TenantId, lock: Lock | None) -> Refused:

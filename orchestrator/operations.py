@@ -27,6 +27,7 @@ from orchestrator.ports import (
 )
 from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
+from orchestrator.stack_resources import Requester
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
@@ -121,17 +122,26 @@ def finish(
 def _of_a_create(run: Run, found: Publication, reader: TenantReader, releases: Releases) -> Publication:
     """What a create publishes of the stack that it found or made.
 
-    A tenant that is served by that very stack already was brought into being by somebody else. The stack names the
-    version that it was last changed for; an update that changed nothing was only recorded, and stays recorded.
+    A stack that is served already names the version that it was last changed for; an update that changed nothing was
+    only recorded, and stays recorded.
     """
     metadata = reader.metadata(run.tenant)
+    found = replace(found, created_by=_creator(run, metadata))
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
-        return replace(found, created_by=run.request.by)
-    found = replace(found, created_by=metadata.created_by or UNKNOWN_CREATOR)
+        return found
     recorded, in_the_stack = metadata.version or "", found.version
     if recorded == in_the_stack or same_content(recorded, in_the_stack, releases.release):
         return replace(found, version=recorded, deployed=metadata.deployed)
     return found
+
+
+def _creator(run: Run, metadata: Metadata | None) -> Requester:
+    """Whoever brought the tenant into being stays its creator until it is deleted, also if its stack has vanished."""
+    if metadata is None or metadata.withdrawn_by is not None:
+        return run.request.requester
+    if metadata.created_by is not None:
+        return metadata.created_by
+    return UNKNOWN_CREATOR if metadata.published else run.request.requester
 
 
 def record_failure(

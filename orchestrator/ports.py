@@ -22,6 +22,7 @@ from orchestrator.records import (
     Run,
     TenantState,
 )
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 
@@ -76,7 +77,7 @@ class Publication:
     version: str
     deployed: str | None
     """The fingerprint of what the stack was made from, if that is known."""
-    created_by: str | None = None
+    created_by: Requester | None = None
     """Who brought the tenant into being; ``None`` leaves what is recorded."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from orchestrator.stack_resources import Requester, StackResource
 from orchestrator.tenants import TenantId
 
 
@@ -97,7 +98,7 @@ class Metadata:
     labels: Mapping[str, str] = field(default_factory=dict)
     deployed: str | None = None
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
-    created_by: str | None = None
+    created_by: Requester | None = None
     """Who asked for the create that brought the tenant into being; ``None`` when that was never recorded."""
     asked_for: Attempt | None = None
     """The explicit create that was asked for, until it begins: the tenant is still to come."""
@@ -123,6 +124,9 @@ class Request:
     """What was asked for beyond the operation itself, and by whom. A retry asks for the same again."""
 
     by: str = ""
+    """Who asks, for people to read."""
+    resource: StackResource | None = None
+    """The resource that asks, if it is one. By this alone, and never by ``by``, a tenant is known to belong to it."""
     explicit: bool = False
     """Create: someone asked for the tenant itself, not just for its queue. Only that brings a deleted one back."""
     labels: Mapping[str, str] | None = None
@@ -138,6 +142,10 @@ class Request:
     """When it was asked for, if that was before its execution started."""
     own: bool = False
     """Delete: only a tenant that was brought into being by whoever asks for it."""
+
+    @property
+    def requester(self) -> Requester:
+        return self.by if self.resource is None else self.resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.errors import InvalidRequest, InvalidTenantId
 from orchestrator.records import Queue, Request
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
 
@@ -160,6 +161,8 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])
+    # The resource itself asks: the same one that may later ask to delete what it had created.
+    resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
     # When a change of the tenant has failed, CloudFormation undoes it: the resource has been that tenant all the time.
     undone = checked.get("PhysicalResourceId") == tenant.value
     another = _another(tenant, before.get("TenantId"))
@@ -167,8 +170,8 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
         kind=Kind(checked["RequestType"]),
         tenant=tenant,
         request=Request(
-            # The resource itself asks: the same one that may later ask to delete what it had created.
-            by=f"{checked['StackId']}/{checked['LogicalResourceId']}",
+            by=str(resource),
+            resource=resource,
             labels=properties.get("Labels"),
             pin=properties.get("Version"),
         ),

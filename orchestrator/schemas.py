@@ -18,12 +18,23 @@ from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, St
 from orchestrator.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run, parse_timestamp
 from orchestrator.resource_requests import TenantQueueRequest, parse_tenant_queue_request
 from orchestrator.tenants import TenantId
-from orchestrator.validation import DRAIN_SECONDS, LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.validation import (
+    DRAIN_SECONDS,
+    LABELS,
+    LOGICAL_ID,
+    TENANT_ID,
+    TEXT,
+    VERSION,
+    Schema,
+    object_of,
+    valid,
+)
 
 _REQUEST = object_of(
     {},
     {
         "by": {"type": "string", "maxLength": 2048},
+        "resource": object_of({"stackId": TEXT, "logicalId": LOGICAL_ID}),
         "explicit": {"type": "boolean"},
         "labels": LABELS,
         "pin": VERSION,

@@ -78,7 +78,7 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
     audits, metadata = lifecycle.reader.audits(tenant), lifecycle.reader.metadata(tenant)
     if lifecycle.pending_create(metadata):
         return Waiting()  # It may be this resource's own, which is seen once it has begun.
-    if not brought_into_being(asked.request.by, metadata, audits):
+    if not brought_into_being(asked.request.requester, metadata, audits):
         return Provided(None)
     if failed := _failed(audits, Operation.DELETE, since):
         return NotProvided(_why(tenant, failed))

@@ -12,6 +12,7 @@ from jsonschema.validators import extend
 
 from orchestrator.errors import InvalidRequest
 from orchestrator.releases import VERSION_PATTERN
+from orchestrator.stack_resources import LOGICAL_ID_PATTERN
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 
 
@@ -36,6 +37,7 @@ def object_of(
 TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
+LOGICAL_ID = {"type": "string", "pattern": LOGICAL_ID_PATTERN}
 
 MOST_DRAIN_SECONDS = 1_200
 """Well within the time that an operation has."""

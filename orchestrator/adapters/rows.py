@@ -26,6 +26,7 @@ from orchestrator.records import (
     parse_timestamp,
     timestamp,
 )
+from orchestrator.stack_resources import Requester, StackResource
 
 if TYPE_CHECKING:
     from orchestrator.ports import ListedTenant
@@ -78,11 +79,26 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         pinned_version=text(item, "PinnedVersion"),
         labels=_labels(item),
         deployed=text(item, "Deployed"),
-        created_by=text(item, "CreatedBy"),
+        created_by=_requester(item, "CreatedBy"),
         asked_for=_asked_for(item),
         asked_for_at=moment(item, "AskedForAt"),
         gone_stack_id=text(item, "GoneStackId"),
     )
+
+
+def requester_value(requester: Requester) -> Item:
+    if isinstance(requester, str):
+        return s(requester)
+    return {"M": {"StackId": s(str(requester.stack)), "LogicalId": s(requester.logical_id)}}
+
+
+def _requester(item: Mapping[str, Any], name: str) -> Requester | None:
+    if "M" in item.get(name, {}):
+        resource = item[name]["M"]
+        return StackResource.parse(resource["StackId"]["S"], resource["LogicalId"]["S"])
+    found = text(item, name)
+    # 0.5.0 wrote a resource as text, too.
+    return found and (StackResource.from_text(found) or found)
 
 
 def asked_for_value(create: Attempt) -> dict[str, str]:

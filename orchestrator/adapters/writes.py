@@ -167,7 +167,7 @@ class Writes:
             values[":deployed"] = s(publication.deployed)
         if publication.created_by is not None:
             sets += ", CreatedBy = :creator"
-            values[":creator"] = s(publication.created_by)
+            values[":creator"] = rows.requester_value(publication.created_by)
         return self.update(
             keys.metadata_key(run.tenant),
             f"SET {sets}, InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, Version = :version, "

@@ -12,6 +12,7 @@ from orchestrator.errors import LostOwnership, StackHasGone
 from orchestrator.ports import Pin, Publication
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.records import TenantState as State
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
     DELETE,
@@ -44,6 +45,7 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
+    a_resource,
     a_run,
     an_attempt,
     take,
@@ -400,14 +402,15 @@ class TestPublish:
         assert outcomes(table, RUN) == [Status.STARTED, Status.SUCCESS]
         assert table.lock(ACME) is None
 
+    @pytest.mark.parametrize("creator", ["ada", a_resource()], ids=str)
     def test_who_brought_the_tenant_into_being_is_recorded_and_stays_when_nothing_is_said_of_it(
-        self, table: Table
+        self, table: Table, creator: Requester
     ) -> None:
         take(table, RUN)
-        table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, created_by="ada"), at=LATER)
+        table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, created_by=creator), at=LATER)
         take(table, UPDATE)
         publish(table, UPDATE, version=NEXT_VERSION)
-        assert metadata_of(table).created_by == "ada"
+        assert metadata_of(table).created_by == creator
 
     def test_a_tenant_that_is_served_is_no_longer_asked_for(self, table: Table) -> None:
         """Also when its create was killed before it could begin, and another one has brought the tenant."""

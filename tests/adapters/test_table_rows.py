@@ -28,6 +28,7 @@ from tests.fakes import (
     QUEUE_TABOO,
     VERSION,
     a_release,
+    a_resource,
     a_run,
     take,
 )
@@ -96,6 +97,25 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
         },
         history_row(Status.STARTED): {**operation, "Status": "Started", "At": AT, "RequestedBy": EXPLICIT.by},
     }
+
+
+def test_a_resource_that_brought_a_tenant_into_being_is_stored_in_its_parts(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    take(table, RUN)
+    table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, a_resource()), at=NOON)
+    assert rows(dynamodb)[METADATA]["CreatedBy"] == {
+        "M": {"StackId": {"S": str(a_resource().stack)}, "LogicalId": {"S": "Queue"}}
+    }
+
+
+def test_a_resource_that_0_5_0_stored_as_text_is_understood(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    take(table, RUN)
+    table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, str(a_resource())), at=NOON)
+    assert rows(dynamodb)[METADATA]["CreatedBy"] == str(a_resource())
+    metadata = table.metadata(ACME)
+    assert metadata
+    assert metadata.created_by == a_resource()
 
 
 def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:

@@ -20,6 +20,7 @@ from orchestrator.records import (
     Status,
 )
 from orchestrator.releases import stack_parameters
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -89,6 +90,11 @@ def parameters_of(tenant: TenantId) -> dict[str, str]:
 
 def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:
     return f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{tenant.stack_name}/{number}"
+
+
+def a_resource(logical_id: str = "Queue", *, stack: str = "billing", number: int = 1) -> StackResource:
+    """A Custom::TenantQueue in the stack of another team."""
+    return StackResource.parse(f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{stack}/{number}", logical_id)
 
 
 def execution_arn(name: str) -> str:

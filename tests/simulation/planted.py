@@ -29,6 +29,7 @@ from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import settling
 from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Audit, Metadata, Operation, Request, Run, Status
+from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
 from tests.fakes import VERSION, FakeClock, FakeExecutions, InMemoryTable
@@ -277,10 +278,10 @@ def _leave_withdrawn_what_a_dead_delete_withdrew(monkeypatch: pytest.MonkeyPatch
 
 
 def _whoever_created_last_is_the_creator(monkeypatch: pytest.MonkeyPatch) -> None:
-    def brought_into_being(resource: str, _metadata: Metadata | None, audits: list[Audit]) -> bool:
+    def brought_into_being(resource: Requester, _metadata: Metadata | None, audits: list[Audit]) -> bool:
         creates = [audit for audit in audits if audit.operation is Operation.CREATE]
         latest = max(creates, key=lambda audit: audit.updated_at, default=None)
-        return latest is not None and latest.request.by == resource
+        return latest is not None and latest.request.requester == resource
 
     for module in (admission, tenant_queue):
         monkeypatch.setattr(module, "brought_into_being", brought_into_being)

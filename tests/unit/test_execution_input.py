@@ -14,10 +14,11 @@ from orchestrator.execution_input import machine_input, request_document, reques
 from orchestrator.records import Attempt, Operation, Request, timestamp
 from orchestrator.schemas import parse_run
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, NOON, VERSION, an_attempt, execution_arn
+from tests.fakes import ACME, NOON, VERSION, a_resource, an_attempt, execution_arn
 
 EVERYTHING = Request(
     by="ada",
+    resource=a_resource(),
     explicit=True,
     labels={"team": "billing"},
     pin="0.1.0",
@@ -38,6 +39,7 @@ VERSIONS = st.from_regex(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}", fullmatch=True)
 REQUESTS = st.builds(
     Request,
     by=st.text(max_size=200),
+    resource=st.none() | st.from_regex(r"[A-Za-z0-9]{1,255}", fullmatch=True).map(a_resource),
     explicit=st.booleans(),
     labels=st.none() | LABELS,
     pin=st.none() | VERSIONS,
@@ -65,6 +67,10 @@ def test_what_an_execution_is_given() -> None:
         "attempt": 3,
         "request": {
             "by": "ada",
+            "resource": {
+                "stackId": "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1",
+                "logicalId": "Queue",
+            },
             "explicit": True,
             "labels": {"team": "billing"},
             "pin": "0.1.0",
@@ -99,6 +105,15 @@ def test_every_wish_is_carried_over_by_itself(name: str) -> None:
 @given(REQUESTS)
 def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
     assert request_from(json.loads(json.dumps(request_document(request_)))) == request_
+
+
+def test_a_resource_that_0_5_0_knew_only_by_its_text_is_the_same_resource() -> None:
+    assert request_from({"by": str(a_resource())}) == Request(by=str(a_resource()), resource=a_resource())
+
+
+@pytest.mark.parametrize("by", ["", "ada", "arn:aws:sts::000000000000:assumed-role/operator/ada", f"x{a_resource()}"])
+def test_a_caller_of_the_api_is_no_resource(by: str) -> None:
+    assert request_from({"by": by}).resource is None
 
 
 def test_numbers_come_back_from_stores_that_know_no_integers() -> None:

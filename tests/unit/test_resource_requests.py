@@ -24,10 +24,12 @@ from orchestrator.resource_requests import (
     parse_rollout_request,
     parse_tenant_queue_request,
 )
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from tests.fakes import ACME, QUEUE
 
 STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
+RESOURCE = StackResource.parse(STACK, "Queue")
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
 RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
 TENANT_QUEUE = {"TenantId": "acme"}
@@ -160,7 +162,7 @@ def test_a_release_that_says_nonsense_is_refused(name: str, value: str) -> None:
 
 def test_a_tenants_queue_needs_nothing_but_the_tenant_and_keeps_it() -> None:
     assert parse_tenant_queue_request(an_event(TENANT_QUEUE)) == TenantQueueRequest(
-        Kind.CREATE, ACME, Request(by=f"{STACK}/Queue"), OnDelete.RETAIN, replaces=None
+        Kind.CREATE, ACME, Request(by=str(RESOURCE), resource=RESOURCE), OnDelete.RETAIN, replaces=None
     )
 
 
@@ -169,7 +171,7 @@ def test_all_that_may_be_said_about_a_tenants_queue() -> None:
     assert parse_tenant_queue_request(an_event(properties, "Delete")) == TenantQueueRequest(
         Kind.DELETE,
         ACME,
-        Request(by=f"{STACK}/Queue", labels={"team": "billing"}, pin="0.1.0"),
+        Request(by=str(RESOURCE), resource=RESOURCE, labels={"team": "billing"}, pin="0.1.0"),
         OnDelete.DELETE,
         replaces=None,
     )
@@ -206,8 +208,8 @@ def test_the_same_resource_is_the_same_asker_and_no_other_is() -> None:
         parse_tenant_queue_request(an_event(TENANT_QUEUE, LogicalResourceId="Queue2")),
         parse_tenant_queue_request(an_event(TENANT_QUEUE, StackId=f"{STACK}2")),
     ]
-    assert first.request.by == again.request.by
-    assert first.request.by not in {other.request.by for other in others}
+    assert first.request.resource == again.request.resource
+    assert first.request.resource not in {other.request.resource for other in others}
 
 
 @pytest.mark.parametrize(
@@ -334,5 +336,6 @@ def test_an_event_that_is_too_large_for_the_machine_is_refused() -> None:
 
 
 def test_whoever_asks_for_a_tenant_has_a_name_that_the_machines_take() -> None:
-    longest = an_event(TENANT_QUEUE, StackId="s" * 1_000, LogicalResourceId="l" * 1_000)
+    stack = f"arn:aws-iso-b:cloudformation:us-isob-east-1:000000000000:stack/{'s' * 128}/{'a' * 36}"
+    longest = an_event(TENANT_QUEUE, StackId=stack, LogicalResourceId="l" * 255)
     assert len(parse_tenant_queue_request(longest).request.by) <= 2_048

@@ -18,6 +18,7 @@ from orchestrator.execution_input import machine_input
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCause
 from orchestrator.resource_requests import Kind, OnDelete
+from orchestrator.stack_resources import StackResource
 from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn
 
 Event = dict[str, Any]
@@ -27,6 +28,7 @@ Parse = Callable[[object], object]
 RUN = a_run()
 DELETE = a_run(operation=Operation.DELETE)
 STACK_ID = stack_arn()
+RESOURCE = StackResource.parse(STACK_ID, "Something")
 
 # As Step Functions and CloudFormation send them, with the fields that nobody here reads.
 EXECUTION: Event = {
@@ -618,14 +620,14 @@ def test_a_release_request_is_understood(kind: str) -> None:
 def test_a_tenant_queue_request_asks_in_the_resources_own_name_and_keeps_the_tenant(kind: Kind) -> None:
     request = resource_requests.parse_tenant_queue_request({**TENANT_QUEUE_REQUEST, "RequestType": kind.value})
     assert request == resource_requests.TenantQueueRequest(
-        kind, ACME, Request(by=f"{STACK_ID}/Something"), OnDelete.RETAIN, replaces=None
+        kind, ACME, Request(by=str(RESOURCE), resource=RESOURCE), OnDelete.RETAIN, replaces=None
     )
 
 
 def test_a_tenant_queue_request_may_say_version_labels_and_what_to_do_in_the_end() -> None:
     properties = {"TenantId": "acme", "Version": VERSION, "Labels": {"tier": "gold"}, "OnDelete": "delete"}
     request = resource_requests.parse_tenant_queue_request({**CUSTOM_RESOURCE, "ResourceProperties": properties})
-    assert request.request == Request(by=f"{STACK_ID}/Something", labels={"tier": "gold"}, pin=VERSION)
+    assert request.request == Request(by=str(RESOURCE), resource=RESOURCE, labels={"tier": "gold"}, pin=VERSION)
     assert request.on_delete is OnDelete.DELETE
 
 

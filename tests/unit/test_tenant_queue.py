@@ -10,14 +10,25 @@ import pytest
 from orchestrator.lifecycle import Accepted
 from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.stack_resources import Requester
 from orchestrator.tenant_queue import PATIENCE, Answer, NotProvided, Provided, Waiting, settle
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, InMemoryTable, an_audit, some_metadata
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    QUEUE_TABOO,
+    VERSION,
+    InMemoryTable,
+    a_resource,
+    an_audit,
+    some_metadata,
+)
 from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION, World
 
-STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1"
-RESOURCE = f"{STACK}/Queue"
-OTHER_RESOURCE = f"{STACK}/OtherQueue"
+RESOURCE = a_resource()
+OTHER_RESOURCE = a_resource("OtherQueue")
 OTHER = TenantId.parse("other")
 
 
@@ -25,13 +36,15 @@ def asks(
     kind: Kind,
     tenant: TenantId = ACME,
     *,
-    by: str = RESOURCE,
+    by: Requester = RESOURCE,
     on_delete: OnDelete = OnDelete.RETAIN,
     replaces: TenantId | None = None,
     labels: dict[str, str] | None = None,
     pin: str | None = None,
 ) -> TenantQueueRequest:
-    return TenantQueueRequest(kind, tenant, Request(by=by, labels=labels, pin=pin), on_delete, replaces)
+    resource = None if isinstance(by, str) else by
+    request = Request(by=str(by), resource=resource, labels=labels, pin=pin)
+    return TenantQueueRequest(kind, tenant, request, on_delete, replaces)
 
 
 CREATE, UPDATE = asks(Kind.CREATE), asks(Kind.UPDATE)
@@ -320,8 +333,12 @@ def test_the_rollback_of_a_stack_that_merely_used_a_tenant_leaves_it(world: Aske
     assert not world.executions.started
 
 
-@pytest.mark.parametrize("by", [OTHER_RESOURCE, f"{STACK}x/Queue", f"{RESOURCE}2", ADA, ""])
-def test_a_tenant_that_someone_else_had_created_stays(world: Asked, by: str) -> None:
+@pytest.mark.parametrize(
+    "by",
+    [OTHER_RESOURCE, a_resource(number=2), a_resource(stack="billing2"), a_resource("Queue2"), ADA, ""],
+    ids=str,
+)
+def test_a_tenant_that_someone_else_had_created_stays(world: Asked, by: Requester) -> None:
     world.created_by(asks(Kind.CREATE, by=by))
     assert world.settle(CREATE) == Provided(QUEUE)
     assert world.settle(DELETE) == Provided(None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.records import Operation, Request, Run
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenant_queue import PATIENCE
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import Endpoint
@@ -53,7 +54,12 @@ def settle(functions: Functions, event: dict[str, Any], *, since: datetime = NOO
 
 def the_resources(run: Run) -> Run:
     """That run, asked for by the resource."""
-    return Run(run.attempt, run.execution, run.started_at, Request(by=BY, explicit=True))
+    return Run(
+        run.attempt,
+        run.execution,
+        run.started_at,
+        Request(by=BY, resource=StackResource.parse(THEIR_STACK, RESOURCE), explicit=True),
+    )
 
 
 def end(functions: Functions, run: Run) -> None:
@@ -142,6 +148,7 @@ class TestCreate:
         (execution,) = functions.all_executions
         assert input_of(execution)["request"] == {
             "by": BY,
+            "resource": {"stackId": THEIR_STACK, "logicalId": RESOURCE},
             "explicit": True,
             "labels": {"plan": "gold"},
             "pin": VERSION,
