@@ -2,6 +2,8 @@
 
     emulator        start, find and stop the emulator
     server          the emulator's own process
+    guard           who may talk to it
+    access_key      the key that requests are signed with
     home            the directory that holds its state
     deployment      the CDK app, deployed by the CDK's own command line
     console         what the user sees meanwhile
@@ -17,5 +19,6 @@ Nothing outside this package knows that there is an emulator. Where it differs f
   (``home``). Executions that were running have failed after a restart, with ``States.ServiceRestart``;
   stacks that were being changed never finish, so a stop waits for them (``emulator``).
 - HTTP APIs are found at a host name that only it knows (``Emulator.api_url``).
-- Nobody is checked: any credentials do, and policies are not enforced.
+- Policies are not enforced: whoever has the home's access key, or any that the emulator issued, may do everything.
+  Nobody else gets an answer (``guard``).
 """

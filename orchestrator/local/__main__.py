@@ -1,7 +1,8 @@
-"""The local control plane: ``python -m orchestrator.local up|down|status|reset|demo``."""
+"""The local control plane: ``python -m orchestrator.local up|down|status|env|reset|demo``."""
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from orchestrator.errors import BerthError
+from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
-from orchestrator.local.deployment import deploy, forget, is_deployed
+from orchestrator.local.deployment import deploy, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 
@@ -32,7 +34,8 @@ def up(console: Console) -> None:
     console.print(
         f"\nBerth is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
         "  .venv/bin/berth get-queue acme --wait   ask for a tenant's queue\n"
-        "  make down                               stop it, keeping its state\n",
+        "  make down                               stop it, keeping its state\n\n"
+        f"For other tools (it takes only requests that are signed with its key):\n\n  {GET_IT}\n",
         highlight=False,
     )
 
@@ -66,6 +69,21 @@ def status(console: Console) -> None:
     else:
         deployed = "up" if is_deployed(emulator) else "up, but not deployed (`make up` does)"
         console.print(f"Berth is {deployed}, at {emulator.endpoint}.", highlight=False)
+        console.print(f"For other tools: {GET_IT}", highlight=False, soft_wrap=True)
+
+
+def env(console: Console) -> None:
+    """print, for a shell to evaluate, the environment in which other tools talk to the control plane"""
+    emulator = Emulator.running()
+    if emulator is None:
+        raise LocalError("Nothing is running. Start it: make up")
+    variables = emulator.client_environment()
+    if "ApiUrl" in (deployed := outputs(emulator)):
+        variables["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
+    for name in sorted(name for name in os.environ if name.startswith("AWS_") and name not in variables):
+        console.out(f"unset {name}", highlight=False)
+    for name, value in variables.items():
+        console.out(f"export {name}={shlex.quote(value)}", highlight=False)
 
 
 def reset(console: Console) -> None:
@@ -85,7 +103,7 @@ def demo(console: Console) -> None:
     run_demo(console)
 
 
-COMMANDS = {command.__name__: command for command in (up, down, status, reset, demo)}
+COMMANDS = {command.__name__: command for command in (up, down, status, env, reset, demo)}
 
 
 def _chosen() -> Emulator:

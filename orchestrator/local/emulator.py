@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from orchestrator.local.access_key import AccessKey
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, Home, Record, polls
 
@@ -92,10 +97,11 @@ class Emulator:
     def client_environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
         """``base`` without its AWS settings, plus those with which a client talks to this emulator."""
         kept = {name: value for name, value in (base or {}).items() if not name.startswith("AWS_")}
+        key = self._access_key()
         return kept | {
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_ACCESS_KEY_ID": key.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": key.secret_access_key,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -159,12 +165,28 @@ class Emulator:
 
         Asked without the SDK, so that no profile of this machine can get in the way.
         """
-        query = urlencode({"Action": action, "Version": "2010-05-15", **parameters})
+        url = f"{self.endpoint}/?{urlencode({'Action': action, 'Version': '2010-05-15', **parameters})}"
+        request = Request(url, headers=self._signature("GET", url, "cloudformation"))  # noqa: S310 (our own emulator)
         try:
-            with _opener.open(f"{self.endpoint}/?{query}", timeout=10) as answer:
+            with _opener.open(request, timeout=10) as answer:
                 return str(answer.read(), "utf-8")
         except (OSError, HTTPException):
             return ""
+
+    def _signature(self, method: str, url: str, service: str) -> dict[str, str]:
+        """The headers that sign this request. None when the emulator was started before there were keys."""
+        key = self._files.access_key()
+        if key is None:
+            return {}
+        request = AWSRequest(method, url)
+        SigV4Auth(Credentials(key.access_key_id, key.secret_access_key), service, REGION).add_auth(request)
+        return dict(request.headers.items())
+
+    def _access_key(self) -> AccessKey:
+        key = self._files.access_key()
+        if key is None:
+            raise LocalError(f"There is no access key in {self.home}. Stop what runs there, and start it: make down up")
+        return key
 
     @property
     def _files(self) -> Home:
@@ -189,6 +211,7 @@ class Emulator:
 
     def _start_with(self, lock: int) -> None:
         try:
+            self._files.make_private()
             if self._files.record() is None:
                 self.log.unlink(missing_ok=True)
             self._files.remove_record()
@@ -238,12 +261,16 @@ class Emulator:
         """All that it sees. Its Lambda workers inherit this, so nothing of the user's may be in it."""
         files = self._files
         kept = "1" if self.keep_state else "0"
+        key = self._access_key()
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
             "HOME": str(files.tmp),
             "TMPDIR": str(files.tmp),
             "GATEWAY_PORT": str(self.port),
+            # Its root's key. Functions get the same secret, with the account's number in place of the key's id.
+            "AWS_ACCESS_KEY_ID": key.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": key.secret_access_key,
             "LOG_LEVEL": "WARNING",
             "PERSIST_STATE": kept,
             "STATE_DIR": str(files.running / "state"),

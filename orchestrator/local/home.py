@@ -1,5 +1,6 @@
 """The emulator's home directory: who runs there, and what it left behind.
 
+    access-key.json the key that requests to it are signed with
     emulator.lock   locked by whoever starts the emulator, then by the emulator until it ends
     emulator.json   who the emulator is; written by itself, removed once its state is safe
     emulator.log    what it had to say
@@ -12,6 +13,8 @@ record means a crash, and a pid that now belongs to another program is never mis
 
 The emulator writes S3 objects at once but everything else when it stops. It therefore works on a
 copy, which replaces the saved state in one rename: after a crash all of it is as old as the rest.
+
+Nobody but its owner may enter the home: it holds the key, and whatever the user's tenants hold.
 """
 
 import fcntl
@@ -22,6 +25,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic, sleep
+
+from orchestrator.local import access_key
+from orchestrator.local.access_key import AccessKey
+from orchestrator.local.errors import LocalError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -51,6 +58,20 @@ class Home:
     def tmp(self) -> Path:
         return self.root / "tmp"
 
+    def access_key(self) -> AccessKey | None:
+        """The home's key; None before the first start."""
+        return access_key.read(self._access_key)
+
+    def make_private(self) -> None:
+        """Shut others out, and see to it that there is a key that they do not know."""
+        if self.root.stat().st_mode & access_key.OTHERS:
+            self.root.chmod(0o700)
+            # Nobody gets in any more. Whoever is in already finds nothing that may be read.
+            for path in self.root.rglob("*"):
+                if path != self._access_key and not path.is_symlink():
+                    path.chmod(path.stat().st_mode & ~access_key.OTHERS)
+        access_key.make(self._access_key)
+
     def take_lock(self) -> int | None:
         """The lock as a file descriptor, to be handed on or closed; None when someone has it."""
         return take_lock(self._lock)
@@ -65,7 +86,8 @@ class Home:
     def record(self) -> Record | None:
         try:
             return Record(**json.loads(self._record.read_text()))
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
+            # A home that belongs to another user: whatever runs there does not run for this one.
             return None
 
     def write_record(self, record: Record) -> None:
@@ -100,6 +122,10 @@ class Home:
         self.remove_record()
 
     @property
+    def _access_key(self) -> Path:
+        return self.root / "access-key.json"
+
+    @property
     def _lock(self) -> Path:
         return self.root / "emulator.lock"
 
@@ -112,8 +138,13 @@ class Home:
 
 
 def take_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except PermissionError:
+        raise LocalError(
+            f"{path.parent} belongs to another user. Choose a folder of your own: BERTH_LOCAL_HOME=... make up"
+        ) from None
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

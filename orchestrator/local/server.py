@@ -15,6 +15,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 
+from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
 
 # Each Lambda worker costs three pipes, each client a connection; some systems allow 256 files.
@@ -75,8 +76,9 @@ def main(root: str, port: str, keep_state: str) -> None:
     config.loglevel = "WARNING"
     # Longer than a client keeps an idle connection, or it may send on one that is just being closed.
     config.keep_alive_timeout = 75
+    app = guarded(keeping_state(emulator, home, keep), int(port), issued_by_ministack())
     try:
-        asyncio.run(serve(keeping_state(emulator, home, keep), config))
+        asyncio.run(serve(app, config))
     except OSError:
         # The port is not to be had. Nothing was served, so nothing is lost.
         home.remove_record()

@@ -266,14 +266,63 @@ def test_nothing_of_the_user_reaches_lambda_code(emulator: Emulator, monkeypatch
     assert seen["HOME"].startswith(str(emulator.home))
 
 
-def test_clients_are_told_all_they_need_and_nothing_of_the_users_aws_settings() -> None:
-    environment = Emulator(port=1234).client_environment(
+def test_clients_are_told_all_they_need_and_nothing_of_the_users_aws_settings(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.make_private()
+    environment = Emulator(port=1234, home=tmp_path).client_environment(
         {"PATH": "/bin", "AWS_PROFILE": "prod", "AWS_SESSION_TOKEN": "t"}
     )
 
+    key = home.access_key()
+    assert key is not None
+    assert environment["AWS_ACCESS_KEY_ID"] == key.access_key_id
+    assert environment["AWS_SECRET_ACCESS_KEY"] == key.secret_access_key
     assert environment["PATH"] == "/bin"
     assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1234"
     assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN"} & set(environment)
+
+
+def test_before_the_first_start_clients_are_told_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"no access key .* make down up"):
+        Emulator(port=1234, home=tmp_path).client_environment()
+
+
+def test_other_tools_get_an_environment_in_which_they_reach_it(emulator: Emulator) -> None:
+    assert "Nothing is running" in run_command("env", emulator.home, emulator.port).stderr
+    emulator.start()
+    client(emulator, "sqs").create_queue(QueueName="seen")
+    told = run_command("env", emulator.home, emulator.port)
+    assert told.returncode == 0, told.stderr
+
+    tool = "import boto3; print(boto3.client('sqs').list_queues()['QueueUrls'])"
+    done = subprocess.run(
+        ["sh", "-euc", f'{told.stdout}\n"$PYTHON" -c "$TOOL"'],
+        env=os.environ | {"PYTHON": sys.executable, "TOOL": tool},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "seen" in done.stdout
+
+
+def test_the_environment_for_other_tools_takes_the_users_own_aws_settings_away(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "prod")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
+    emulator.start()
+    told = run_command("env", emulator.home, emulator.port).stdout.splitlines()
+    assert told[:2] == ["unset AWS_PROFILE", "unset AWS_SESSION_TOKEN"]
+
+
+def test_it_can_be_stopped_though_its_key_is_gone(emulator: Emulator) -> None:
+    """As after an upgrade from a version that had no keys, while it ran."""
+    emulator.start()
+    (emulator.home / "access-key.json").unlink()
+    assert run_command("down", emulator.home, emulator.port).returncode == 0
+    assert not emulator.is_up()
 
 
 def test_stopping_nothing_is_fine(tmp_path: Path) -> None:

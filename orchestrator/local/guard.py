@@ -1,0 +1,258 @@
+"""Decides who may talk to the emulator, which by itself takes any request from anywhere, and runs code.
+
+- No web page may. A browser says which site a request comes from (``Origin``, ``Sec-Fetch-Site``), and cannot be made
+  to say otherwise. A page whose name was bound to this machine (DNS rebinding) gives itself away by ``Host``.
+- Other users of this machine may not: a request must be signed (SigV4) with the home's access key or with a key that
+  the emulator issued. Those are the keys of roles' sessions and of IAM users. Functions sign with the account's number,
+  which is no secret, and the home's secret, which is.
+
+Two kinds of requests need no signature: asking whether the emulator is up, and answering a custom resource, at an
+address that only its function was told.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+from hypercorn.typing import (
+    ASGIFramework,
+    ASGIReceiveCallable,
+    ASGIReceiveEvent,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPScope,
+    Scope,
+)
+from ministack.core import sigv4  # type: ignore[import-untyped]
+
+from orchestrator.local.access_key import GET_IT
+
+KEY_OF_NOBODY = "test"
+"""Many clients of emulators use this key. Ministack takes it for its root's, so it would do with the right secret."""
+
+HEALTH = "/_ministack/health"
+CUSTOM_RESOURCES = "/_ministack/cfn-response/"
+
+WRONG_HOST = "This emulator answers only at 127.0.0.1, localhost and names that end in .localhost, with its own port."
+WRONG_SITE = "This emulator takes no requests from web pages. Use a program that signs its requests, such as berth."
+GET_THE_KEY = f"Get an environment that has the key: {GET_IT}"
+NO_KEY = f"The request is not signed with the access key of this emulator (SigV4). {GET_THE_KEY}"
+WRONG_SECRET = f"The request's signature does not match: its secret access key is another one. {GET_THE_KEY}"
+EXPIRED = "The presigned URL has expired. Make another one."
+
+# Clients of these services read errors as XML. All others, and those of our own API, read JSON.
+_XML_SERVICES = frozenset({"cloudformation", "ec2", "iam", "monitoring", "s3", "sns", "sts"})
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True)
+class Issued:
+    """What the emulator has issued, and so admits."""
+
+    secret: Callable[[str, str], str | None]
+    """The secret of an access key id with this session token (empty without one); None when there is no such key."""
+
+    is_awaited: Callable[[str], bool]
+    """True while a custom resource waits for the answer that has this token in its address."""
+
+
+def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework:
+    """The emulator, for those who may talk to it. All others are told why not, and what to do."""
+    guard = _Guard(port, issued)
+
+    async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        if scope["type"] == "lifespan":
+            await emulator(scope, receive, send)
+        elif scope["type"] == "websocket":
+            # Nothing here speaks WebSocket. A close before it was accepted is answered with status 403.
+            await send({"type": "websocket.close", "code": 1008, "reason": None})
+        else:
+            request = _Request.of(scope)
+            refusal = guard.refusal(request)
+            body = await _read(receive, keep=refusal is None)
+            if body is None:
+                return
+            refusal = refusal or guard.refusal_with(request, body)
+            if refusal is not None:
+                await _refuse(request, refusal, send)
+            else:
+                await emulator(scope, _replayed(body, receive), _without_cors(send))
+
+    return app
+
+
+def issued_by_ministack() -> Issued:
+    """What ministack has issued. Imported only now: its services read their state when they are imported."""
+    from ministack.core import iam_evaluator
+    from ministack.services.cloudformation import custom_resource  # type: ignore[import-untyped]
+
+    def secret(access_key_id: str, session_token: str) -> str | None:
+        if access_key_id == KEY_OF_NOBODY:
+            return None
+        account = iam_evaluator.find_iam_access_key_account(access_key_id)
+        found = iam_evaluator.resolve_credential(access_key_id, account, session_token)
+        return found.secret_access_key if isinstance(found, iam_evaluator.ResolvedCredential) else None
+
+    return Issued(secret, lambda token: token in custom_resource._pending)
+
+
+@dataclass(frozen=True)
+class _Request:
+    method: str
+    raw_path: str
+    path: str
+    query: dict[str, list[str]]
+    headers: dict[str, str]
+    """By their names in lower case. A header that is sent twice is one, as a signature has it: joined by a comma."""
+
+    @classmethod
+    def of(cls, scope: HTTPScope) -> "_Request":
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1").lower(), sigv4.decode_header_value(raw_value)
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return cls(scope["method"], scope["raw_path"].decode("latin-1"), scope["path"], query, headers)
+
+    @property
+    def is_presigned(self) -> bool:
+        return "authorization" not in self.headers and "X-Amz-Signature" in self.query
+
+    @property
+    def session_token(self) -> str:
+        if self.is_presigned:
+            return self.query.get("X-Amz-Security-Token", [""])[0]
+        return self.headers.get("x-amz-security-token", "")
+
+    @property
+    def signature(self) -> sigv4.HeaderSignature | None:
+        if self.is_presigned:
+            parsed = sigv4.parse_query_signature(self.query)
+        elif self.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
+            parsed = sigv4.parse_header_signature(self.headers)
+        else:
+            return None
+        # Otherwise comparing it with the right one would raise.
+        is_text = isinstance(parsed, sigv4.HeaderSignature) and parsed.signature.isascii()
+        return parsed if is_text else None
+
+
+@dataclass(frozen=True)
+class _Guard:
+    port: int
+    issued: Issued
+
+    def refusal(self, request: _Request) -> str | None:
+        """Why the request is refused, if it is, before its body is read."""
+        host = request.headers.get("host", "")
+        if not re.fullmatch(rf"(?i)(127\.0\.0\.1|([a-z0-9-]+\.)*localhost):{self.port}", host):
+            return WRONG_HOST
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return WRONG_SITE
+        if request.headers.get("origin", f"http://{host}") != f"http://{host}":
+            return WRONG_SITE
+        if self._needs_no_signature(request) or self._secret(request) is not None:
+            return None
+        return NO_KEY
+
+    def refusal_with(self, request: _Request, body: bytes) -> str | None:
+        """Why a request that was not refused so far is refused, if it is: its signature covers the body."""
+        if self._needs_no_signature(request):
+            return None
+        if sigv4.header_signature_failure(
+            request.signature,
+            self._secret(request),
+            request.method,
+            request.raw_path,
+            request.query,
+            request.headers,
+            body,
+            presigned=request.is_presigned,
+        ):
+            return WRONG_SECRET
+        return EXPIRED if request.is_presigned and _has_expired(request) else None
+
+    def _needs_no_signature(self, request: _Request) -> bool:
+        if request.method == "GET" and request.path == HEALTH:
+            return True
+        token = request.path.removeprefix(CUSTOM_RESOURCES)
+        return request.method == "PUT" and token != request.path and self.issued.is_awaited(token)
+
+    def _secret(self, request: _Request) -> str | None:
+        """The secret that the request has to be signed with; None when it is signed with no key that is known here."""
+        signature = request.signature
+        return self.issued.secret(signature.access_key_id, request.session_token) if signature else None
+
+
+def _has_expired(request: _Request) -> bool:
+    seconds = request.query.get("X-Amz-Expires", [""])[0]
+    try:
+        return bool(sigv4.presigned_request_is_expired(request.query["X-Amz-Date"][0], seconds))
+    except ValueError:
+        return True
+
+
+async def _read(receive: ASGIReceiveCallable, *, keep: bool) -> bytes | None:
+    """The request's body, empty unless it is kept; None when the client has gone meanwhile.
+
+    It is read in any case: many clients see no answer before they have sent all of it.
+    """
+    parts: list[bytes] = []
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            return None
+        if keep:
+            parts.append(event["body"])
+        if not event["more_body"]:
+            return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: ASGIReceiveCallable) -> ASGIReceiveCallable:
+    first = True
+
+    async def again() -> ASGIReceiveEvent:
+        nonlocal first
+        if not first:
+            return await receive()
+        first = False
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _without_cors(send: ASGISendCallable) -> ASGISendCallable:
+    """The emulator invites every page to read its answers."""
+
+    async def without(event: ASGISendEvent) -> None:
+        if event["type"] == "http.response.start":
+            event["headers"] = [
+                (name, value) for name, value in event["headers"] if not name.lower().startswith(b"access-control-")
+            ]
+        await send(event)
+
+    return without
+
+
+async def _refuse(request: _Request, reason: str, send: ASGISendCallable) -> None:
+    signature = request.signature
+    if signature is not None and signature.service in _XML_SERVICES:
+        kind = "text/xml"
+        error = f"<Code>AccessDenied</Code><Message>{escape(reason)}</Message>"
+        text = f"<ErrorResponse><Error>{error}</Error></ErrorResponse>"
+    else:
+        kind = "application/json"
+        text = json.dumps({"__type": "AccessDeniedException", "message": reason})
+    body = text.encode()
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"content-length", str(len(body)).encode()),
+        # Some clients look for the error's code here, not in the body.
+        (b"x-amzn-errortype", b"AccessDeniedException"),
+    ]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body if request.method != "HEAD" else b"", "more_body": False})

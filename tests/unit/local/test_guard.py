@@ -1,0 +1,367 @@
+"""The guard admits what was signed with a known key, however clients sign, and tells all others why not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import boto3
+import pytest
+from botocore.auth import S3SigV4Auth, SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
+
+from orchestrator.local.guard import EXPIRED, NO_KEY, WRONG_HOST, WRONG_SECRET, WRONG_SITE, Issued, guarded
+
+PORT = 4566
+HERE = f"127.0.0.1:{PORT}"
+KEY = Credentials("BERTHKEY", "secret")
+SESSION = Credentials("ASIASESSION", "session secret", "token")
+SECRETS = {("BERTHKEY", ""): "secret", ("ASIASESSION", "token"): "session secret"}
+AWAITED = "0b0f4a53-93a3-4a83-a2c1-0f3ba9f2c7f1"
+
+
+@dataclass
+class Emulator:
+    """Remembers what it was asked, and invites every page to read its answers."""
+
+    asked: list[tuple[str, bytes]] = field(default_factory=list)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await send({"type": "lifespan.startup.complete"})
+            return
+        event = await receive()
+        assert not event["more_body"]
+        self.asked.append((scope["path"], event["body"]))
+        headers = [(b"Access-Control-Allow-Origin", b"*"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def message(self) -> Any:
+        if self.headers["content-type"] == "text/xml":
+            return ElementTree.fromstring(self.body).findtext("Error/Message")
+        return json.loads(self.body)["message"]
+
+
+def exchange(emulator: Emulator, scope: Mapping[str, Any], *received: Mapping[str, Any]) -> list[Any]:
+    coming: Iterator[Mapping[str, Any]] = iter(received)
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(coming)
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    def secret(key: str, token: str) -> str | None:
+        return SECRETS.get((key, token))
+
+    app: Any = guarded(emulator, PORT, Issued(secret, lambda token: token == AWAITED))
+    asyncio.run(app(scope, receive, send))
+    return sent
+
+
+def ask(
+    emulator: Emulator,
+    method: str,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    *more: bytes,
+) -> Answer:
+    """Send the request; a body of several parts arrives as such."""
+    path, _, query = target.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in ({"Host": HERE} | dict(headers or {})).items()],
+    }
+    parts = (body, *more)
+    events = [
+        {"type": "http.request", "body": part, "more_body": number < len(parts)}
+        for number, part in enumerate(parts, start=1)
+    ]
+    start, end = exchange(emulator, scope, *events)
+    answered = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Answer(start["status"], answered, end["body"])
+
+
+def signed(
+    method: str,
+    target: str,
+    body: bytes = b"",
+    *,
+    service: str = "sqs",
+    key: Credentials = KEY,
+    host: str = HERE,
+    **headers: str,
+) -> dict[str, str]:
+    request = AWSRequest(method, f"http://{host}{target}", headers={"Host": host, **headers}, data=body)
+    signer = S3SigV4Auth if service == "s3" else SigV4Auth
+    signer(key, service, "us-east-1").add_auth(request)
+    return dict(request.headers.items())
+
+
+@pytest.fixture
+def emulator() -> Emulator:
+    return Emulator()
+
+
+# Who is admitted
+
+
+def test_a_signed_request_reaches_the_emulator_as_it_was_sent(emulator: Emulator) -> None:
+    body = b'{"QueueName": "inbound"}'
+    assert ask(emulator, "POST", "/", signed("POST", "/", body), body).status == 200
+    assert emulator.asked == [("/", body)]
+
+
+def test_a_body_that_comes_in_parts_is_checked_and_handed_on_as_a_whole(emulator: Emulator) -> None:
+    assert ask(emulator, "POST", "/", signed("POST", "/", b"onetwo"), b"one", b"two").status == 200
+    assert emulator.asked == [("/", b"onetwo")]
+
+
+@pytest.mark.parametrize(
+    ("target", "service"),
+    [
+        ("/tenants/a%2Fb/queue?credentials=send", "execute-api"),
+        ("/tenants/acme%20corp?a=1&a=2&empty=&blank=a%20b&slash=%2F", "execute-api"),
+        ("/bucket/a%20key/with%2Bplus?list-type=2&prefix=a%2Fb", "s3"),
+        ("/?Action=ListStacks&Version=2010-05-15", "cloudformation"),
+        ("/2015-03-31/functions/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3Af/invocations", "lambda"),
+    ],
+)
+def test_paths_and_queries_are_read_as_clients_sign_them(emulator: Emulator, target: str, service: str) -> None:
+    assert ask(emulator, "GET", target, signed("GET", target, service=service)).status == 200
+
+
+def test_a_streamed_upload_is_admitted_though_its_signature_leaves_the_body_out(emulator: Emulator) -> None:
+    headers = {"X-Amz-Content-SHA256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding": "aws-chunked"}
+    request = AWSRequest("PUT", f"http://{HERE}/bucket/key", headers={"Host": HERE, **headers})
+    request.context["payload_signing_enabled"] = False
+    SigV4Auth(KEY, "s3", "us-east-1").add_auth(request)
+    assert ask(emulator, "PUT", "/bucket/key", dict(request.headers.items()), b"0\r\n\r\n").status == 200
+
+
+def test_a_session_is_admitted_with_its_token_only(emulator: Emulator) -> None:
+    assert ask(emulator, "GET", "/", signed("GET", "/", key=SESSION)).status == 200
+    without = Credentials(SESSION.access_key, SESSION.secret_key)
+    assert ask(emulator, "GET", "/", signed("GET", "/", key=without)).message == NO_KEY
+    other = Credentials(SESSION.access_key, SESSION.secret_key, "another")
+    assert ask(emulator, "GET", "/", signed("GET", "/", key=other)).message == NO_KEY
+
+
+@pytest.mark.parametrize("key", [KEY, SESSION])
+def test_a_presigned_url_is_admitted_until_it_expires(emulator: Emulator, key: Credentials) -> None:
+    s3 = boto3.client(
+        "s3",
+        region_name="us-east-1",
+        endpoint_url=f"http://{HERE}",
+        aws_access_key_id=key.access_key,
+        aws_secret_access_key=key.secret_key,
+        aws_session_token=key.token,
+        config=Config(signature_version="s3v4", s3={"addressing_style": "path"}),
+    )
+    url = urlsplit(s3.generate_presigned_url("get_object", {"Bucket": "bucket", "Key": "a key"}, ExpiresIn=60))
+    assert ask(emulator, "GET", f"{url.path}?{url.query}").status == 200
+    assert ask(emulator, "PUT", f"{url.path}?{url.query}").message == WRONG_SECRET
+    longer = url.query.replace("X-Amz-Expires=60", "X-Amz-Expires=6000")
+    assert ask(emulator, "GET", f"{url.path}?{longer}").message == WRONG_SECRET
+
+
+def test_a_presigned_url_that_has_expired_is_refused(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = datetime.now(UTC) - timedelta(minutes=10)
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: earlier.replace(tzinfo=None))
+    request = AWSRequest("GET", f"http://{HERE}/bucket/key")
+    SigV4QueryAuth(KEY, "sqs", "us-east-1", expires=60).add_auth(request)
+    url = urlsplit(str(request.url))
+    assert ask(emulator, "GET", f"{url.path}?{url.query}").message == EXPIRED
+
+
+@pytest.mark.parametrize(
+    "host", [HERE, f"localhost:{PORT}", f"LocalHost:{PORT}", f"a1b2c3d4.execute-api.localhost:{PORT}"]
+)
+def test_the_names_of_this_machine_are_answered_to(emulator: Emulator, host: str) -> None:
+    assert ask(emulator, "GET", "/", signed("GET", "/", host=host)).status == 200
+
+
+def test_whether_it_is_up_may_be_asked_by_anybody(emulator: Emulator) -> None:
+    assert ask(emulator, "GET", "/_ministack/health").status == 200
+    assert ask(emulator, "POST", "/_ministack/health").message == NO_KEY
+
+
+def test_a_custom_resource_is_answered_without_a_signature_while_it_waits(emulator: Emulator) -> None:
+    assert ask(emulator, "PUT", f"/_ministack/cfn-response/{AWAITED}", {}, b"{}").status == 200
+    assert emulator.asked == [(f"/_ministack/cfn-response/{AWAITED}", b"{}")]
+    for method, path in (
+        ("PUT", "/_ministack/cfn-response/another"),
+        ("PUT", f"/_ministack/cfn-response/{AWAITED}/more"),
+        ("PUT", AWAITED),
+        ("POST", f"/_ministack/cfn-response/{AWAITED}"),
+        ("GET", f"/_ministack/cfn-response/{AWAITED}"),
+    ):
+        assert ask(emulator, method, path).message == NO_KEY
+
+
+# Who is not
+
+
+def test_a_request_without_a_signature_is_refused_and_told_what_to_do(emulator: Emulator) -> None:
+    answer = ask(emulator, "GET", "/")
+    assert (answer.status, answer.message) == (403, NO_KEY)
+    assert "python -m orchestrator.local env" in NO_KEY
+    assert emulator.asked == []
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer BERTHKEY",
+        "Basic QkVSVEhLRVk6c2VjcmV0",
+        "AWS BERTHKEY:signature",
+        "AWS4-HMAC-SHA256 ",
+        "AWS4-HMAC-SHA256 Credential=BERTHKEY",
+        "AWS4-HMAC-SHA256 Credential=BERTHKEY/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=",
+        "AWS4-HMAC-SHA256 Credential=/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0",
+        "AWS4-ECDSA-P256-SHA256 Credential=BERTHKEY/20260101/sqs/aws4_request, SignedHeaders=host, Signature=0",
+    ],
+)
+def test_what_is_no_signature_is_refused(emulator: Emulator, authorization: str) -> None:
+    headers = {"Authorization": authorization, "X-Amz-Date": "20260101T000000Z"}
+    assert ask(emulator, "GET", "/", headers).message == NO_KEY
+    assert emulator.asked == []
+
+
+@pytest.mark.parametrize(
+    ("signature", "reason"), [("0", WRONG_SECRET), ("0" * 64, WRONG_SECRET), ("\u00e9", NO_KEY)], ids=repr
+)
+def test_a_signature_that_was_made_up_is_refused(emulator: Emulator, signature: str, reason: str) -> None:
+    scope = "BERTHKEY/20260101/us-east-1/sqs/aws4_request"
+    headers = {
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={signature}",
+        "X-Amz-Date": "20260101T000000Z",
+    }
+    assert ask(emulator, "GET", "/", headers).message == reason
+
+
+def test_an_unknown_key_and_a_wrong_secret_are_refused(emulator: Emulator) -> None:
+    assert ask(emulator, "GET", "/", signed("GET", "/", key=Credentials("test", "test"))).message == NO_KEY
+    assert ask(emulator, "GET", "/", signed("GET", "/", key=Credentials("BERTHKEY", "test"))).message == WRONG_SECRET
+
+
+def test_what_was_signed_is_what_has_to_be_sent(emulator: Emulator) -> None:
+    headers = signed("POST", "/?a=1", b"body")
+    assert ask(emulator, "POST", "/?a=1", headers, b"another").message == WRONG_SECRET
+    assert ask(emulator, "POST", "/?a=2", headers, b"body").message == WRONG_SECRET
+    assert ask(emulator, "POST", "/b?a=1", headers, b"body").message == WRONG_SECRET
+    assert ask(emulator, "PUT", "/?a=1", headers, b"body").message == WRONG_SECRET
+    assert emulator.asked == []
+
+
+def test_a_second_signature_hides_behind_none(emulator: Emulator) -> None:
+    """Neither may the emulator see another one than was checked."""
+    scope = "BERTHKEY/20260101/us-east-1/s3/aws4_request"
+    query = f"/?X-Amz-Credential={scope}&X-Amz-Signature=0"
+    assert ask(emulator, "GET", query, {"Authorization": "x"}).message == NO_KEY
+    assert ask(emulator, "GET", query).message == NO_KEY
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "127.0.0.1",
+        "localhost",
+        "127.0.0.1:80",
+        f"evil.example:{PORT}",
+        f"localhost.evil.example:{PORT}",
+        f"evillocalhost:{PORT}",
+        f".localhost:{PORT}",
+        f"127.0.0.2:{PORT}",
+        f"0.0.0.0:{PORT}",
+        f"192.168.1.2:{PORT}",
+        f"[::1]:{PORT}",
+        f"{HERE}\n",
+        f"{HERE},evil.example:{PORT}",
+    ],
+)
+def test_other_hosts_are_refused_also_with_the_key(emulator: Emulator, host: str) -> None:
+    headers = signed("GET", "/") | {"Host": host}
+    answer = ask(emulator, "GET", "/", headers)
+    assert (answer.status, answer.message) == (403, WRONG_HOST)
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://localhost:3000"},
+        {"Origin": f"https://{HERE}"},
+        {"Origin": f"http://localhost:{PORT}"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": ""},
+        {"Origin": f"http://{HERE}", "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/_ministack/health", f"/_ministack/cfn-response/{AWAITED}"])
+def test_other_sites_are_refused_also_with_the_key(emulator: Emulator, path: str, site: dict[str, str]) -> None:
+    for method in ("GET", "POST", "PUT", "OPTIONS"):
+        answer = ask(emulator, method, path, signed(method, path) | site)
+        assert (answer.status, answer.message) == (403, WRONG_SITE)
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    assert emulator.asked == []
+
+
+@pytest.mark.parametrize(
+    "site", [{"Origin": f"http://{HERE}", "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}]
+)
+def test_its_own_pages_and_the_address_bar_are_no_other_site(emulator: Emulator, site: dict[str, str]) -> None:
+    assert ask(emulator, "GET", "/_ministack/health", site).status == 200
+
+
+def test_no_answer_invites_a_page_to_read_it(emulator: Emulator) -> None:
+    assert ask(emulator, "GET", "/", signed("GET", "/")).headers == {"content-type": "text/plain"}
+
+
+def test_a_websocket_is_closed_before_it_is_open(emulator: Emulator) -> None:
+    sent = exchange(emulator, {"type": "websocket", "path": "/", "headers": []})
+    assert [event["type"] for event in sent] == ["websocket.close"]
+
+
+def test_starting_and_stopping_are_the_emulators_own_business(emulator: Emulator) -> None:
+    assert exchange(emulator, {"type": "lifespan"}) == [{"type": "lifespan.startup.complete"}]
+
+
+def test_a_client_that_has_gone_is_not_answered(emulator: Emulator) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in signed("PUT", "/").items()]
+    scope = {"type": "http", "method": "PUT", "path": "/", "raw_path": b"/", "query_string": b"", "headers": headers}
+    assert exchange(emulator, scope, {"type": "http.disconnect"}) == []
+    assert emulator.asked == []
+
+
+def test_a_refusal_has_no_body_where_none_may_be(emulator: Emulator) -> None:
+    answer = ask(emulator, "HEAD", "/bucket", signed("HEAD", "/bucket", service="s3", key=Credentials("test", "test")))
+    assert (answer.status, answer.body) == (403, b"")
