@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from orchestrator.credentials import Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
 from orchestrator.records import RootCause, timestamp
 from orchestrator.tenants import TenantId
 
@@ -61,6 +61,15 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
             )
             response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
             return response
+        case NotProvisioned():
+            return problem(
+                409,
+                "not-provisioned",
+                "The tenant has no queue",
+                f"Tenant {tenant} has no queue yet. Ask for its queue first, which provisions it: "
+                f"GET /tenants/{tenant}/queue",
+                tenantId=tenant.value,
+            )
         case Failed(audit):
             cause = audit.root_cause
             return problem(
@@ -101,6 +110,16 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
 
 def refuse(error: InvalidRequest) -> Response:
     return problem(400, "invalid-request", "The request is not valid", str(error))
+
+
+def not_through_the_api() -> Response:
+    return problem(
+        403,
+        "not-through-the-api",
+        "The request did not come through the API",
+        "The function was invoked without API Gateway, so it cannot know who is asking. Call the API's URL instead. "
+        "While the control plane is being deployed, try again in a minute.",
+    )
 
 
 def no_credentials() -> Response:

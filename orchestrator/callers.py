@@ -1,8 +1,12 @@
-"""Who asks, from what API Gateway says about the caller."""
+"""Who asks, from what API Gateway says about the caller, and whether it was API Gateway that said so."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 NOBODY_KNOWN = "direct invocation"
@@ -11,9 +15,40 @@ NOBODY_KNOWN = "direct invocation"
 MOST_CHARACTERS = 2_048
 """No ARN is longer. The machines take no longer one, either."""
 
+PROOF_VARIABLE = "proof"
+"""The variable of the API's stage that API Gateway adds to every event, and that no caller of the API can set."""
+
+_NOT_IN_A_SOURCE_IDENTITY = re.compile(r"[^A-Za-z0-9_=,.@-]+")
+_MOST_OF_A_SOURCE_IDENTITY = 64
+_DIGEST_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ApiGateway:
+    """Recognises API Gateway's events. Whoever may invoke a function directly can send it an event like that."""
+
+    proof_digest: str | None
+    """SHA-256 of what API Gateway proves itself with, in hexadecimal. Without it nobody is believed."""
+
+    def sent(self, event: Mapping[str, Any]) -> bool:
+        variables = event.get("stageVariables")
+        proof = variables.get(PROOF_VARIABLE) if isinstance(variables, Mapping) else None
+        if not self.proof_digest or not isinstance(proof, str):
+            return False
+        return hmac.compare_digest(digest_of(proof), self.proof_digest)
+
+    def caller(self, event: Mapping[str, Any]) -> str:
+        """The caller's ARN, if it was API Gateway that said so."""
+        return caller(event) if self.sent(event) else NOBODY_KNOWN
+
+
+def digest_of(proof: str) -> str:
+    """Half of a surrogate pair is text to JSON; it is no part of any proof, so it may be replaced."""
+    return hashlib.sha256(proof.encode(errors="replace")).hexdigest()
+
 
 def caller(event: Mapping[str, Any]) -> str:
-    """The caller's ARN. Of a role it ends with the session's name, often that of a person."""
+    """The caller's ARN, as the event has it. Of a role it ends with the session's name, often that of a person."""
     found: object = event
     for name in ("requestContext", "authorizer", "iam", "userArn"):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -21,7 +56,6 @@ def caller(event: Mapping[str, Any]) -> str:
 
 
 def _may_be_an_arn(text: str) -> bool:
-    """Who invokes a function directly may say anything in API Gateway's place, also what no service would take."""
     return 0 < len(text) <= MOST_CHARACTERS and text.isprintable()
 
 
@@ -31,3 +65,14 @@ def role_of(arn: str) -> str:
     if kind.endswith(":assumed-role") and slash:
         return f"{kind}/{rest.partition('/')[0]}"
     return arn
+
+
+def source_identity(arn: str) -> str:
+    """The caller as STS and CloudTrail take it: ``operator=ada-0123456789ab``, of at most 64 characters.
+
+    The name is for people. The digest of the whole ARN tells callers apart whose names look the same.
+    """
+    kind, slash, name = arn.rpartition(":")[2].partition("/")
+    digest = hashlib.sha256(arn.encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]
+    readable = _NOT_IN_A_SOURCE_IDENTITY.sub("-", (name if slash else kind).replace("/", "="))
+    return f"{readable[: _MOST_OF_A_SOURCE_IDENTITY - _DIGEST_LENGTH - 1]}-{digest}"

@@ -19,6 +19,10 @@ class Access(StrEnum):
     RECEIVE = "receive"
 
 
+CREDENTIAL_ROUTES = {f"POST /tenants/{{tenantId}}/queue/credentials/{access}": access for access in Access}
+"""One route each, because IAM can tell routes apart and nothing that is in a request."""
+
+
 ACTIONS = {
     Access.SEND: ("sqs:SendMessage",),
     Access.RECEIVE: ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"),
@@ -45,4 +49,5 @@ class Credentials:
 
 
 class CredentialsIssuer(Protocol):
-    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials: ...
+    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:
+        """``source_identity`` is who asks. CloudTrail has it beside everything that the credentials are used for."""

@@ -32,7 +32,12 @@ class Provisioning:
     execution: str
 
 
-Answer = Ready | Provisioning | Failed | BeingDeleted | Deleted
+@dataclass(frozen=True, slots=True)
+class NotProvisioned:
+    """There is no queue, and nothing was started to make one."""
+
+
+Answer = Ready | Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,19 @@ class GetQueue:
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is who asks. The same for all who ask at once, or Step Functions takes them for different callers."""
         return ready(self.reader.metadata(tenant)) or self._settle(tenant, Request(by))
+
+    def find(self, tenant: TenantId) -> Answer:
+        """The same without starting anything."""
+        if served := ready(self.reader.metadata(tenant)):
+            return served
+        decision, _ = self._decide(tenant)
+        match decision:
+            case Wait(execution):
+                return Provisioning(execution)
+            case StartCreate():
+                return NotProvisioned()
+            case _:
+                return decision
 
     def _settle(self, tenant: TenantId, request: Request) -> Answer:
         first_free_attempt = 1

@@ -105,6 +105,7 @@ _RELEASE = _custom_resource(
     {"Notes": {"type": "string", "maxLength": MOST_NOTES}},
 )
 _ROLLOUT = _custom_resource({"Version": VERSION})
+_API_PROOF = _custom_resource({"Generation": {"type": "string", "pattern": "^[0-9]{1,9}$"}})
 _TENANT_QUEUE = _custom_resource(
     {"TenantId": TENANT_ID},
     {"Version": VERSION, "Labels": LABELS, "OnDelete": {"enum": [each.value for each in OnDelete]}},
@@ -146,6 +147,11 @@ def parse_release_request(event: object) -> ReleaseRequest:
         source_key=properties["SourceKey"],
         notes=properties.get("Notes", ""),
     )
+
+
+def check_api_proof_request(event: object) -> None:
+    """It says nothing that has to be known."""
+    valid(_API_PROOF, event)
 
 
 def parse_rollout_request(event: object) -> RolloutRequest:

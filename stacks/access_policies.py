@@ -1,4 +1,4 @@
-"""Who may call the API, as policies to attach to the roles of platforms and of operators."""
+"""Who may call the API, as policies to attach to the roles of platforms, senders, receivers and operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, STAGE, Api
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE, STAGE, Api
 from stacks.permissions import acknowledge_wildcard, statement
 
 _PARAMETER = re.compile(r"\{\w+\}")
@@ -24,12 +24,21 @@ class AccessPolicies(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, api: Api) -> None:
         super().__init__(scope, construct_id)
         self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
+        self.sender = self._policy(
+            "Sender", api, "Get temporary credentials to send to tenants' queues, and nothing else.", [SEND_ROUTE]
+        )
+        self.receiver = self._policy(
+            "Receiver",
+            api,
+            "Get temporary credentials to receive from tenants' queues, and nothing else.",
+            [RECEIVE_ROUTE],
+        )
         self.operator = self._policy(
             "Operator",
             api,
             # Not all of it any more. A changed description would be another policy, attached to nobody.
             "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
-            [*OPERATOR_ROUTES, QUEUE_ROUTE],
+            [*OPERATOR_ROUTES, QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE],
         )
         # The command line finds the API by the outputs of the control plane's stack.
         self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))

@@ -14,6 +14,9 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from orchestrator.callers import PROOF_VARIABLE
+from orchestrator.credentials import CREDENTIAL_ROUTES, Access
+from stacks.api_proof import ApiProof
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.log_groups import log_group
 from stacks.permissions import allow
@@ -24,6 +27,10 @@ from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
 
 QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
+SEND_ROUTE, RECEIVE_ROUTE = (
+    next(route for route, access in CREDENTIAL_ROUTES.items() if access is each)
+    for each in (Access.SEND, Access.RECEIVE)
+)
 
 OPERATOR_ROUTES = (
     "PUT /tenants/{tenantId}",
@@ -90,6 +97,7 @@ class Api(Construct):
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
         self.operators = self._operators(kit, machines, rollouts, reconciliation, dead_letters)
+        self.proof = ApiProof(self, "Proof", kit=kit, generation=settings.api_proof_generation)
 
         api = apigateway.HttpApi(
             self,
@@ -99,7 +107,7 @@ class Api(Construct):
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
-        _add_routes(api, self.get_queue, [QUEUE_ROUTE])
+        _add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE])
         _add_routes(api, self.operators, OPERATOR_ROUTES)
         stage = apigateway.HttpStage(
             self,
@@ -115,6 +123,11 @@ class Api(Construct):
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
         )
+        resource.stage_variables = {PROOF_VARIABLE: self.proof.value}
+        for function in (self.get_queue, self.operators):
+            function.function.add_environment("BERTH_API_PROOF_DIGEST", self.proof.digest)
+            # A function that asks for the proof is there only once API Gateway has it.
+            function.function.node.add_dependency(stage)
         self._api = api
         self.id = api.api_id
         self.url = stage.url

@@ -98,6 +98,7 @@ class ControlPlaneStack(Stack):
         functions = [
             api.get_queue,
             api.operators,
+            api.proof.make,
             *machines.functions,
             *rollouts.functions,
             stack_events.stack_event,
@@ -134,6 +135,8 @@ class ControlPlaneStack(Stack):
 
         CfnOutput(self, "ApiUrl", value=api.url)
         CfnOutput(self, "PlatformPolicyArn", value=access.platform.managed_policy_arn)
+        CfnOutput(self, "SenderPolicyArn", value=access.sender.managed_policy_arn)
+        CfnOutput(self, "ReceiverPolicyArn", value=access.receiver.managed_policy_arn)
         CfnOutput(self, "OperatorPolicyArn", value=access.operator.managed_policy_arn)
         CfnOutput(self, "TableName", value=table.name)
         CfnOutput(self, "GetQueueFunctionName", value=api.get_queue.function.function_name)

@@ -21,6 +21,8 @@ _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 )
 
+MOST_GENERATIONS = 999_999_999
+
 
 class SettingInvalid(BerthError):
     """A setting in the CDK context cannot be used; the message says which, and what would do."""
@@ -65,6 +67,8 @@ class Settings:
     """For how long a tenant's queues have to look empty before a delete believes it: as long as SQS takes to count."""
     rollout_on_publish: bool = False
     """Whether a deployment ends by moving every tenant to the release that it has published."""
+    api_proof_generation: int = 1
+    """Another number has the deployment make anew what API Gateway proves itself with."""
 
     response_url_prefix: str | None = None
     """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
@@ -86,6 +90,7 @@ class Settings:
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
+            api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
             raise SettingInvalid(
@@ -134,6 +139,13 @@ def _at_once(context: Node, key: str, default: int) -> int:
     if not 1 <= at_once <= MOST_AT_ONCE:
         raise SettingInvalid(f"{key} is {at_once}; it must be 1 to {MOST_AT_ONCE} tenants.")
     return at_once
+
+
+def _generation(context: Node, key: str, default: int) -> int:
+    generation = _integer(context, key, default)
+    if not 1 <= generation <= MOST_GENERATIONS:
+        raise SettingInvalid(f"{key} is {generation}; it must be 1 to {MOST_GENERATIONS}.")
+    return generation
 
 
 def _flag(context: Node, key: str, *, default: bool) -> bool:

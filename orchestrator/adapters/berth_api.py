@@ -50,8 +50,12 @@ class BerthApi:
 
     # What platforms ask for
 
-    def get_queue(self, tenant: TenantId, credentials: Access | None = None) -> ApiAnswer:
-        return self.request("GET", f"{_path(tenant)}/queue", _given(credentials=credentials))
+    def get_queue(self, tenant: TenantId) -> ApiAnswer:
+        return self.request("GET", f"{_path(tenant)}/queue")
+
+    def get_credentials(self, tenant: TenantId, access: Access) -> ApiAnswer:
+        """Temporary credentials for the queue, and the queue itself. A tenant that has none gets none by this."""
+        return self.request("POST", f"{_path(tenant)}/queue/credentials/{access}")
 
     # What operators ask for
 

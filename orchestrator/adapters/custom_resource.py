@@ -38,8 +38,13 @@ def received(given: object) -> Mapping[str, Any]:
     return event
 
 
-def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str) -> str | None:
-    """Do the work and tell CloudFormation how it went. Returns the reason if it failed."""
+def respond(
+    event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str, secret: bool = False
+) -> str | None:
+    """Do the work and tell CloudFormation how it went. Returns the reason if it failed.
+
+    CloudFormation does not show what the work returned if that is ``secret``.
+    """
     reason = None
     data: Mapping[str, str] = {}
     try:
@@ -47,12 +52,19 @@ def respond(event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, 
     except Exception as error:  # noqa: BLE001 - whatever went wrong, CloudFormation must hear of it
         reason = f"{type(error).__name__}: {error}"
     # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.
-    answer_resource(event, physical_id=event.get("PhysicalResourceId") or physical_id, data=data, reason=reason)
+    answer_resource(
+        event, physical_id=event.get("PhysicalResourceId") or physical_id, data=data, reason=reason, secret=secret
+    )
     return reason
 
 
 def answer_resource(
-    event: Mapping[str, Any], *, physical_id: str, data: Mapping[str, str] | None = None, reason: str | None = None
+    event: Mapping[str, Any],
+    *,
+    physical_id: str,
+    data: Mapping[str, str] | None = None,
+    reason: str | None = None,
+    secret: bool = False,
 ) -> None:
     """Tell CloudFormation how it went: well, unless there is a reason."""
     _check_address(event["ResponseURL"])
@@ -62,6 +74,7 @@ def answer_resource(
             "Reason": bounded_reason(reason or ""),
             "PhysicalResourceId": physical_id,
             **{name: event.get(name, "") for name in ("StackId", "RequestId", "LogicalResourceId")},
+            **({"NoEcho": True} if secret else {}),
             "Data": dict(data or {}),
         },
         ensure_ascii=False,

@@ -77,6 +77,11 @@ class Settings:
         return int(self._required("BERTH_CREDENTIALS_SECONDS"))
 
     @property
+    def api_proof_digest(self) -> str | None:
+        """SHA-256 of what API Gateway proves itself with; without it, no caller is believed."""
+        return self.environment.get("BERTH_API_PROOF_DIGEST") or None
+
+    @property
     def stack_role(self) -> str:
         return self._required("BERTH_STACK_ROLE")
 

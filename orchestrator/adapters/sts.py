@@ -31,11 +31,12 @@ class StsCredentials:
     def _client(self) -> STSClient:
         return self._make_client()
 
-    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:
+    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:
         with throttling():
             given = self._client.assume_role(
                 RoleArn=self._role,
                 RoleSessionName=f"berth-{access}-{tenant}",
+                SourceIdentity=source_identity,
                 Policy=json.dumps(session_policy(queue, access)),
                 Tags=[{"Key": TENANT_TAG, "Value": tenant.value}],
                 DurationSeconds=self._seconds,

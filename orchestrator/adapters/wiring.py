@@ -9,6 +9,7 @@ from orchestrator.adapters.aws import SystemClock, client
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
+from orchestrator.callers import ApiGateway
 from orchestrator.get_queue import GetQueue
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class Wiring:
     @cached_property
     def get_queue(self) -> GetQueue:
         return GetQueue(self.table, self.executions, self.clock, self.settings.version)
+
+    @cached_property
+    def api_gateway(self) -> ApiGateway:
+        return ApiGateway(self.settings.api_proof_digest)
 
     @cached_property
     def credentials(self) -> StsCredentials | None:

@@ -17,7 +17,9 @@ Document = Mapping[str, Any]
 
 
 class Api(Protocol):
-    def get_queue(self, tenant: TenantId, credentials: Access | None = None) -> ApiAnswer: ...
+    def get_queue(self, tenant: TenantId) -> ApiAnswer: ...
+
+    def get_credentials(self, tenant: TenantId, access: Access) -> ApiAnswer: ...
 
     def create(
         self, tenant: TenantId, *, pin: str | None, unpin: bool, labels: Mapping[str, str] | None

@@ -30,7 +30,9 @@ def get_queue(
     timeout: Timeout = 900,
     credentials: Annotated[
         Access | None,
-        typer.Option(help="Also ask for temporary credentials, to send or to receive. They are printed."),
+        typer.Option(
+            help="Ask for temporary credentials, to send or to receive. They are printed. Nothing is provisioned."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +45,10 @@ def get_queue(
             here.asking(timeout if wait else PATIENCE_SECONDS) as asking,
             noting_an_interrupt(f"No longer waiting. What was started for tenant {tenant} goes on."),
         ):
-            answer = asking(lambda: api.get_queue(tenant_id, credentials), _later(tenant_id) if wait else too_busy)
+            answer = asking(
+                lambda: api.get_credentials(tenant_id, credentials) if credentials else api.get_queue(tenant_id),
+                _later(tenant_id) if wait else too_busy,
+            )
         code = _show(tenant_id, answer, as_json=as_json, waited=asking.seconds if wait else None)
     raise typer.Exit(code)
 

@@ -17,6 +17,7 @@ from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallabl
 
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
+from orchestrator.local.stage_variables import add_stage_variables
 
 # Each Lambda worker costs three pipes, each client a connection; some systems allow 256 files.
 OPEN_FILES = 8192
@@ -71,6 +72,7 @@ def main(root: str, port: str, keep_state: str) -> None:
     # Only now: it reads its settings, and the objects it kept, when it is imported.
     from ministack.app import app as emulator  # type: ignore[import-untyped]
 
+    add_stage_variables()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"

@@ -127,7 +127,18 @@ def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
 @pytest.mark.parametrize(
     ("ask", "method", "path", "body"),
     [
-        (lambda api: api.get_queue(ACME, Access.SEND), "GET", "/tenants/acme/queue?credentials=send", None),
+        (
+            lambda api: api.get_credentials(ACME, Access.SEND),
+            "POST",
+            "/tenants/acme/queue/credentials/send",
+            None,
+        ),
+        (
+            lambda api: api.get_credentials(ACME, Access.RECEIVE),
+            "POST",
+            "/tenants/acme/queue/credentials/receive",
+            None,
+        ),
         (lambda api: api.create(ACME), "PUT", "/tenants/acme", {}),
         (
             lambda api: api.create(ACME, pin="0.2.0", labels={"team": "blue & green, 100%"}),

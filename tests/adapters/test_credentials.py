@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.sts import StsCredentials
+from orchestrator.callers import source_identity
 from orchestrator.credentials import Access, Credentials
 from orchestrator.errors import Throttled
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
@@ -18,6 +20,7 @@ from tests.fakes import ACME, NOON, QUEUE
 
 ROLE = "arn:aws:iam::000000000000:role/queue-access"
 SECONDS = 900
+ADA = source_identity("arn:aws:sts::000000000000:assumed-role/platform/ada")
 GIVEN = {
     "Credentials": {
         "AccessKeyId": "ASIA0000000000000000",
@@ -56,12 +59,13 @@ def test_a_session_is_for_one_queue_one_use_and_one_tenant_and_for_a_limited_tim
     sent = {
         "RoleArn": ROLE,
         "RoleSessionName": f"berth-{access}-acme",
+        "SourceIdentity": ADA,
         "Policy": json.dumps(policy),
         "Tags": [{"Key": "berth:tenant-id", "Value": "acme"}],
         "DurationSeconds": SECONDS,
     }
     sts.add_response("assume_role", GIVEN, sent)
-    issued = credentials.issue(ACME, QUEUE, access)
+    issued = credentials.issue(ACME, QUEUE, access, source_identity=ADA)
     assert issued == Credentials(access, "ASIA0000000000000000", "the-secret", "the-token", NOON)
 
 
@@ -75,15 +79,29 @@ def test_the_longest_tenant_id_makes_a_session_name_that_sts_takes(
     sts.add_response(
         "assume_role",
         GIVEN,
-        {"RoleArn": ANY, "RoleSessionName": name, "Policy": ANY, "Tags": ANY, "DurationSeconds": ANY},
+        {
+            **dict.fromkeys(("RoleArn", "SourceIdentity", "Policy", "Tags", "DurationSeconds"), ANY),
+            "RoleSessionName": name,
+        },
     )
-    credentials.issue(tenant, QUEUE, access)
+    credentials.issue(tenant, QUEUE, access, source_identity=ADA)
     assert len(name) <= 64
+
+
+@pytest.mark.parametrize("name", ["ada", "x" * 2_000, "Zoë Müller", "a/b:c d", "\ud800", "日本"], ids=ascii)
+def test_who_asks_is_told_to_sts_in_characters_that_it_takes(
+    credentials: StsCredentials, sts: Stubber, name: str
+) -> None:
+    # The stub checks lengths, not characters: those are from STS' reference.
+    sts.add_response("assume_role", GIVEN)
+    identity = source_identity(f"arn:aws:sts::000000000000:assumed-role/platform/{name}")
+    credentials.issue(ACME, QUEUE, Access.SEND, source_identity=identity)
+    assert re.fullmatch(r"[A-Za-z0-9_=,.@-]{2,64}", identity)
 
 
 def test_what_was_issued_does_not_show_its_secrets(credentials: StsCredentials, sts: Stubber) -> None:
     sts.add_response("assume_role", GIVEN)
-    shown = repr(credentials.issue(ACME, QUEUE, Access.SEND))
+    shown = repr(credentials.issue(ACME, QUEUE, Access.SEND, source_identity=ADA))
     assert "ASIA0000000000000000" in shown
     assert "the-secret" not in shown
     assert "the-token" not in shown
@@ -97,7 +115,7 @@ def test_a_refusal_is_an_error_and_being_throttled_is_told_apart(
 ) -> None:
     sts.add_client_error("assume_role", code, "because of this")
     with pytest.raises(error, match="because of this"):
-        credentials.issue(ACME, QUEUE, Access.SEND)
+        credentials.issue(ACME, QUEUE, Access.SEND, source_identity=ADA)
 
 
 def test_the_client_is_made_when_it_is_first_needed_and_once(sts: Stubber) -> None:
@@ -111,5 +129,5 @@ def test_the_client_is_made_when_it_is_first_needed_and_once(sts: Stubber) -> No
     assert not made
     for _ in range(2):
         sts.add_response("assume_role", GIVEN)
-        credentials.issue(ACME, QUEUE, Access.SEND)
+        credentials.issue(ACME, QUEUE, Access.SEND, source_identity=ADA)
     assert len(made) == 1

@@ -66,7 +66,9 @@ class Account:
         root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
         self._iam.create_role(
             RoleName=ROLE,
-            AssumeRolePolicyDocument=policy(Principal=root, Action=["sts:AssumeRole", "sts:TagSession"]),
+            AssumeRolePolicyDocument=policy(
+                Principal=root, Action=["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"]
+            ),
         )
         queues = [queue.arn for queue in self.queues.values()]
         self._iam.put_role_policy(
@@ -74,7 +76,9 @@ class Account:
         )
 
     def _holder_of(self, access: Access) -> SQSClient:
-        issued = StsCredentials(lambda: self._sts, ROLE_ARN, 900).issue(ACME, self.queues["acme"], access)
+        issued = StsCredentials(lambda: self._sts, ROLE_ARN, 900).issue(
+            ACME, self.queues["acme"], access, source_identity="platform=ada-0123456789ab"
+        )
         return self._sqs_with(issued.access_key_id, issued.secret_access_key, issued.session_token)
 
     def _sqs_with(self, key: str, secret: str, token: str) -> SQSClient:

@@ -15,7 +15,7 @@ from tests.e2e.operators import a_tenant, call
 def test_credentials_come_with_the_queue_and_the_queue_can_be_used_with_them(berth: Deployed) -> None:
     tenant = a_tenant(berth, "with-credentials")
 
-    answer = call(berth, "GET", f"/tenants/{tenant}/queue", query={"credentials": "send"})
+    answer = call(berth, "POST", f"/tenants/{tenant}/queue/credentials/send")
 
     assert answer.status == 200
     given = answer.body["credentials"]
@@ -33,15 +33,21 @@ def test_credentials_come_with_the_queue_and_the_queue_can_be_used_with_them(ber
     assert "credentials" not in berth.ask(tenant).body
 
 
-@pytest.mark.parametrize("wish", ["delete", "SEND", "", "send,receive"])
-def test_other_wishes_are_refused(berth: Deployed, wish: str) -> None:
+@pytest.mark.parametrize("wish", ["send", "receive", "delete", ""])
+def test_the_query_gives_none(berth: Deployed, wish: str) -> None:
     answer = call(berth, "GET", "/tenants/nobody/queue", query={"credentials": wish})
     assert (answer.status, answer.body["type"]) == (400, "urn:berth:problem:invalid-request")
+    assert "/queue/credentials/send" in answer.body["detail"]
     assert berth.rows_of(TenantId("nobody")) == {}
 
 
-def test_a_tenant_that_has_no_queue_yet_has_no_credentials_either(berth: Deployed) -> None:
+@pytest.mark.parametrize("access", ["send", "receive"])
+def test_a_tenant_that_has_no_queue_has_no_credentials_and_is_not_provisioned_by_asking(
+    berth: Deployed, access: str
+) -> None:
     tenant = TenantId("no-queue-yet")
-    answer = call(berth, "GET", f"/tenants/{tenant}/queue", query={"credentials": "receive"})
-    assert answer.status == 202
-    assert "credentials" not in json.dumps(dict(answer.body))
+    answer = call(berth, "POST", f"/tenants/{tenant}/queue/credentials/{access}")
+    assert (answer.status, answer.body["type"]) == (409, "urn:berth:problem:not-provisioned")
+    assert "accessKeyId" not in json.dumps(dict(answer.body))
+    assert berth.rows_of(tenant) == {}
+    assert berth.executions(tenant) == []

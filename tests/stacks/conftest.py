@@ -92,6 +92,7 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         rollout_concurrency=8,
         linger_seconds=2,
         rollout_on_publish=True,
+        api_proof_generation=2,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)

@@ -66,8 +66,12 @@ def reaches(condition: Json, operator: str, partition: str) -> bool:
 
 
 def trust(role: Json) -> Json:
-    (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    found: Json = statement
+    (statement,) = trusts(role)
+    return statement
+
+
+def trusts(role: Json) -> list[Json]:
+    found: list[Json] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Who may call the API: a policy for platforms, one for operators."""
+"""Who may call the API: a policy each for platforms, senders, receivers and operators."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from typing import Any
 
 import pytest
 
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from tests.stacks.policies import listed, spelled
 
 Json = dict[str, Any]
 
-POLICIES = ("PlatformPolicyArn", "OperatorPolicyArn")
+POLICIES = ("PlatformPolicyArn", "SenderPolicyArn", "ReceiverPolicyArn", "OperatorPolicyArn")
+ALONE = {"PlatformPolicyArn": QUEUE_ROUTE, "SenderPolicyArn": SEND_ROUTE, "ReceiverPolicyArn": RECEIVE_ROUTE}
+"""Each lets its holder call one route."""
 NOT_ROUTES = (
     "DELETE /tenants/{tenantId}/queue",
+    "POST /tenants/{tenantId}/queue",
+    "GET /tenants/{tenantId}/queue/credentials/send",
+    "GET /tenants/{tenantId}/queue/credentials/receive",
+    "POST /tenants/{tenantId}/queue/credentials",
+    "POST /tenants/{tenantId}/queue/credentials/all",
     "POST /tenants",
     "GET /tenants-of-others",
     "DELETE /releases",
@@ -40,16 +47,20 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
     return answer
 
 
-def test_a_platform_may_ask_for_queues(allows: Callable[[str, str], bool]) -> None:
-    assert allows("PlatformPolicyArn", QUEUE_ROUTE)
+@pytest.mark.parametrize(("output", "route"), ALONE.items(), ids=ALONE)
+def test_a_platform_may_ask_for_queues_and_a_sender_or_receiver_for_its_credentials(
+    allows: Callable[[str, str], bool], output: str, route: str
+) -> None:
+    assert allows(output, route)
 
 
-@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, *NOT_ROUTES])
-def test_a_platform_may_ask_for_nothing_else(allows: Callable[[str, str], bool], route: str) -> None:
-    assert not allows("PlatformPolicyArn", route)
+@pytest.mark.parametrize("output", ALONE)
+@pytest.mark.parametrize("route", [*ALONE.values(), *OPERATOR_ROUTES, *NOT_ROUTES])
+def test_they_may_ask_for_nothing_else(allows: Callable[[str, str], bool], output: str, route: str) -> None:
+    assert allows(output, route) == (route == ALONE[output])
 
 
-@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, QUEUE_ROUTE])
+@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, *ALONE.values()])
 def test_an_operator_may_call_every_route(allows: Callable[[str, str], bool], route: str) -> None:
     assert allows("OperatorPolicyArn", route)
 
@@ -71,6 +82,8 @@ def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_hav
     }
     assert kept == {
         "AccessPlatformD7036C2A": "Ask Berth for tenants' queues, and nothing else.",
+        "AccessSenderC1B3BFE6": "Get temporary credentials to send to tenants' queues, and nothing else.",
+        "AccessReceiverCBF026A7": "Get temporary credentials to receive from tenants' queues, and nothing else.",
         "AccessOperator9D7E479F": "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, "
         "and roll releases out.",
     }

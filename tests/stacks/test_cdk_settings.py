@@ -30,6 +30,7 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
         rollout_concurrency=50,
         linger_seconds=60,
         rollout_on_publish=False,
+        api_proof_generation=1,
     )
 
 
@@ -44,6 +45,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:rolloutConcurrency": "8",
         "berth:lingerSeconds": "2",
         "berth:rolloutOnPublish": "true",
+        "berth:apiProofGeneration": "2",
     }
     expected = Settings(
         await_stack_seconds=2,
@@ -57,6 +59,7 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         rollout_concurrency=8,
         linger_seconds=2,
         rollout_on_publish=True,
+        api_proof_generation=2,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -85,6 +88,8 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:lingerSeconds", "0", "must be 1 to 300 seconds"),
         ("berth:lingerSeconds", "301", "must be 1 to 300 seconds"),
         ("berth:lingerSeconds", "a minute", "must be a whole number"),
+        ("berth:apiProofGeneration", "0", "must be 1 to 999999999"),
+        ("berth:apiProofGeneration", "next", "must be a whole number"),
         ("berth:rolloutOnPublish", "yes", "must be true or false"),
         ("berth:rolloutOnPublish", "1", "must be true or false"),
     ],

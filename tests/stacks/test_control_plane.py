@@ -13,8 +13,9 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from lambdas.operators import ROUTES
+from orchestrator.callers import PROOF_VARIABLE
 from orchestrator.tenants import STACK_NAME_PREFIX
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
 from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
@@ -145,6 +146,7 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         ("review_tenant", 30),
         ("close_execution", 60),
         ("reconcile", 900),
+        ("api_proof", 30),
     ],
 )
 def test_a_function_has_the_time_it_needs(
@@ -167,8 +169,12 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("get_queue", {"BERTH_CREATE_MACHINE"}),
-        ("operators", MACHINES | ROLLOUTS | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES"}),
+        ("get_queue", {"BERTH_CREATE_MACHINE", "BERTH_API_PROOF_DIGEST"}),
+        (
+            "operators",
+            MACHINES | ROLLOUTS | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_API_PROOF_DIGEST"},
+        ),
+        ("api_proof", set()),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("review_changes", STACKS),
@@ -564,7 +570,8 @@ def test_every_route_calls_the_function_that_serves_it(control_plane: Json, func
         for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")
     }
     operators = dict.fromkeys(OPERATOR_ROUTES, function_ids["operators"])
-    assert called == {QUEUE_ROUTE: function_ids["get_queue"], **operators}
+    queues = dict.fromkeys((QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE), function_ids["get_queue"])
+    assert called == {**queues, **operators}
 
 
 def test_functions_are_called_in_the_form_that_they_understand(control_plane: Json) -> None:
@@ -580,6 +587,44 @@ def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
     assert {"requestId", "caller", "route", "status"} <= set(json.loads(stage["AccessLogSettings"]["Format"]))
 
 
+def test_api_gateway_alone_has_the_proof_and_functions_have_its_digest(
+    control_plane: Json, function_ids: dict[str, str]
+) -> None:
+    (proof,) = [name for name, each in control_plane["Resources"].items() if each["Type"] == "Custom::ApiProof"]
+    value, digest = ({"Fn::GetAtt": [proof, attribute]} for attribute in ("Value", "Digest"))
+    (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
+    assert stage["StageVariables"] == {PROOF_VARIABLE: value}
+    has_digest = {
+        name
+        for name, properties in _functions(control_plane, function_ids)
+        if digest in properties["Environment"]["Variables"].values()
+    }
+    assert has_digest == {"get_queue", "operators"}
+    assert json.dumps(control_plane).count(json.dumps(value)) == 1
+    assert json.dumps(control_plane).count(json.dumps(digest)) == 2
+
+
+@pytest.mark.parametrize("name", ["get_queue", "operators"])
+def test_a_function_asks_for_the_proof_only_once_api_gateway_has_it(
+    control_plane: Json, function_ids: dict[str, str], the_only: Callable[[str], str], name: str
+) -> None:
+    assert the_only("AWS::ApiGatewayV2::Stage") in control_plane["Resources"][function_ids[name]]["DependsOn"]
+
+
+def test_the_proof_is_made_once_and_again_when_that_is_asked_for(control_plane: Json, other_settings: Template) -> None:
+    def generation(template: Json) -> str:
+        (proof,) = _properties(template, "Custom::ApiProof")
+        return str(proof["Generation"])
+
+    assert generation(control_plane) == "1"
+    assert generation(other_settings.to_json()) == "2"
+
+
+def test_the_access_log_has_no_stage_variables(control_plane: Json) -> None:
+    (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
+    assert "stageVariables" not in stage["AccessLogSettings"]["Format"]
+
+
 # What the deployment says
 
 
@@ -587,6 +632,8 @@ def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
     assert set(control_plane["Outputs"]) == {
         "ApiUrl",
         "PlatformPolicyArn",
+        "SenderPolicyArn",
+        "ReceiverPolicyArn",
         "OperatorPolicyArn",
         "TableName",
         "GetQueueFunctionName",

@@ -301,6 +301,7 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },
+    "api_proof": {},
     "publish_release": {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         **{f"the uploaded template {file.stem}": {"s3:GetObject"} for file in RELEASES.glob("*.json")},

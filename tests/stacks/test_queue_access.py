@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.credentials import ACTIONS, TENANT_TAG
-from tests.stacks.policies import grants, statements, trust
+from tests.stacks.policies import grants, statements, trusts
 
 Json = dict[str, Any]
 
@@ -27,18 +27,25 @@ def get_queue_role(control_plane: Json, function_ids: dict[str, str]) -> str:
     return logical_id
 
 
-def test_only_get_queue_may_take_on_the_role_and_only_for_one_named_tenant(
+def test_only_get_queue_may_take_on_the_role_and_only_for_one_named_tenant_and_a_named_caller(
     with_credentials: Json, role: str, get_queue_role: str
 ) -> None:
-    assert trust(with_credentials["Resources"][role]) == {
-        "Effect": "Allow",
-        "Principal": {"AWS": {"Fn::GetAtt": [get_queue_role, "Arn"]}},
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
-        "Condition": {
-            "ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]},
-            "StringLike": {f"aws:RequestTag/{TENANT_TAG}": "?*"},
-        },
+    only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
+    tenant, caller = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
+    conditions = {
+        "sts:AssumeRole": {**only_the_tenants_tag, "StringLike": tenant | caller},
+        "sts:TagSession": {**only_the_tenants_tag, "StringLike": tenant},
+        "sts:SetSourceIdentity": {"StringLike": caller},
     }
+    assert trusts(with_credentials["Resources"][role]) == [
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": {"Fn::GetAtt": [get_queue_role, "Arn"]}},
+            "Action": action,
+            "Condition": condition,
+        }
+        for action, condition in conditions.items()
+    ]
 
 
 def test_a_session_may_send_and_receive_on_queues_with_its_own_tag_and_nothing_else(
@@ -60,7 +67,7 @@ def test_get_queue_may_take_on_that_role_and_no_other(
 ) -> None:
     before = grants(control_plane, get_queue_role, names)
     now = grants(with_credentials, get_queue_role, names)
-    assert now == before | {f"<{role}.Arn>": {"sts:AssumeRole", "sts:TagSession"}}
+    assert now == before | {f"<{role}.Arn>": {"sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"}}
 
 
 def test_nobody_else_may_take_on_a_role(with_credentials: Json, get_queue_role: str) -> None:
@@ -91,7 +98,8 @@ def _roles_for_roles(template: Json) -> set[str]:
     return {
         logical_id
         for logical_id, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::IAM::Role" and "Service" not in trust(resource)["Principal"]
+        if resource["Type"] == "AWS::IAM::Role"
+        and any("Service" not in statement["Principal"] for statement in trusts(resource))
     }
 
 

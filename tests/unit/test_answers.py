@@ -15,6 +15,7 @@ from orchestrator.answers import (
     come_back_later,
     found,
     no_credentials,
+    not_through_the_api,
     problem,
     refuse,
     root_cause_document,
@@ -22,7 +23,7 @@ from orchestrator.answers import (
 from orchestrator.credentials import Access, Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
 from orchestrator.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
@@ -33,6 +34,7 @@ CREDENTIALS = Credentials(Access.SEND, "AKIA", "a secret", "a token", NOON)
 ANSWERS: dict[type, tuple[Answer, int]] = {
     Ready: (Ready(QUEUE, VERSION), 200),
     Provisioning: (Provisioning("an execution"), 202),
+    NotProvisioned: (NotProvisioned(), 409),
     Failed: (Failed(FAILURE), 424),
     BeingDeleted: (BeingDeleted(DELETE), 409),
     Deleted: (Deleted(replace(DELETE, status=Status.SUCCESS)), 410),
@@ -43,7 +45,8 @@ PROBLEMS = [
     if status not in (200, 202)
 ] + [
     pytest.param(refuse(InvalidRequest("No.")), 400, id="400"),
-    pytest.param(no_credentials(), 403, id="403"),
+    pytest.param(no_credentials(), 403, id="403, not enabled"),
+    pytest.param(not_through_the_api(), 403, id="403, not through the API"),
     pytest.param(come_back_later("Later."), 503, id="503"),
 ]
 

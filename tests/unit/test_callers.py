@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.callers import NOBODY_KNOWN, caller, role_of
+from orchestrator.callers import NOBODY_KNOWN, ApiGateway, caller, digest_of, role_of, source_identity
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 
@@ -79,3 +81,90 @@ def test_all_sessions_of_a_role_are_one_caller_and_two_roles_are_two() -> None:
     assert len(sessions) == 1
     assert role_of("arn:aws:sts::000000000000:assumed-role/platform2/i-0") not in sessions
     assert role_of("arn:aws:sts::000000000001:assumed-role/platform/i-0") not in sessions
+
+
+# Whether it was API Gateway that said so
+
+
+PROOF = "what only API Gateway knows"
+GATEWAY = ApiGateway(digest_of(PROOF))
+
+
+def proven(event: dict[str, object], proof: object = PROOF) -> dict[str, object]:
+    return {**event, "stageVariables": {"proof": proof}}
+
+
+def test_who_api_gateway_says_is_asking_is_believed() -> None:
+    event = proven(an_event(ADA))
+    assert GATEWAY.sent(event)
+    assert GATEWAY.caller(event) == ADA
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        an_event(ADA),
+        {**an_event(ADA), "stageVariables": None},
+        {**an_event(ADA), "stageVariables": {}},
+        {**an_event(ADA), "stageVariables": PROOF},
+        {**an_event(ADA), "stageVariables": [PROOF]},
+        {**an_event(ADA), "proof": PROOF},
+        {**an_event(ADA), "headers": {"proof": PROOF}},
+        *(
+            proven(an_event(ADA), wrong)
+            for wrong in (None, "", PROOF[:-1], f"{PROOF} ", PROOF.upper(), digest_of(PROOF), [PROOF], 7, "\ud800")
+        ),
+    ],
+)
+def test_nobody_else_is(event: dict[str, object]) -> None:
+    assert not GATEWAY.sent(event)
+    assert GATEWAY.caller(event) == NOBODY_KNOWN
+
+
+@pytest.mark.parametrize("digest", [None, ""])
+@pytest.mark.parametrize("proof", [PROOF, "", None])
+def test_without_a_digest_no_proof_will_do(digest: str | None, proof: object) -> None:
+    assert not ApiGateway(digest).sent(proven(an_event(ADA), proof))
+
+
+def test_the_digest_does_not_give_the_proof_away() -> None:
+    assert re.fullmatch("[0-9a-f]{64}", digest_of(PROOF))
+    assert PROOF not in repr(GATEWAY)
+
+
+# As STS and CloudTrail take it
+
+
+@pytest.mark.parametrize(
+    ("arn", "readable"),
+    [
+        (ADA, "operator=ada"),
+        ("arn:aws:sts::000000000000:assumed-role/platform/ada@example.com", "platform=ada@example.com"),
+        ("arn:aws:iam::000000000000:user/division/ada", "division=ada"),
+        ("arn:aws:iam::000000000000:root", "root"),
+        ("arn:aws:sts::000000000000:federated-user/ada", "ada"),
+        ("arn:aws:sts::000000000000:assumed-role/platform/a+b c", "platform=a-b-c"),
+        (NOBODY_KNOWN, "direct-invocation"),
+    ],
+)
+def test_a_source_identity_can_be_read(arn: str, readable: str) -> None:
+    assert re.fullmatch(f"{re.escape(readable)}-[0-9a-f]{{12}}", source_identity(arn))
+
+
+@given(st.text(max_size=2_100))
+def test_whoever_asks_has_a_source_identity_that_sts_takes(arn: str) -> None:
+    assert re.fullmatch("[A-Za-z0-9_=,.@-]{2,64}", source_identity(arn))
+
+
+def test_callers_whose_names_look_the_same_have_identities_of_their_own() -> None:
+    alike = [
+        "arn:aws:sts::000000000000:assumed-role/operator/ada",
+        "arn:aws:sts::000000000001:assumed-role/operator/ada",
+        "arn:aws:iam::000000000000:user/operator/ada",
+        "arn:aws:sts::000000000000:assumed-role/operator=ada",
+        f"arn:aws:sts::000000000000:assumed-role/{'x' * 64}/1",
+        f"arn:aws:sts::000000000000:assumed-role/{'x' * 64}/2",
+    ]
+    assert len({source_identity(arn) for arn in alike}) == len(alike)
+    assert source_identity(ADA) == source_identity(ADA)

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import Unsettled
-from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
+from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, NotProvisioned, Provisioning
 from orchestrator.operations import begin
 from orchestrator.outcomes import Begun, GaveUp
 from orchestrator.ports import Publication
@@ -318,3 +318,41 @@ def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_runni
     take(world.table, a_run())
     world.publish()
     assert world.get_queue(ACME) == Ready(QUEUE, VERSION)
+
+
+class TestFinding:
+    """The same answers, and nothing is started."""
+
+    def test_a_queue_that_is_there_is_found_by_one_read(self) -> None:
+        world = World()
+        world.publish()
+        assert world.get_queue.find(ACME) == world.get_queue(ACME) == Ready(QUEUE, VERSION)
+
+    def test_a_tenant_without_a_queue_is_left_alone(self) -> None:
+        world = World()
+        assert world.get_queue.find(ACME) == NotProvisioned()
+        assert world.executions.started == []
+
+    def test_a_queue_that_has_vanished_is_not_made_again(self) -> None:
+        world = World()
+        world.table.plant_audit(an_audit(Status.SUCCESS))
+        assert world.get_queue.find(ACME) == NotProvisioned()
+        assert world.executions.started == []
+
+    @pytest.mark.parametrize(
+        ("audit", "expected"),
+        [
+            (an_audit(Status.STARTED), Provisioning),
+            (an_audit(Status.FAILURE, root_cause=QUEUE_TABOO), Failed),
+            (an_audit(Status.STARTED, Operation.DELETE), BeingDeleted),
+            (an_audit(Status.SUCCESS, Operation.DELETE), Deleted),
+        ],
+        ids=["being created", "failed", "being deleted", "deleted"],
+    )
+    def test_what_keeps_the_queue_from_being_there_is_told(self, audit: Audit, expected: type) -> None:
+        world = World()
+        world.table.plant_audit(audit)
+        found = world.get_queue.find(ACME)
+        assert isinstance(found, expected)
+        assert found == world.get_queue(ACME)
+        assert world.executions.started == []

@@ -194,7 +194,7 @@ def test_a_session_is_for_one_tenants_queue_whoever_it_is(tenants: list[TenantId
     sts, resources = Sts(), Counter[str]()
     issuer = StsCredentials(lambda: sts, "arn:role", 900)  # type: ignore[arg-type,return-value]
     for tenant in tenants:
-        issuer.issue(tenant, queue_of(tenant), Access.SEND)
+        issuer.issue(tenant, queue_of(tenant), Access.SEND, source_identity="platform-0123456789ab")
         policy = json.loads(sts.asked["Policy"])
         assert policy == session_policy(queue_of(tenant), Access.SEND)
         (statement,) = policy["Statement"]

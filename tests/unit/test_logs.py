@@ -96,7 +96,10 @@ EVENTS: dict[str, dict[str, Any]] = {
         "execution": {"Id": "arn:execution", "Input": {"rolloutId": ROLLOUT, "attempt": 1}},
         "taskToken": SECRET,
     },
-    **{name: a_resource() for name in ("tenant_metadata", "publish_release", "start_rollout", "tenant_queue")},
+    **{
+        name: a_resource()
+        for name in ("tenant_metadata", "publish_release", "start_rollout", "tenant_queue", "api_proof")
+    },
     "settle_tenant_queue": {
         "execution": {"Id": "arn:execution", "StartTime": timestamp(RUN.started_at), "Input": {"event": a_resource()}}
     },

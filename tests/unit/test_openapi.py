@@ -31,7 +31,8 @@ from urllib3 import HTTPResponse
 
 from orchestrator import validation
 from orchestrator.admission import Refusal
-from orchestrator.credentials import Access, Credentials
+from orchestrator.callers import ApiGateway, digest_of
+from orchestrator.credentials import CREDENTIAL_ROUTES, Access, Credentials
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.get_queue import GetQueue
@@ -107,7 +108,8 @@ from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operatio
 
 ROOT = Path(__file__).parents[2]
 BASE_URL = "https://berth.test"
-QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
+QUEUE_ROUTES = ("GET /tenants/{tenantId}/queue", *CREDENTIAL_ROUTES)
+PROOF = "what only API Gateway knows"
 PROBLEM = "application/problem+json"
 OPERATIONS = operations(DOCUMENT)
 LATER = NOON + timedelta(minutes=1)
@@ -222,7 +224,7 @@ NO_RECONCILIATION = "20261116-130000-0000"
 
 
 class Issuer:
-    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:  # noqa: ARG002 - the port's
+    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:  # noqa: ARG002 - the port's
         return Credentials(access, "an id", "a secret", "a token", LATER)
 
 
@@ -235,6 +237,7 @@ class World:
     queues: FakeQueues = field(default_factory=FakeQueues)
     clock: FakeClock = field(default_factory=FakeClock)
     credentials: Issuer | None = field(default_factory=Issuer)
+    api_gateway: ApiGateway = ApiGateway(digest_of(PROOF))  # noqa: RUF009 - it is frozen
     settings: object = field(
         default_factory=lambda: SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MOST_AT_ONCE)
     )
@@ -414,7 +417,7 @@ class InProcess(HTTPAdapter):
         return 404, {"Content-Type": "application/json"}, b'{"message":"Not Found"}'
 
     def routes(self) -> dict[str, str]:
-        return {QUEUE_ROUTE: "get_queue"} | dict.fromkeys(self.functions["operators"].ROUTES, "operators")
+        return dict.fromkeys(QUEUE_ROUTES, "get_queue") | dict.fromkeys(self.functions["operators"].ROUTES, "operators")
 
     def _invoke(self, name: str, event: dict[str, Any]) -> Any:
         function, tenant = self.functions[name], event["pathParameters"].get("tenantId")
@@ -439,6 +442,7 @@ class InProcess(HTTPAdapter):
             "pathParameters": path_parameters,
             "requestContext": {"authorizer": {"iam": {"userArn": EXPLICIT.by}}},
             "isBase64Encoded": bool(body),
+            "stageVariables": {"proof": PROOF},
         }
         if body:
             event["body"] = base64.b64encode(body).decode()
@@ -823,7 +827,8 @@ def ask(session: requests.Session, asked: Asked) -> Response:
 def of_every_tenant() -> Iterator[Asked]:
     for name in STATES:
         yield Asked("getQueue", name)
-        yield Asked("getQueue", name, {"credentials": "send"})
+        yield Asked("getSendCredentials", name)
+        yield Asked("getReceiveCredentials", name)
         yield Asked("getTenant", name)
         yield Asked("createTenant", name)
         yield Asked("createTenant", name, body={"version": VERSION, "labels": {"plan": "gold"}})
@@ -967,13 +972,17 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     for asked in everything():
         note(asked)
     gateway.use(lambda only: world(only, credentials=None))
-    note(Asked("getQueue", "ready", {"credentials": "send"}))
+    note(Asked("getSendCredentials", "ready"))
+    note(Asked("getReceiveCredentials", "ready"))
     gateway.use(overtaken)
     note(Asked("retryTenant", "update-failed"))
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():
         named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
         note(Asked(name, named, body=NEEDED.get(name)))
+    gateway.use(lambda only: world(only, api_gateway=ApiGateway(digest_of("another proof"))))
+    for name, operation in OPERATIONS.items():
+        note(Asked(name, "ready" if "{tenantId}" in operation.path else NO_ROLLOUT, body=NEEDED.get(name)))
 
     assert given == set(DOCUMENTED)
 
@@ -1002,9 +1011,14 @@ def test_what_api_gateway_itself_may_say_is_documented(operation_id: str) -> Non
     } == statuses
 
 
-def test_credentials_are_given_where_they_are_asked_for(session: requests.Session) -> None:
-    response = ask(session, Asked("getQueue", "ready", {"credentials": "send"}))
-    assert response.json()["credentials"]["access"] == "send"
+@pytest.mark.parametrize(
+    ("operation_id", "access"), [("getSendCredentials", "send"), ("getReceiveCredentials", "receive")]
+)
+def test_credentials_are_given_by_the_route_of_their_access(
+    session: requests.Session, operation_id: str, access: str
+) -> None:
+    response = ask(session, Asked(operation_id, "ready"))
+    assert response.json()["credentials"]["access"] == access
     assert response.headers["cache-control"] == ["no-store"]
 
 
@@ -1100,7 +1114,8 @@ def _errors_are_plain_json(document: dict[str, Any]) -> None:
 
 
 def _a_header_is_promised(document: dict[str, Any]) -> None:
-    responses_of_get_queue(document)["202"]["headers"]["Location"] = {"$ref": "#/components/headers/Location"}
+    provisioning = document["components"]["responses"]["QueueProvisioning"]
+    provisioning["headers"]["Location"] = {"$ref": "#/components/headers/Location"}
 
 
 def _a_field_is_promised(document: dict[str, Any]) -> None:

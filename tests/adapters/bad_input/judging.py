@@ -209,3 +209,8 @@ def asks_for_release(event: object) -> bool:
 
 def asks_for_rollout(event: object) -> bool:
     return is_resource_request(event) and is_version(at(event, "ResourceProperties", "Version"))
+
+
+def asks_for_proof(event: object) -> bool:
+    generation = at(event, "ResourceProperties", "Generation")
+    return is_resource_request(event) and isinstance(generation, str) and bool(re.fullmatch("[0-9]+", generation))

@@ -12,10 +12,13 @@ import pytest
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.judging import at, is_tenant_id, request_is_documented, statuses
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import RECONCILIATION, ROLLOUT, ControlPlane
+from tests.adapters.bad_input.world import PROOF, RECONCILIATION, ROLLOUT, ControlPlane
 from tests.fakes import EXPLICIT, VERSION
 
 QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
+SEND_ROUTE = "POST /tenants/{tenantId}/queue/credentials/send"
+RECEIVE_ROUTE = "POST /tenants/{tenantId}/queue/credentials/receive"
+QUEUE_ROUTES = (QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE)
 
 STAGES = [
     {"size": "1", "maxConcurrency": 1, "tolerated": "0", "bakeSeconds": 60, "alarm": "errors", "approval": True},
@@ -37,7 +40,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
 }
 QUERIES: dict[str, dict[str, str]] = {
-    QUEUE_ROUTE: {"credentials": "send"},
     "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60"},
     "GET /tenants": {"status": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
@@ -45,7 +47,7 @@ QUERIES: dict[str, dict[str, str]] = {
 IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION}
 
 ROUTES = (
-    QUEUE_ROUTE,
+    *QUEUE_ROUTES,
     "PUT /tenants/{tenantId}",
     "GET /tenants/{tenantId}",
     "DELETE /tenants/{tenantId}",
@@ -79,6 +81,7 @@ def a_request(route: str) -> dict[str, Any]:
         "headers": {"content-type": "application/json"},
         "requestContext": {"http": {"method": method}, "authorizer": {"iam": {"userArn": EXPLICIT.by}}},
         "isBase64Encoded": False,
+        "stageVariables": {"proof": PROOF},
     }
     if "{" in route:
         event["pathParameters"] = {name: value for name, value in IDS.items() if f"{{{name}}}" in route}
@@ -123,23 +126,31 @@ def is_understood(event: Any) -> bool:
     """By getQueue, which platforms call with whatever else they like to say."""
     path, query = event.get("pathParameters"), event.get("queryStringParameters")
     tenant = path.get("tenantId") if isinstance(path, dict) else event.get("tenantId")
-    wished = query.get("credentials") if isinstance(query, dict) else event.get("credentials")
-    return is_tenant_id(tenant) and wished in (None, "send", "receive")
+    wished = "credentials" in event or (isinstance(query, dict) and "credentials" in query)
+    return is_tenant_id(tenant) and not wished
+
+
+def is_api_gateways(event: Any) -> bool:
+    return bool(at(event, "stageVariables", "proof") == PROOF)
 
 
 def test_these_are_all_routes(plane: ControlPlane) -> None:
     operators = plane.load("operators").__globals__
-    assert set(ROUTES) == {QUEUE_ROUTE, *operators["ROUTES"]}
+    assert set(ROUTES) == {*QUEUE_ROUTES, *operators["ROUTES"]}
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_whatever_is_sent_to_a_route_is_answered_as_documented_or_refused(plane: ControlPlane, route: str) -> None:
     def meet(event: Any) -> str:
-        if route == QUEUE_ROUTE:
-            return met(plane, "get_queue", event, lambda status: status in statuses(route) and is_understood(event))
         # The function knows the route by what it is told.
         said = at(event, "routeKey")
         asked = said if isinstance(said, str) else ""
+        if route in QUEUE_ROUTES:
+            # By any other name it is asked for the queue, and nothing more.
+            asked = asked if asked in QUEUE_ROUTES else QUEUE_ROUTE
+            return met(plane, "get_queue", event, lambda status: status in statuses(asked) and is_understood(event))
+        if not is_api_gateways(event):
+            return met(plane, "operators", event, lambda status: status == 403)
         return met(
             plane,
             "operators",
@@ -156,5 +167,5 @@ def test_whatever_get_queue_is_called_with_directly_is_answered_or_refused(plane
     def meet(event: Any) -> str:
         return met(plane, "get_queue", event, lambda status: status in statuses(QUEUE_ROUTE) and is_understood(event))
 
-    answered = storm("directly", plane, lambda rng: an_input(rng, {"tenantId": "acme", "credentials": "send"}), meet)
+    answered = storm("directly", plane, lambda rng: an_input(rng, {"tenantId": "acme", "more": "send"}), meet)
     assert INPUTS < 100 or (answered["400"] and answered["200"]), answered

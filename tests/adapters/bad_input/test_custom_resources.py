@@ -12,6 +12,7 @@ import pytest
 from orchestrator.errors import BerthError, InvalidRequest
 from tests.adapters.bad_input.inputs import an_input
 from tests.adapters.bad_input.judging import (
+    asks_for_proof,
     asks_for_release,
     asks_for_rollout,
     asks_for_tenant_queue,
@@ -41,6 +42,7 @@ RESOURCES: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
         asks_for_release,
     ),
     "start_rollout": ({"Version": NEXT_VERSION}, asks_for_rollout),
+    "api_proof": ({"Generation": "1"}, asks_for_proof),
 }
 
 

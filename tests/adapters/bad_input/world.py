@@ -20,6 +20,7 @@ import pytest
 
 from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
+from orchestrator.callers import digest_of
 from orchestrator.credentials import Access, Credentials
 from orchestrator.ports import ListedTenant, ResourceEvent
 from orchestrator.reconciling.control import Reconciliations
@@ -75,7 +76,9 @@ RUN = a_run(tenant=RUNNING)
 ROLLOUT = "20261116-120000-abcd"
 RECONCILIATION = "20261116-120000-0123"
 
+PROOF = "what only API Gateway knows"
 ENVIRONMENT = {
+    "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
     "BERTH_VERSION": NEXT_VERSION,
     "BERTH_LOCATION": "aws:eu-west-1:000000000000",
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
@@ -163,7 +166,7 @@ class Survey(FakeSurvey):
 
 
 class Issuer:
-    def issue(self, tenant: TenantId, queue: Queue, access: Access) -> Credentials:  # noqa: ARG002 - the port's
+    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:  # noqa: ARG002 - the port's
         return Credentials(access, "an id", "a secret", "a token", NOON)
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from orchestrator.adapters import aws, wiring
 from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.callers import digest_of
 from orchestrator.records import Operation
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import (
     CREATE,
     DELAYING,
+    PROOF,
     RECONCILE,
     RELEASES,
     SERVICE_TOKEN,
@@ -56,6 +58,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_RELEASE_BUCKET": RELEASES,
         "BERTH_RECONCILE_FUNCTION": RECONCILE,
         "BERTH_DEAD_LETTER_QUEUES": "{}",
+        "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
         "POWERTOOLS_SERVICE_NAME": "berth",
         "POWERTOOLS_METRICS_NAMESPACE": "Berth",
         "POWERTOOLS_LOG_LEVEL": "CRITICAL",

@@ -44,6 +44,8 @@ RELEASES = "berth-releases"
 RECONCILE = "reconcile"
 ADA = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 
+PROOF = "what only API Gateway knows"
+
 Answer = tuple[int, dict[str, str], dict[str, Any]]
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -164,6 +166,10 @@ class Functions:
     def rollout_executions(self) -> list[str]:
         return self._executions(self.rollout_machine)
 
+    def created_for(self, execution: str) -> str:
+        """Who asked for that operation, as its execution is told."""
+        return str(input_of(execution)["request"]["by"])
+
     def _executions(self, machine: str) -> list[str]:
         listed = client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
         return [execution["executionArn"] for execution in listed]
@@ -211,6 +217,7 @@ def operator_event(
         "headers": {"content-type": "application/json"},
         "requestContext": {"http": {"method": method, "path": path}, "authorizer": {"iam": {"userArn": by}}},
         "isBase64Encoded": False,
+        "stageVariables": {"proof": PROOF},
     }
     # What there is none of is left out.
     if "{tenantId}" in route and tenant is not None:

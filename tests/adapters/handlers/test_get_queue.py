@@ -10,29 +10,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.callers import source_identity
 from orchestrator.errors import InvalidTenantId
 from orchestrator.ports import Publication
 from orchestrator.records import Operation
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import client
-from tests.adapters.handlers.functions import ADA, Functions, Lines, input_of
+from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of
 from tests.fakes import EXPLICIT, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, take
 
 ASKING = {"tenantId": "acme"}
 DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
 
 
-def over_http(tenant: object = "acme", *, credentials: object = None, by: str | None = None) -> dict[str, Any]:
+def over_http(
+    tenant: object = "acme", *, credentials: str | None = None, by: str = ADA, query: object = None
+) -> dict[str, Any]:
+    route = "GET /tenants/{tenantId}/queue"
+    if credentials is not None:
+        route = f"POST /tenants/{{tenantId}}/queue/credentials/{credentials}"
     event: dict[str, Any] = {
         "version": "2.0",
-        "routeKey": "GET /tenants/{tenantId}/queue",
+        "routeKey": route,
         "pathParameters": {"tenantId": tenant},
+        "requestContext": {"authorizer": {"iam": {"userArn": by}}},
+        "stageVariables": {"proof": PROOF},
     }
-    if credentials is not None:
-        event["queryStringParameters"] = {"credentials": credentials}
-    if by is not None:
-        event["requestContext"] = {"authorizer": {"iam": {"userArn": by}}}
-    return event
+    return event if query is None else event | {"queryStringParameters": query}
 
 
 def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
@@ -142,12 +146,7 @@ def test_being_throttled_is_told_as_try_again(functions: Functions) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
 @given(
     event=st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False)
-        | st.text(max_size=5)
-        | st.sampled_from(["send", "receive"]),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
@@ -174,12 +173,8 @@ def test_any_json_at_all_is_refused_or_answered_and_never_an_error(functions: Fu
     asked = event if isinstance(event, dict) else {}
     path, query = asked.get("pathParameters"), asked.get("queryStringParameters")
     tenant = path.get("tenantId") if isinstance(path, dict) else asked.get("tenantId")
-    wished = query.get("credentials") if isinstance(query, dict) else asked.get("credentials")
-    if not is_tenant_id(tenant) or wished not in (None, "send", "receive"):
-        expected = 400
-    else:
-        expected = 202 if wished is None else 403
-    assert status == expected
+    wished = "credentials" in asked or (isinstance(query, dict) and "credentials" in query)
+    assert status == (202 if is_tenant_id(tenant) and not wished else 400)
     assert headers["Content-Type"] == ("application/json" if status == 202 else "application/problem+json")
     assert body["tenantId" if status == 202 else "detail"]
 
@@ -214,7 +209,9 @@ def test_any_text_that_is_no_tenant_id_is_refused_before_anything_is_asked_of_aw
         {"tenantId": "acme#METADATA"},
         {"tenantId": "x" * 10_000},
         {"tenantId": "acme", "credentials": "all"},
-        over_http(credentials="all"),
+        {"tenantId": "acme", "credentials": None},
+        over_http(query={"credentials": "send"}),
+        over_http(query={"credentials": ""}),
     ],
     ids=lambda event: json.dumps(event)[:40],
 )
@@ -236,7 +233,7 @@ def is_tenant_id(value: object) -> bool:
 
 
 class TestCredentials:
-    """With `?credentials=send` or `receive`, where that is switched on."""
+    """By the routes of sending and of receiving, where that is switched on."""
 
     ROLE = "arn:aws:iam::123456789012:role/queue-access"
 
@@ -247,12 +244,10 @@ class TestCredentials:
         functions.serve()
 
     @pytest.mark.parametrize("access", ["send", "receive"])
-    @pytest.mark.parametrize("directly", [False, True], ids=["over HTTP", "directly"])
-    def test_a_ready_tenant_comes_with_credentials_of_the_access_that_is_asked_for(
-        self, functions: Functions, access: str, directly: bool
+    def test_a_ready_tenant_comes_with_credentials_of_the_routes_access(
+        self, functions: Functions, access: str
     ) -> None:
-        event = {**ASKING, "credentials": access} if directly else over_http(credentials=access)
-        status, headers, body = functions.get_queue(event)
+        status, headers, body = functions.get_queue(over_http(credentials=access))
         assert (status, body["queueUrl"]) == (200, QUEUE.url)
         assert headers["Cache-Control"] == "no-store"
         given = body["credentials"]
@@ -276,19 +271,44 @@ class TestCredentials:
         assert "Cache-Control" not in headers
         assert functions.requests == ["dynamodb.GetItem"]
 
-    @pytest.mark.parametrize("asked", ["", "SEND", "all", "send,receive", "send "])
-    def test_any_other_access_is_refused_before_anything_is_asked_of_aws(
-        self, functions: Functions, asked: str
+    @pytest.mark.parametrize("asked", ["send", "receive", "", "SEND", "all", "send,receive", "send ", None])
+    @pytest.mark.parametrize("route", [None, "send", "receive"], ids=["queue", "send", "receive"])
+    def test_the_query_gives_no_access_by_any_route_and_names_the_routes_that_do(
+        self, functions: Functions, route: str | None, asked: str | None
     ) -> None:
-        status, _, body = functions.get_queue(over_http(credentials=asked))
+        functions.requests.clear()
+        status, _, body = functions.get_queue(over_http(credentials=route, query={"credentials": asked}))
         assert (status, body["type"]) == (400, "urn:berth:problem:invalid-request")
-        assert "send or receive" in body["detail"]
+        for access in ("send", "receive"):
+            assert f"POST /tenants/{{tenantId}}/queue/credentials/{access}" in body["detail"]
         assert functions.requests == []
 
-    @pytest.mark.parametrize("asked", [7, True, ["send"], {"access": "send"}], ids=str)
-    def test_what_is_no_text_is_refused_too(self, functions: Functions, asked: object) -> None:
-        assert functions.get_queue({**ASKING, "credentials": asked})[0] == 400
-        assert functions.requests == []
+    @pytest.mark.parametrize("route", ["POST /tenants/{tenantId}/queue/credentials/all", "send", 7, ["send"], None])
+    def test_there_is_no_other_route_to_them(self, functions: Functions, route: object) -> None:
+        _, _, body = functions.get_queue({**over_http(), "routeKey": route})
+        assert "credentials" not in body
+        assert "sts.AssumeRole" not in functions.requests
+
+    def test_who_asks_is_the_sessions_source_identity(self, functions: Functions) -> None:
+        by = "arn:aws:sts::123456789012:assumed-role/billing/ada@example.com"
+        functions.get_queue(over_http(credentials="send", by=by))
+        (sent,) = functions.sent_to("sts.AssumeRole")
+        assert sent["SourceIdentity"] == source_identity(by)
+        assert sent["SourceIdentity"].startswith("billing=ada@example.com-")
+
+    @pytest.mark.parametrize("access", ["send", "receive"])
+    def test_who_asked_for_what_and_whether_it_was_given_is_logged(
+        self, functions: Functions, lines: Lines, access: str
+    ) -> None:
+        functions.get_queue(over_http(credentials=access))
+        functions.get_queue(over_http("another", credentials=access))
+        functions.get_queue(over_http())
+        given, not_given, none = [line for line in lines() if "_aws" not in line]
+        assert {line["caller"] for line in (given, not_given, none)} == {ADA}
+        assert [line.get("access") for line in (given, not_given, none)] == [access, access, None]
+        assert [line["credentials_given"] for line in (given, not_given, none)] == [True, False, False]
+        identities = [line.get("source_identity") for line in (given, not_given, none)]
+        assert identities == [source_identity(ADA), None, None]
 
     def test_where_they_are_switched_off_nothing_is_asked_of_aws(
         self, functions: Functions, monkeypatch: pytest.MonkeyPatch
@@ -301,9 +321,19 @@ class TestCredentials:
         assert functions.get_queue(over_http())[0] == 200
 
     def test_a_tenant_whose_queue_is_on_its_way_gets_none(self, functions: Functions) -> None:
+        take(functions.table, a_run(tenant=TenantId.parse("another")))
         status, _, body = functions.get_queue(over_http("another", credentials="send"))
         assert (status, body["status"]) == (202, "PROVISIONING")
         assert "credentials" not in body
+        assert "sts.AssumeRole" not in functions.requests
+
+    @pytest.mark.parametrize("access", ["send", "receive"])
+    def test_a_tenant_that_nobody_heard_of_gets_none_and_is_not_provisioned_by_asking(
+        self, functions: Functions, access: str
+    ) -> None:
+        status, _, body = functions.get_queue(over_http("nobody", credentials=access))
+        assert (status, body["type"]) == (409, "urn:berth:problem:not-provisioned")
+        assert functions.all_executions == []
         assert "sts.AssumeRole" not in functions.requests
 
     @pytest.mark.parametrize(("done", "status"), [(False, 409), (True, 410)], ids=["being deleted", "deleted"])

@@ -121,7 +121,7 @@ class InMemoryApi(BerthApi):
         self.sent.append(body)
         if self.interjections:
             return self.interjections.pop(0)
-        if path.endswith("/queue"):
+        if path.endswith("/queue") or "/queue/credentials/" in path:
             return self.queue_answers.pop(0) if len(self.queue_answers) > 1 else self.queue_answers[0]
         _, *parts = path.split("/")
         event = {

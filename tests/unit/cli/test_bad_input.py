@@ -139,7 +139,7 @@ class Recording(InMemoryApi):
 _ROLLOUT_ID = "[0-9]{8}-[0-9]{6}-[0-9a-f]{4}"
 PATHS = re.compile(
     "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
-    "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry)"
+    "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations)/{_ROLLOUT_ID}"

@@ -13,7 +13,7 @@ from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.credentials import Access, Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, Provisioning
+from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
 from orchestrator.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
@@ -195,7 +195,7 @@ class TestCredentials:
             "export AWS_SECRET_ACCESS_KEY=s3cr+t/=",
             "export AWS_SESSION_TOKEN='t0k=n; rm -r'",
         ]
-        assert scene.api.asked == ["GET /tenants/acme/queue?credentials=send"] * 2
+        assert scene.api.asked == ["POST /tenants/acme/queue/credentials/send"] * 2
 
     def test_as_json_they_are_part_of_the_answer(self, scene: Scene) -> None:
         scene.queue_answers(self.READY)
@@ -207,6 +207,13 @@ class TestCredentials:
         result = scene.berth("--debug", "get-queue", "acme", "--wait", "--credentials", "send")
         assert "s3cr" not in result.stderr
         assert "s3cr" not in repr(scene.api.queue_answers)
+
+    def test_of_a_tenant_without_a_queue_there_are_none_and_none_is_provisioned(self, scene: Scene) -> None:
+        scene.queue_answers(NotProvisioned())
+        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr.startswith("Error: Tenant acme has no queue yet. Ask for its queue first")
+        assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
 
     def test_that_are_not_given_here(self, scene: Scene) -> None:
         scene.queue_answers(no_credentials())

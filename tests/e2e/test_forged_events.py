@@ -1,0 +1,78 @@
+"""Whoever may invoke the API's functions directly is not believed who they say is calling."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.callers import NOBODY_KNOWN
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed
+from tests.e2e.operators import a_tenant, call
+
+ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+
+
+def as_ada(route: str, tenant: TenantId, **more: Any) -> dict[str, Any]:
+    """As API Gateway would send it, but for what only API Gateway knows."""
+    return {
+        "version": "2.0",
+        "routeKey": route,
+        "pathParameters": {"tenantId": tenant.value},
+        "requestContext": {"authorizer": {"iam": {"userArn": ADA}}},
+        "isBase64Encoded": False,
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def tenant(berth: Deployed) -> TenantId:
+    return a_tenant(berth, "in-somebody-elses-name")
+
+
+@pytest.mark.parametrize("variables", [None, {}, {"proof": "guessed"}], ids=json.dumps)
+def test_an_order_in_somebody_elses_name_is_refused(berth: Deployed, tenant: TenantId, variables: object) -> None:
+    event = as_ada("DELETE /tenants/{tenantId}", tenant, stageVariables=variables)
+    answer = berth.invoke(berth.outputs["OperatorsFunctionName"], event)
+    assert answer["statusCode"] == 403
+    assert json.loads(answer["body"])["type"] == "urn:berth:problem:not-through-the-api"
+    assert berth.ask(tenant).status == 200
+
+
+@pytest.mark.parametrize("access", ["send", "receive"])
+def test_credentials_in_somebody_elses_name_are_refused(berth: Deployed, tenant: TenantId, access: str) -> None:
+    route = f"POST /tenants/{{tenantId}}/queue/credentials/{access}"
+    answer = berth.invoke(berth.outputs["GetQueueFunctionName"], as_ada(route, tenant))
+    assert answer["statusCode"] == 403
+    assert "accessKeyId" not in answer["body"]
+
+
+def test_a_tenant_that_is_asked_for_in_somebody_elses_name_is_not_recorded_as_theirs(berth: Deployed) -> None:
+    tenant = TenantId("asked-for-directly")
+    berth.invoke(berth.outputs["GetQueueFunctionName"], as_ada("GET /tenants/{tenantId}/queue", tenant))
+    assert berth.settled(tenant).status == 200
+    told = call(berth, "GET", f"/tenants/{tenant}").body
+    assert {entry["requestedBy"] for entry in told["history"]} == {NOBODY_KNOWN}
+
+
+def test_what_api_gateway_says_is_believed_whatever_the_caller_sends_along(berth: Deployed) -> None:
+    """The caller cannot say anything in the place of the stage's variables."""
+    tenant = TenantId("asked-for-by-http")
+    answer = call(berth, "GET", f"/tenants/{tenant}/queue", query={"stageVariables": "x", "proof": "y"})
+    assert answer.status == 202
+    assert berth.settled(tenant).status == 200
+    told = call(berth, "GET", f"/tenants/{tenant}").body
+    assert NOBODY_KNOWN not in {entry["requestedBy"] for entry in told["history"]}
+
+
+def test_the_proof_is_shown_neither_by_the_stack_nor_by_the_functions(berth: Deployed) -> None:
+    (api,) = berth.client("apigatewayv2").get_apis()["Items"]
+    (stage,) = berth.client("apigatewayv2").get_stages(ApiId=api["ApiId"])["Items"]
+    proof = stage["StageVariables"]["proof"]
+    assert len(proof) == 43
+    functions = berth.client("lambda").get_paginator("list_functions").paginate()
+    assert proof not in json.dumps([page["Functions"] for page in functions])
+    assert proof not in json.dumps(berth.outputs)
+    assert proof not in json.dumps(berth.client("cloudformation").get_template(StackName="Berth")["TemplateBody"])
