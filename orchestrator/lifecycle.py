@@ -110,13 +110,16 @@ class Lifecycle:
     def retry(self, tenant: TenantId, by: str) -> Ordered:
         """Try the latest operation again, as it was asked for, if it failed.
 
-        A delete that left the tenant in service was refused. It is not what a retry is meant for.
+        A delete that failed and left the tenant in service is not tried again: it has to be asked for by name. Nor is
+        an older operation in its place, which nobody who says "retry" after such a delete has in mind.
         """
         audits, metadata = self.reader.audits(tenant), self.reader.metadata(tenant)
         if not audits:
             return unknown_tenant(tenant)
         in_service = metadata is not None and metadata.published
         latest = _latest(_that_can_be_retried(audits, in_service=in_service))
+        if in_service and _is_failed_delete(_latest(audits)):
+            return _not_deleted_by_retry(tenant, latest)
         if latest is None or latest.status is Status.SUCCESS:
             if latest != _latest(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # What failed since then was refused because of that.
@@ -298,6 +301,21 @@ def _that_can_be_retried(audits: Sequence[Audit], *, in_service: bool) -> list[A
     if delete_counts(audits):
         return [audit for audit in audits if audit.operation is Operation.DELETE or audit.request.explicit]
     return list(audits)
+
+
+def _is_failed_delete(audit: Audit | None) -> bool:
+    return audit is not None and audit.operation is Operation.DELETE and audit.status is Status.FAILURE
+
+
+def _not_deleted_by_retry(tenant: TenantId, before: Audit | None) -> Refused:
+    """``before`` is the latest operation before the delete that failed."""
+    reason = (
+        f"Tenant {tenant}: its latest operation, a delete, failed and left the tenant in service. A retry deletes no "
+        f"tenant that is in service. Ask for the delete again: berth delete {tenant}"
+    )
+    if before is not None and before.operation is Operation.UPDATE and before.status is Status.FAILURE:
+        reason += f". Or ask for the update that failed before it: berth upgrade {tenant} --to {before.version}"
+    return Refused(Refusal.NOTHING_TO_RETRY, reason)
 
 
 def _latest(audits: Sequence[Audit]) -> Audit | None:

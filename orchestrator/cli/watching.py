@@ -11,7 +11,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
-from orchestrator.records import Status
+from orchestrator.records import Operation, Status
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer
@@ -38,9 +38,20 @@ def watch(started: Document, look: Callable[[], ApiAnswer], asking: Asking) -> D
         raise OperationFailed(
             f"{what} failed: {render.root_cause(end) or 'no root cause was recorded'}",
             {"tenantId": tenant, **end},
-            [f"Try it again: berth retry {tenant}. All that happened: berth tenant {tenant}"],
+            [f"{_what_to_do(end, answer.body)}. All that happened: berth tenant {tenant}"],
         )
     return answer.body
+
+
+def _what_to_do(failed: Document, tenant: Document) -> str:
+    name, in_service = tenant["tenantId"], tenant["queueUrl"] is not None
+    if failed["operation"] == Operation.DELETE and in_service:
+        # A retry never deletes a tenant that is in service.
+        return (
+            "The tenant is still in service. Ask again, and wait until its messages have been received: "
+            f"berth delete {name} --drain SECONDS; or lose them: berth delete {name} --force"
+        )
+    return f"Try it again: berth retry {name}"
 
 
 def _goes_on(started: Document, answer: ApiAnswer) -> bool:

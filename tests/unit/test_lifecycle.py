@@ -601,12 +601,27 @@ def test_it_is_the_latest_operation_that_is_tried_again(ready: World) -> None:
     assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.DELETE
 
 
-def test_a_delete_that_left_the_tenant_in_service_is_never_what_a_retry_tries(ready: World) -> None:
+def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_starts_nothing(ready: World) -> None:
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.metadata.published
-    refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
+    answer = refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
+    assert answer.reason.startswith("Tenant acme: its latest operation, a delete, failed and left the tenant in service")
+    assert answer.reason.endswith("berth delete acme")
+    assert len(ready.executions.started) == 1
+
+
+def test_after_such_a_delete_a_retry_does_not_run_an_older_update(ready: World) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    assert ready.state() is TenantState.UPDATE_FAILED
+    answer = refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
+    assert answer.reason.endswith(f"berth upgrade acme --to {NEXT_VERSION}")
+    assert len(ready.executions.started) == 2
+
+
+def test_an_update_that_failed_after_such_a_delete_is_tried_again(ready: World) -> None:
+    ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.UPDATE
 
 

@@ -324,7 +324,15 @@ class InMemoryApi(BerthApi):
         self.executions.end(run.execution)
 
     def fail(self, cause: RootCause = QUEUE_TABOO) -> None:
+        """A delete fails before it has touched the stack, and the tenant is served again."""
+        self._fail(cause, restore=self.run.attempt.operation is Operation.DELETE)
+
+    def fail_half_way(self) -> None:
+        """A delete fails after it has begun to take the stack down."""
+        self._fail(QUEUE_TABOO, restore=False)
+
+    def _fail(self, cause: RootCause, *, restore: bool) -> None:
         run = self.run
         self.clock.advance(timedelta(seconds=10))
-        self.table.fail(run, cause, self.clock.now(), restore=run.attempt.operation is Operation.DELETE)
+        self.table.fail(run, cause, self.clock.now(), restore=restore)
         self.executions.end(run.execution)

@@ -85,6 +85,28 @@ def test_a_failure_is_told_with_its_root_cause_and_what_can_be_done(scene: Scene
     ]
 
 
+def test_a_delete_that_left_the_tenant_in_service_is_asked_for_again_not_retried(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.fail]
+    result = scene.berth("delete", "acme", "--drain", "3", "--wait")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.splitlines()[-1] == (
+        "The tenant is still in service. Ask again, and wait until its messages have been received: "
+        "berth delete acme --drain SECONDS; or lose them: berth delete acme --force. "
+        "All that happened: berth tenant acme"
+    )
+    assert scene.berth("retry", "acme").exit_code == ExitCode.REFUSED
+
+
+def test_a_delete_that_took_the_tenant_out_of_service_is_retried(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.fail_half_way]
+    result = scene.berth("delete", "acme", "--wait")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.splitlines()[-1].startswith("Try it again: berth retry acme.")
+    assert scene.berth("retry", "acme").exit_code == ExitCode.OK
+
+
 def test_a_failure_as_json(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
