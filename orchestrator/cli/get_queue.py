@@ -11,7 +11,8 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.asking import PATIENCE_SECONDS, Later, too_busy
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, noting_an_interrupt
+from orchestrator.cli.interrupts import noting_an_interrupt
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.credentials import Access
 from orchestrator.tenants import TenantId

@@ -18,6 +18,7 @@ from orchestrator.cli.api import Api
 from orchestrator.cli.asking import PATIENCE_SECONDS, Asking
 from orchestrator.cli.control_plane import ControlPlane, Options, find
 from orchestrator.cli.errors import explain
+from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
 
 MOST_SECONDS = 7 * 24 * 3600
@@ -71,6 +72,8 @@ class Invocation:
         except BrokenPipeError:
             raise  # Nobody is reading any more; typer ends quietly.
         except Exception as error:
+            if came_of_an_interrupt(error):
+                raise KeyboardInterrupt from error
             if self.debug:
                 traceback.print_exception(error, file=sys.stderr)
             failure = explain(error)
@@ -80,12 +83,3 @@ class Invocation:
             for line in failure.advice:
                 render.note(line)
             raise typer.Exit(failure.code) from error
-
-
-@contextmanager
-def noting_an_interrupt(line: str) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        render.note(line)
-        raise

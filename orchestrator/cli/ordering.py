@@ -12,7 +12,8 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import PATIENCE_SECONDS, too_busy
 from orchestrator.cli.errors import ExitCode, NotConfirmed
-from orchestrator.cli.invocation import Invocation, noting_an_interrupt
+from orchestrator.cli.interrupts import noting_an_interrupt
+from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.tenant import show_summary
 from orchestrator.cli.watching import watch

@@ -8,6 +8,7 @@ from typing import Self
 
 from rich.text import Text
 
+from orchestrator.cli.interrupts import holding_interrupts
 from orchestrator.cli.render import stderr
 
 REMIND_SECONDS = 30
@@ -29,7 +30,8 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._status.stop()
+        with holding_interrupts():
+            self._status.stop()
 
     def __rich__(self) -> Text:
         """Asked for at every frame, so that the seconds run between two questions to the API."""
@@ -39,7 +41,8 @@ class Progress:
         """Say what is being waited for: once, not at every look."""
         alive = self._console.is_interactive
         if alive:
-            self._status.start()
+            with holding_interrupts():
+                self._status.start()
         if what != self._told:
             self._say(what)
         elif not alive and self._elapsed - self._told_at >= REMIND_SECONDS:

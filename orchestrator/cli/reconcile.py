@@ -13,7 +13,8 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import ApiProblem, ExitCode
-from orchestrator.cli.invocation import Invocation, Json, Timeout, noting_an_interrupt
+from orchestrator.cli.interrupts import noting_an_interrupt
+from orchestrator.cli.invocation import Invocation, Json, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile_view import looked_at, show, show_asked
 from orchestrator.reconciling.records import ReconciliationStatus

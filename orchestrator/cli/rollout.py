@@ -11,7 +11,8 @@ import typer
 from orchestrator.cli import render, rollout_wish
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ExitCode, NotConfirmed
-from orchestrator.cli.invocation import Invocation, Json, noting_an_interrupt
+from orchestrator.cli.interrupts import noting_an_interrupt
+from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.cli.rollout_finding import details, listed, the_one_meant
 from orchestrator.cli.rollout_next import exit_code, next_steps

@@ -16,7 +16,8 @@ from orchestrator.answers import RETRY_AFTER_SECONDS
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import Asking
-from orchestrator.cli.invocation import World, noting_an_interrupt
+from orchestrator.cli.interrupts import holding_interrupts, noting_an_interrupt
+from orchestrator.cli.invocation import World
 from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
@@ -97,7 +98,8 @@ class RolloutProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._live.stop()
+        with holding_interrupts():
+            self._live.stop()
 
     def tell(self, what: str) -> None:
         """Why there is nothing new to be shown."""
@@ -108,7 +110,8 @@ class RolloutProgress:
         self._rollout = rollout
         self._pace.look(rollout, self._world.monotonic())
         if self._console.is_interactive:
-            self._live.start()
+            with holding_interrupts():
+                self._live.start()
             self._live.refresh()
         elif self._is_new(_what_counts(rollout)):
             self._console.print(Text(self._line(rollout), "dim"), soft_wrap=True)

@@ -605,7 +605,9 @@ def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_star
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.metadata.published
     answer = refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
-    assert answer.reason.startswith("Tenant acme: its latest operation, a delete, failed and left the tenant in service")
+    assert answer.reason.startswith(
+        "Tenant acme: its latest operation, a delete, failed and left the tenant in service"
+    )
     assert answer.reason.endswith("berth delete acme")
     assert len(ready.executions.started) == 1
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.answers import Response, answer
+from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.invocation import World
-from orchestrator.cli.main import app
 from orchestrator.get_queue import Answer
 from orchestrator.tenants import TenantId
 from tests.fakes import ACME, NOON

@@ -196,6 +196,11 @@ def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> Non
     assert scene.connected_to == []
 
 
+def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> None:
+    words = " ".join(Text.from_ansi(scene.berth("--help").stdout).plain.split())
+    assert "The options below, but for --version, may also follow the command." in words
+
+
 def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> None:
     result = scene.berth("rollout", "--help")
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
@@ -208,7 +213,7 @@ def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> N
 def test_help_does_not_wait_for_the_sdk(command: list[str]) -> None:
     ask_for_help = (
         "import sys\n"
-        "from orchestrator.cli.main import app\n"
+        "from orchestrator.cli.app import app\n"
         f"app({[*command, '--help']}, standalone_mode=False)\n"
         "sys.exit(len({'boto3', 'botocore', 'jsonschema'} & sys.modules.keys()))\n"
     )

@@ -1,0 +1,122 @@
+"""`berth`: its commands and global options."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup, TyperOption
+
+from orchestrator.cli import reconcile, rollout
+from orchestrator.cli.control_plane import DEFAULT_STACK, Options
+from orchestrator.cli.doctor import doctor
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.get_queue import get_queue
+from orchestrator.cli.invocation import Invocation, World
+from orchestrator.cli.orders import create, delete, pin, retry, unpin, upgrade
+from orchestrator.cli.releases import releases
+from orchestrator.cli.tenant import tenant
+from orchestrator.cli.tenants import tenants
+
+_EXAMPLES = """\
+[bold]Examples[/]
+  berth create acme --wait            create acme, and wait for its queue
+  berth create acme --version 0.1.0   pin acme to a release
+  berth get-queue acme --json         what a platform is told about acme
+  berth upgrade acme --wait           move acme to the current release
+  berth pin acme 0.1.0                keep acme there until berth unpin acme
+  berth retry acme                    try again what failed
+  berth delete acme --drain 600       delete acme once its queue is empty
+  berth tenant acme                   all that is recorded about acme
+  berth tenants --state FAILED        whose provisioning failed, and why
+  berth releases --profile prod       the releases of a control plane on AWS
+  berth rollout plan                  what moving all tenants would change
+  berth rollout start                 move them: see berth rollout --help
+  berth doctor                        is all well? what to do if not
+  berth reconcile --dry-run           where records and stacks differ
+"""
+_EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
+
+
+class GlobalOptionsAnywhere(TyperGroup):
+    """Takes the global options also after the command, where people write them."""
+
+    # Any: the type of a context is private to typer.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for arg in args:
+            if not _is_text(arg):
+                raise typer.BadParameter(f"{arg!a} is not UTF-8.")
+        takes_value = {
+            name: not option.is_flag
+            for option in self.params
+            # --version is eager, and means something else after a command.
+            if isinstance(option, TyperOption) and not option.is_eager
+            for name in option.opts
+        }
+        ours: list[str] = []
+        rest: list[str] = []
+        remaining = iter(args)
+        for arg in remaining:
+            if arg == "--":
+                rest += [arg, *remaining]
+            elif takes_value.get(arg):
+                ours += [arg, *islice(remaining, 1)]
+            else:
+                (ours if arg.partition("=")[0] in takes_value else rest).append(arg)
+        return super().parse_args(ctx, ours + rest)
+
+
+def _is_text(argument: str) -> bool:
+    """Python passes bytes that are no UTF-8 as lone surrogates, which can be sent nowhere."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
+app = typer.Typer(
+    name="berth",
+    cls=GlobalOptionsAnywhere,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
+)
+for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, tenants, releases):
+    app.command()(command)
+app.add_typer(rollout.app, name="rollout")
+_WHEN_SOMETHING_IS_WRONG = "When something seems wrong"
+app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG)(doctor)
+app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG, epilog=reconcile.HELP)(reconcile.reconcile)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"berth {metadata.version('berth')}")
+        raise typer.Exit
+
+
+@app.callback()
+def berth(
+    context: typer.Context,
+    local: Annotated[bool, typer.Option("--local", help="Use the local control plane (make up).")] = False,
+    stack: Annotated[
+        str, typer.Option(metavar="NAME", help="The control plane's CloudFormation stack.")
+    ] = DEFAULT_STACK,
+    region: Annotated[str | None, typer.Option(metavar="REGION", help="The control plane's AWS region.")] = None,
+    profile: Annotated[str | None, typer.Option(metavar="PROFILE", help="A profile of the AWS CLI.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Gives every tenant of a platform its own inbound queue.
+
+    The local control plane is used when it is up; AWS when it is not, or when
+    --region, --profile, AWS_PROFILE or AWS_ACCESS_KEY_ID is given.
+    The options below, but for --version, may also follow the command.
+    """
+    if local and (region or profile):
+        raise typer.BadParameter("it goes with neither --region nor --profile.", param_hint="'--local'")
+    options = Options(local=local, stack=stack, region=region, profile=profile)
+    context.obj = Invocation(options, debug, context.obj or World())

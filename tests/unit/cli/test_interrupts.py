@@ -1,0 +1,96 @@
+"""Ctrl-C, at the moments at which it is hardest to take."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pytest
+from rich.console import Console
+
+from orchestrator.cli import main as entry
+from orchestrator.cli.errors import ExitCode
+from orchestrator.rollouts.records import RolloutStatus
+from tests.fakes import execution_arn
+from tests.unit.cli.conftest import TERMINAL, Scene
+
+STEPS = ["set_live", "show_cursor", "push_render_hook", "clear_live", "pop_render_hook"]
+"""What rich does with the console when a display starts and when it stops."""
+
+
+@pytest.fixture(params=STEPS)
+def _interrupted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is pressed right before that step."""
+    step: Callable[..., object] = getattr(Console, request.param)
+
+    def interrupted(*arguments: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return step(*arguments)
+
+    monkeypatch.setattr(Console, request.param, interrupted)
+
+
+@pytest.mark.usefixtures("_interrupted")
+def test_while_the_display_of_a_wait_starts_or_stops(scene: Scene) -> None:
+    scene.environment |= TERMINAL
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert "Error" not in result.stderr
+
+
+@pytest.mark.usefixtures("_interrupted")
+def test_while_the_display_of_a_rollout_starts_or_stops(scene: Scene) -> None:
+    scene.has()
+    scene.berth("rollout", "start")
+    scene.api.is_now(status=RolloutStatus.RUNNING, execution=execution_arn(scene.api.newest.name))
+    scene.environment |= TERMINAL
+    scene.meanwhile = [lambda: scene.api.is_now(status=RolloutStatus.SUCCEEDED)]
+    result = scene.berth("rollout", "watch")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert "Error" not in result.stderr
+
+
+def test_an_error_that_it_leads_to_is_not_told(scene: Scene) -> None:
+    scene.trouble = IndexError("pop from empty list")
+    scene.trouble.__context__ = KeyboardInterrupt()
+    result = scene.berth("create", "acme", "--wait")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert "Error" not in result.stderr
+
+
+def test_it_is_not_taken_where_it_is_ignored(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a shell's background job."""
+    step = Console.set_live
+
+    def interrupted(*arguments: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return step(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Console, "set_live", interrupted)
+    scene.environment |= TERMINAL
+    scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert scene.berth("create", "acme", "--wait").exit_code == ExitCode.OK
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupts:
+        def find_spec(
+            self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+        ) -> ModuleSpec | None:
+            if name == "orchestrator.cli.app":
+                raise KeyboardInterrupt
+            return None
+
+    monkeypatch.delitem(sys.modules, "orchestrator.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == entry.INTERRUPTED == ExitCode.INTERRUPTED
