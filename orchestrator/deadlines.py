@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 DEADLINE = timedelta(minutes=30)
 """How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
 
+MOST_DRAIN_SECONDS = 1_200
+"""How long a delete may wait for messages to be received: well within the time that an operation has."""
+
 
 def overdue(run: Run, clock: Clock) -> bool:
     return clock.now() - run.started_at > DEADLINE

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.callers import caller
+from orchestrator.deadlines import MOST_DRAIN_SECONDS
 from orchestrator.errors import InvalidRequest
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.records import Request, TenantState
 from orchestrator.tenants import TenantId
-from orchestrator.validation import DRAIN_SECONDS, LABELS, VERSION, Schema, object_of, valid
+from orchestrator.validation import LABELS, VERSION, Schema, object_of, valid
 
 MOST_A_PAGE = 500
 
@@ -26,7 +27,9 @@ _FLAG = {"type": "boolean"}
 _CREATE = Schema(object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS}, closed=True))
 _UPGRADE = Schema(object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG}, closed=True))
 _PIN = Schema(object_of({"version": VERSION}, closed=True))
-_DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": DRAIN_SECONDS}, closed=True))
+NUMBER_IN_A_QUERY = {"type": "string"}
+"""What is in a query is text. :func:`number_of` tells whether it is a number."""
+_DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": NUMBER_IN_A_QUERY}, closed=True))
 _LIST = Schema(
     object_of(
         {},
@@ -34,7 +37,7 @@ _LIST = Schema(
             "version": VERSION,
             "status": {"enum": [state.value for state in TenantState]},
             "cursor": {"type": "string", "minLength": 1, "maxLength": 400},
-            "limit": {"type": "string", "pattern": "^[0-9]{1,4}$"},
+            "limit": NUMBER_IN_A_QUERY,
         },
         closed=True,
     )
@@ -113,10 +116,8 @@ def parse_delete(event: Mapping[str, Any]) -> Order:
     said: dict[str, object] = dict(query)
     if "force" in query:
         said["force"] = {"true": True, "false": False}.get(query["force"], query["force"])
-    if re.fullmatch("[0-9]{1,5}", query.get("drainSeconds", "")):
-        said["drainSeconds"] = int(query["drainSeconds"])
-    checked = valid(_DELETE, said, what="the query")
-    force, drain_seconds = checked.get("force", False), checked.get("drainSeconds", 0)
+    force = valid(_DELETE, said, what="the query").get("force", False)
+    drain_seconds = number_of(query, "drainSeconds", 0, lowest=0, highest=MOST_DRAIN_SECONDS)
     return Order(tenant, Request(by=caller(event), force=force, drain_seconds=drain_seconds))
 
 
@@ -140,10 +141,22 @@ def parse_list(event: Mapping[str, Any]) -> Listing:
 
 def limit_of(query: Mapping[str, str]) -> int:
     """How many are asked for at once."""
-    limit = int(query.get("limit", PAGE_SIZE))
-    if not 1 <= limit <= MOST_A_PAGE:
-        raise InvalidRequest(f"limit: {limit} is not between 1 and {MOST_A_PAGE}")
-    return limit
+    return number_of(query, "limit", PAGE_SIZE, lowest=1, highest=MOST_A_PAGE)
+
+
+def number_of(query: Mapping[str, str], name: str, default: int, *, lowest: int, highest: int) -> int:
+    """A number in a query. However long the text, the answer says which numbers are allowed."""
+    text = query.get(name)
+    if text is None:
+        return default
+    # Python refuses to convert thousands of digits. Nine are more than any number here has.
+    if re.fullmatch("0*[0-9]{1,9}", text) and lowest <= int(text[-9:]) <= highest:
+        return int(text[-9:])
+    raise InvalidRequest(f"{name}: {_shortened(text)} is not a whole number from {lowest} to {highest}")
+
+
+def _shortened(text: str, most: int = 40) -> str:
+    return ascii(text) if len(text) <= most else f"{text[:most]!a} and {len(text) - most} more characters"
 
 
 def _tenant(event: Mapping[str, Any]) -> TenantId:

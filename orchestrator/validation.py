@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
+from orchestrator.deadlines import MOST_DRAIN_SECONDS
 from orchestrator.errors import InvalidRequest
 from orchestrator.releases import VERSION_PATTERN
 from orchestrator.stack_resources import LOGICAL_ID_PATTERN
@@ -38,9 +39,6 @@ TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
 LOGICAL_ID = {"type": "string", "pattern": LOGICAL_ID_PATTERN}
-
-MOST_DRAIN_SECONDS = 1_200
-"""Well within the time that an operation has."""
 
 LABELS = {
     "type": "object",

@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.cli.invocation import Json, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
-from orchestrator.deadlines import DEADLINE
+from orchestrator.deadlines import DEADLINE, MOST_DRAIN_SECONDS
 
 Wait = Annotated[
     bool,
@@ -148,7 +148,12 @@ def delete(
     tenant: Tenant,
     drain: Annotated[
         int | None,
-        typer.Option(metavar="SECONDS", min=1, help="Give receivers this long to empty the queue before it goes."),
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            max=MOST_DRAIN_SECONDS,
+            help=f"Give receivers this long to empty the queue before it goes: at most {MOST_DRAIN_SECONDS}.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Delete the messages in the queue, too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether --force is meant.")] = False,

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.callers import caller
 from orchestrator.errors import InvalidRequest
-from orchestrator.operator_requests import body_of, limit_of, path_parameter, query_of
+from orchestrator.operator_requests import NUMBER_IN_A_QUERY, body_of, limit_of, path_parameter, query_of
 from orchestrator.rollouts.documents import REST, wish_from
 from orchestrator.rollouts.records import Item, Turn, Wish
 from orchestrator.schemas import ERROR, fault_of
@@ -62,7 +62,7 @@ _NOTHING = Schema(object_of({}, closed=True))
 _LIST = Schema(
     object_of(
         {},
-        {"cursor": _ROLLOUT_ID, "limit": {"type": "string", "pattern": "^[0-9]{1,4}$"}},
+        {"cursor": _ROLLOUT_ID, "limit": NUMBER_IN_A_QUERY},
         closed=True,
     )
 )

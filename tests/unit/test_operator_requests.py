@@ -294,6 +294,14 @@ def test_a_delete_that_is_not_understood_is_not_a_delete_without_wishes(query: d
         parse_delete(an_event(query=query))
 
 
+@pytest.mark.parametrize("given", ["1201", "999999", "9" * 5_000, "-1", "1.5", "many"])
+def test_a_number_that_is_not_allowed_is_told_which_ones_are(given: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^drainSeconds: .* is not a whole number from 0 to 1200$"):
+        parse_delete(an_event(query={"drainSeconds": given}))
+    with pytest.raises(InvalidRequest, match=r"^limit: .* is not a whole number from 1 to 500$"):
+        parse_list(an_event(query={"limit": given}))
+
+
 @pytest.mark.parametrize("value", [5, 5.0, True, None, [], {}, ["true"]])
 @pytest.mark.parametrize("name", ["force", "drainSeconds", "limit", "status", "version", "cursor"])
 def test_a_query_that_is_not_text_is_refused(name: str, value: object) -> None:

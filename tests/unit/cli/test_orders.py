@@ -284,11 +284,15 @@ class TestDelete:
         assert scene.berth("delete", "acme", "--drain", "600").exit_code == ExitCode.OK
         assert started(scene)[3] == Request(by=ADA, drain_seconds=600)
 
-    def test_more_time_than_an_operation_has(self, scene: Scene) -> None:
-        scene.has()
-        result = scene.berth("delete", "acme", "--drain", "9999")
+    @pytest.mark.parametrize("seconds", ["1201", "9999", "999999", "9" * 30])
+    def test_more_time_than_an_operation_has(self, scene: Scene, seconds: str) -> None:
+        result = scene.berth("delete", "acme", "--drain", seconds)
         assert result.exit_code == ExitCode.BAD_USAGE
         assert "1200" in result.stderr
+        assert scene.connected_to == []
+
+    def test_the_help_says_how_long_a_queue_may_drain(self, scene: Scene) -> None:
+        assert "at most 1200" in " ".join(scene.berth("delete", "--help").stdout.replace("│", " ").split())
 
     def test_force_without_anyone_at_a_terminal_is_not_asked_about(self, scene: Scene) -> None:
         scene.has()
