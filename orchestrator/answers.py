@@ -12,7 +12,7 @@ from orchestrator.credentials import Credentials
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.errors import InvalidRequest
 from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
-from orchestrator.records import RootCause, timestamp
+from orchestrator.records import RootCause, release_of, timestamp
 from orchestrator.tenants import TenantId
 
 RETRY_AFTER_SECONDS = 2
@@ -81,7 +81,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 tenantId=tenant.value,
                 tenantStatus="FAILED",
                 operation=audit.operation.value,
-                version=audit.version,
+                version=release_of(audit.operation, audit.version),
                 attempt=audit.attempt,
                 execution=audit.execution,
                 rootCause=root_cause_document(cause),

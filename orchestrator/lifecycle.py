@@ -346,11 +346,12 @@ def _wishes(request: Request) -> Request:
 def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
     if lock is None:
         return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed. Ask again.")
-    attempt = lock.run.attempt
+    operation, release = lock.run.attempt.operation, lock.run.attempt.release
+    what = f"{operation} {release}" if release else operation.value
     return Refused(
         Refusal.BUSY,
-        f"Tenant {tenant} is busy: {attempt.operation} {attempt.version} is going on. Ask again when it has ended.",
-        {"operation": attempt.operation.value, "version": attempt.version, "execution": lock.run.execution},
+        f"Tenant {tenant} is busy: {what} is going on. Ask again when it has ended.",
+        {"operation": operation.value, "version": release, "execution": lock.run.execution},
     )
 
 

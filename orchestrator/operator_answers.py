@@ -10,7 +10,7 @@ from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, 
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.ports import ListedTenant
-from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, TenantState, timestamp
+from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, TenantState, release_of, timestamp
 from orchestrator.releases import order
 from orchestrator.tenants import TenantId
 
@@ -42,7 +42,7 @@ def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
                     "tenantId": tenant.value,
                     "status": STATE_DURING[attempt.operation].value,
                     "operation": attempt.operation.value,
-                    "version": attempt.version,
+                    "version": attempt.release,
                     "attempt": attempt.number,
                     "execution": execution,
                     "retryAfterSeconds": RETRY_AFTER_SECONDS,
@@ -152,7 +152,7 @@ def _lock_document(lock: Lock) -> dict[str, object]:
     attempt = lock.run.attempt
     return {
         "operation": attempt.operation.value,
-        "version": attempt.version,
+        "version": attempt.release,
         "attempt": attempt.number,
         "execution": lock.run.execution,
         "startedAt": timestamp(lock.run.started_at),
@@ -175,7 +175,7 @@ def _history_document(entry: HistoryEntry) -> dict[str, object]:
 def _outcome_document(record: Audit | HistoryEntry) -> dict[str, object]:
     return {
         "operation": record.operation.value,
-        "version": record.version,
+        "version": release_of(record.operation, record.version),
         "attempt": record.attempt,
         "status": record.status.value,
         "execution": record.execution,

@@ -39,6 +39,11 @@ class TenantState(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+def release_of(operation: Operation, version: str | None) -> str | None:
+    """The release that an operation is about. A delete is about none, though a version is recorded with it."""
+    return None if operation is Operation.DELETE else version
+
+
 STATE_DURING: Mapping[Operation, TenantState] = {
     Operation.CREATE: TenantState.PROVISIONING,
     Operation.UPDATE: TenantState.UPDATING,
@@ -162,6 +167,10 @@ class Attempt:
         # A delete is of the tenant, not of a version: its number alone tells it from the others.
         version = "" if self.operation is Operation.DELETE else f"{self.version}-"
         return f"{self.operation.lower()}-{self.tenant.slug}-{version}{self.number}"
+
+    @property
+    def release(self) -> str | None:
+        return release_of(self.operation, self.version)
 
     @property
     def client_token(self) -> str:

@@ -832,7 +832,9 @@ def test_while_an_operation_is_going_on_every_other_is_told_busy_and_by_what(
 ) -> None:
     run = going_on(world, first)
     told = refused(order(world, second), Refusal.BUSY)
-    assert told.details == {"operation": first.value, "version": NEXT_VERSION, "execution": run.execution}
+    release = None if first is Operation.DELETE else NEXT_VERSION
+    assert told.details == {"operation": first.value, "version": release, "execution": run.execution}
+    assert f"busy: {first}{f' {release}' if release else ''} is going on" in told.reason
     assert len(world.executions.started) == 1
 
 

@@ -70,7 +70,7 @@ def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Ope
         "tenantId": "acme",
         "status": state,
         "operation": operation.value,
-        "version": VERSION,
+        "version": None if operation is Operation.DELETE else VERSION,
         "attempt": 3,
         "execution": execution_arn(attempt.name),
         "retryAfterSeconds": RETRY_AFTER_SECONDS,
@@ -138,7 +138,7 @@ def test_the_details_of_a_refusal_are_in_its_document() -> None:
     held = {"inbound queue": {"visible": 3, "inFlight": 2, "delayed": 1}}
     document = as_sent(tell_order(ACME, Refused(Refusal.NOT_EMPTY, "Still messages.", {"messages": held})))
     assert document["messages"] == held
-    busy = {"operation": "DELETE", "version": VERSION, "execution": "an execution"}
+    busy = {"operation": "DELETE", "version": None, "execution": "an execution"}
     document = as_sent(tell_order(ACME, Refused(Refusal.BUSY, "Busy.", busy)))
     assert busy.items() <= document.items()
     assert document["status"] == 409
@@ -416,3 +416,16 @@ def test_the_task_token_is_in_no_document() -> None:
         sent = json.dumps(response.as_proxy_result()).lower()
         assert TASK_TOKEN.lower() not in sent
         assert "token" not in sent
+
+
+def test_a_delete_is_of_no_version_wherever_it_is_told_of() -> None:
+    table = InMemoryTable()
+    run = a_run(operation=Operation.DELETE)
+    table.plant_metadata(some_metadata())
+    table.begin(run, at=NOON)
+    going_on = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    assert going_on["currentOperation"]["version"] is None
+    table.fail(run, QUEUE_TABOO, NOON, restore=True)
+    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    assert {each["version"] for each in [*document["audits"], *document["history"]]} == {None}
+    assert document["version"] == VERSION

@@ -21,34 +21,44 @@ STEPS = ["set_live", "show_cursor", "push_render_hook", "clear_live", "pop_rende
 """What rich does with the console when a display starts and when it stops."""
 
 
-@pytest.fixture(params=STEPS)
-def _interrupted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C is pressed right before that step."""
-    step: Callable[..., object] = getattr(Console, request.param)
+@pytest.fixture
+def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """From now on Ctrl-C is pressed right before that step."""
 
-    def interrupted(*arguments: object) -> object:
-        signal.raise_signal(signal.SIGINT)
-        return step(*arguments)
+    def arm(name: str) -> None:
+        step: Callable[..., object] = getattr(Console, name)
 
-    monkeypatch.setattr(Console, request.param, interrupted)
+        def interrupted(*arguments: object) -> object:
+            signal.raise_signal(signal.SIGINT)
+            return step(*arguments)
+
+        monkeypatch.setattr(Console, name, interrupted)
+
+    return arm
 
 
-@pytest.mark.usefixtures("_interrupted")
-def test_while_the_display_of_a_wait_starts_or_stops(scene: Scene) -> None:
+@pytest.mark.parametrize("step", STEPS)
+def test_while_the_display_of_a_wait_starts_or_stops(
+    scene: Scene, interrupt_before: Callable[[str], None], step: str
+) -> None:
     scene.environment |= TERMINAL
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    interrupt_before(step)
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.INTERRUPTED
     assert "Error" not in result.stderr
 
 
-@pytest.mark.usefixtures("_interrupted")
-def test_while_the_display_of_a_rollout_starts_or_stops(scene: Scene) -> None:
+@pytest.mark.parametrize("step", STEPS)
+def test_while_the_display_of_a_rollout_starts_or_stops(
+    scene: Scene, interrupt_before: Callable[[str], None], step: str
+) -> None:
     scene.has()
     scene.berth("rollout", "start")
     scene.api.is_now(status=RolloutStatus.RUNNING, execution=execution_arn(scene.api.newest.name))
     scene.environment |= TERMINAL
     scene.meanwhile = [lambda: scene.api.is_now(status=RolloutStatus.SUCCEEDED)]
+    interrupt_before(step)
     result = scene.berth("rollout", "watch")
     assert result.exit_code == ExitCode.INTERRUPTED
     assert "Error" not in result.stderr
@@ -62,17 +72,11 @@ def test_an_error_that_it_leads_to_is_not_told(scene: Scene) -> None:
     assert "Error" not in result.stderr
 
 
-def test_it_is_not_taken_where_it_is_ignored(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_taken_where_it_is_ignored(scene: Scene, interrupt_before: Callable[[str], None]) -> None:
     """As in a shell's background job."""
-    step = Console.set_live
-
-    def interrupted(*arguments: object) -> object:
-        signal.raise_signal(signal.SIGINT)
-        return step(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Console, "set_live", interrupted)
     scene.environment |= TERMINAL
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
+    interrupt_before("set_live")
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert scene.berth("create", "acme", "--wait").exit_code == ExitCode.OK
