@@ -25,6 +25,7 @@ TENANT_METADATA_FUNCTION_NAME = "berth-tenant-metadata"
 
 _QUEUE_OPERATIONS = (
     "CreateQueue",
+    "GetQueueUrl",
     "DeleteQueue",
     "GetQueueAttributes",
     "SetQueueAttributes",

@@ -17,6 +17,7 @@ def session_without_profile(settings: Mapping[str, str]) -> Session:
     return Session(
         settings["aws_access_key_id"],
         settings["aws_secret_access_key"],
+        settings.get("aws_session_token"),
         region_name=settings["region_name"],
         botocore_session=core,
     )

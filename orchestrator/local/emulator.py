@@ -63,6 +63,8 @@ class Emulator:
     port: int = DEFAULT_PORT
     home: Path = DEFAULT_HOME
     keep_state: bool = True
+    server: str = "orchestrator.local.server"
+    """The module that its process runs. Tests have one that also enforces permissions."""
 
     def __post_init__(self) -> None:
         # Its processes run in other folders than the one that a relative path starts from.
@@ -244,7 +246,7 @@ class Emulator:
         arguments = [str(self._files.root), str(self.port), "keep" if self.keep_state else "forget"]
         with self.log.open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own module)
-                [sys.executable, "-m", "orchestrator.local.server", *arguments],
+                [sys.executable, "-m", self.server, *arguments],
                 cwd=CHECKOUT,
                 env=self._server_environment(),
                 stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ import logging
 import os
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from hypercorn.asyncio import serve
@@ -62,7 +63,11 @@ def allow_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-def main(root: str, port: str, keep_state: str) -> None:
+Wrapper = Callable[[ASGIFramework], ASGIFramework]
+
+
+def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emulator: emulator) -> None:
+    """``wrapped`` makes of the emulator what is served, for tests that need it to behave otherwise."""
     home, keep = Home(Path(root)), keep_state == "keep"
     home.write_record(Record(os.getpid(), int(port), keep))
     if keep:
@@ -78,7 +83,7 @@ def main(root: str, port: str, keep_state: str) -> None:
     config.loglevel = "WARNING"
     # Longer than a client keeps an idle connection, or it may send on one that is just being closed.
     config.keep_alive_timeout = 75
-    app = guarded(keeping_state(emulator, home, keep), int(port), issued_by_ministack())
+    app = guarded(keeping_state(wrapped(emulator), home, keep), int(port), issued_by_ministack())
     try:
         asyncio.run(serve(app, config))
     except OSError:

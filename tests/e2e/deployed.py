@@ -7,9 +7,9 @@ import json
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -58,10 +58,24 @@ def eventually(look: Callable[[], Seen | None], *, what: str, pause: float = 0.1
 class Deployed:
     emulator: Emulator
     outputs: dict[str, str]
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of the principal that everything is done as, by boto3's names; the account's root if there are none."""
 
     @cached_property
     def _session(self) -> boto3.Session:
-        return session_without_profile(self.emulator.session_settings())
+        return session_without_profile({**self.emulator.session_settings(), **self.credentials})
+
+    def acting_as(self, role_arn: str, session: str) -> Deployed:
+        """The same control plane, for whoever has taken on that role."""
+        given = self.client("sts").assume_role(RoleArn=role_arn, RoleSessionName=session)["Credentials"]
+        return replace(
+            self,
+            credentials={
+                "aws_access_key_id": given["AccessKeyId"],
+                "aws_secret_access_key": given["SecretAccessKey"],
+                "aws_session_token": given["SessionToken"],
+            },
+        )
 
     def client(self, service: str) -> Any:
         """One a service: making one costs more than using it."""

@@ -350,6 +350,7 @@ def test_cloudformation_may_only_make_tenant_queues_and_tell_one_function(
         "tenant queues": {
             "sqs:CreateQueue",
             "sqs:DeleteQueue",
+            "sqs:GetQueueUrl",
             "sqs:GetQueueAttributes",
             "sqs:SetQueueAttributes",
             "sqs:TagQueue",

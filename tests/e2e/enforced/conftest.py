@@ -1,0 +1,40 @@
+"""One control plane with permissions enforced, deployed once by the real CDK (see the package's docstring)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.local.deployment import deploy
+from orchestrator.local.emulator import ACCOUNT, REGION, Emulator, free_port
+from tests.e2e.deployed import Deployed
+from tests.e2e.enforced.control_plane import Enforced
+
+
+@pytest.fixture(scope="session")
+def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
+    home = tmp_path_factory.mktemp("enforced")
+    emulator = Emulator(port=free_port(), home=home, keep_state=False, server="tests.e2e.enforced.server")
+    emulator.start()
+    try:
+        root = Deployed(emulator, deploy(emulator, lambda _step: None))
+        _put_policy_of_table(root)
+        enforced = Enforced(root)
+        enforced.forget_decisions()
+        yield enforced
+        # Also what came after a test had ended, such as the events of its executions.
+        assert enforced.denials() == []
+    finally:
+        emulator.stop()
+
+
+def _put_policy_of_table(root: Deployed) -> None:
+    """The emulator ignores the table's own policy in the template."""
+    template = json.loads((root.emulator.home / "cdk.out" / "Berth.template.json").read_text())
+    tables = [each for each in template["Resources"].values() if each["Type"] == "AWS::DynamoDB::Table"]
+    (policy,) = [table["Properties"]["ResourcePolicy"]["PolicyDocument"] for table in tables]
+    root.client("dynamodb").put_resource_policy(
+        ResourceArn=f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{root.outputs['TableName']}", Policy=json.dumps(policy)
+    )

@@ -1,0 +1,36 @@
+"""The log of decisions: one line for everything that somebody but the account's root asked for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Decision:
+    allowed: bool
+    principal: str
+    action: str
+    resource: str
+    reason: str = ""
+
+
+class DecisionLog:
+    """Written by the emulator's process, read by the tests'."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+
+    def add(self, decision: Decision) -> None:
+        with self._lock, self._path.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(asdict(decision)) + "\n")
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def read(self) -> list[Decision]:
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        return [Decision(**json.loads(line)) for line in lines]

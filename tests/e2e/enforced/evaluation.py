@@ -1,0 +1,227 @@
+"""What ministack leaves out when it evaluates a request, of what Berth's policies use.
+
+Each ``_add_...`` replaces one function of ministack by one that asks the original and adds what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from ministack.core import iam_actions, iam_evaluator
+from ministack.services import cloudformation, dynamodb
+
+from orchestrator.local.emulator import ACCOUNT
+from tests.e2e.enforced.decisions import Decision, DecisionLog
+from tests.e2e.enforced.service_roles import Operators, Tokens
+
+ROLE, TEMPLATE = "cloudformation:RoleArn", "cloudformation:TemplateUrl"
+SOURCE_IDENTITY = "sts:SourceIdentity"
+PARAMETERS = {
+    "cloudformation": {ROLE: "RoleARN", TEMPLATE: "TemplateURL"},
+    "sts": {SOURCE_IDENTITY: "SourceIdentity"},
+}
+"""Condition keys by service, each with the parameter of the request that it is the value of."""
+PARTITION_KEYS = ("pk", "ListingKey")
+"""Of the table and of its index."""
+
+
+class RowArn(str):
+    """The ARN of a table, together with the partition of the one row in it that is meant."""
+
+    partition: str | None = None
+
+
+def install(log: DecisionLog, operators: Operators, tokens: Tokens) -> None:
+    _add_policy_variables()
+    _add_leading_keys()
+    _add_table_policies()
+    _add_parameters()
+    _add_source_identities(log)
+    _add_resources(tokens)
+    _add_what_a_request_implies(log, operators)
+
+
+def _add_policy_variables() -> None:
+    """``${aws:PrincipalTag/...}`` as the value of a condition."""
+    original = iam_evaluator._conditions_met
+
+    def conditions_met(conditions: dict[str, Any], context: Any) -> Any:
+        return original(_with_values(conditions, context), context)
+
+    iam_evaluator._conditions_met = conditions_met
+
+
+def _with_values(part: Any, context: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _with_values(value, context) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_with_values(value, context) for value in part]
+    if not isinstance(part, str):
+        return part
+
+    def value(variable: re.Match[str]) -> str:
+        # A variable without a value matches nothing, which is what its own text does.
+        found = iam_evaluator._resolve_condition_key(variable[1], context)
+        return variable[0] if found is None else str(found)
+
+    return re.sub(r"\$\{([^}]+)\}", value, part)
+
+
+def _add_leading_keys() -> None:
+    """``dynamodb:LeadingKeys``: the partitions that a request names; of a transaction, each item's own."""
+    context, transaction = iam_actions.dynamodb_service_context, iam_actions.dynamodb_transaction_checks
+
+    def service_context(body: bytes) -> Any:
+        partitions = list(_partitions(json.loads(body or b"{}")))
+        return {**context(body), **({"dynamodb:LeadingKeys": partitions} if partitions else {})}
+
+    def transaction_checks(action: str, body: bytes, region: str, account: str) -> Any:
+        checks = transaction(action, body, region, account)
+        if not checks:
+            return checks
+        items = [detail for item in json.loads(body)["TransactItems"] for detail in item.values()]
+        return [(each, _row(arn, item)) for (each, arn), item in zip(checks, items, strict=True)]
+
+    iam_actions.dynamodb_service_context = service_context
+    iam_actions.dynamodb_transaction_checks = transaction_checks
+
+
+def _row(table: str, item: Mapping[str, Any]) -> RowArn:
+    arn = RowArn(table)
+    (arn.partition,) = _partitions(item)
+    return arn
+
+
+def _partitions(request: Mapping[str, Any]) -> Iterator[str]:
+    """The partitions of the rows that are meant by a request, or by one item of a transaction."""
+    if "KeyConditionExpression" in request:
+        names, values = request.get("ExpressionAttributeNames", {}), request["ExpressionAttributeValues"]
+        for name, value in re.findall(r"(#?\w+)\s*=\s*(:\w+)", request["KeyConditionExpression"]):
+            if names.get(name, name) in PARTITION_KEYS:
+                yield values[value]["S"]
+    for wanted in request.get("RequestItems", {}).values():
+        for each in wanted["Keys"] if "Keys" in wanted else [part for write in wanted for part in write.values()]:
+            yield from _partitions(each if {"Key", "Item"} & set(each) else {"Key": each})
+    for part in ("Key", "Item"):
+        if part in request:
+            yield request[part]["pk"]["S"]
+
+
+def _add_table_policies() -> None:
+    def policy_of(arn: str) -> tuple[str, str] | None:
+        found = dynamodb._resource_policies.get(arn.split("/index/")[0])
+        return (found["Policy"], ACCOUNT) if found else None
+
+    dynamodb.table_policy_for_arn = policy_of
+    iam_evaluator._RESOURCE_POLICY_LOOKUPS["dynamodb"] = ("dynamodb", "table_policy_for_arn")
+
+
+_source_identity: ContextVar[str | None] = ContextVar("source_identity")
+
+
+def _add_parameters() -> None:
+    original = iam_actions.request_tag_context
+
+    def context(service: str, action: str, body: bytes, parameters: dict[str, Any]) -> Any:
+        given = PARAMETERS.get(service, {})
+        values = {key: iam_actions._query_param(parameters, name) for key, name in given.items()}
+        _source_identity.set(values.get(SOURCE_IDENTITY) or None)
+        return {**original(service, action, body, parameters), **{key: value for key, value in values.items() if value}}
+
+    iam_actions.request_tag_context = context
+
+
+def _add_source_identities(log: DecisionLog) -> None:
+    """A role's own policy sees the source identity, and must allow it to be set."""
+    original = iam_evaluator.evaluate_trust_policy
+
+    def evaluate(document: Any, caller: str, context: Any) -> bool:
+        asked = [context]
+        if identity := _source_identity.get():
+            known = replace(context, service_context={**context.service_context, SOURCE_IDENTITY.lower(): identity})
+            asked = [known, replace(known, action="sts:SetSourceIdentity")]
+        refused = [each.action for each in asked if not original(document, caller, each)]
+        for action in refused:
+            log.add(Decision(False, caller, action, context.resource_arn, "The role does not trust the caller."))
+        return not refused
+
+    iam_evaluator.evaluate_trust_policy = evaluate
+
+
+def _add_resources(tokens: Tokens) -> None:
+    """The machine whose task is answered; the id of a stack that is called by its name."""
+    original = iam_actions.extract_resource_arn
+
+    def resource(service: str, *request: Any) -> Any:
+        found = original(service, *request)
+        if service == "states" and found == "*":
+            *_, body, _, _, _ = request
+            return tokens.machine_of(iam_actions._safe_json_field(body, "taskToken")) or found
+        if service == "cloudformation" and found.endswith("/*"):
+            stack = cloudformation._stacks.get(found.split("/")[1])
+            return stack["StackId"] if stack else found
+        return found
+
+    iam_actions.extract_resource_arn = resource
+
+
+def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
+    """Log every decision, and make those that a request implies.
+
+    Whoever asks for a stack must also be allowed to hand over its role and to read its template, and whoever takes on a
+    role, to tag the session and to say whose it is.
+    """
+    original = iam_evaluator.enforce
+
+    def decide(key: str, action: str, service: str, region: str, resource: str, context: dict[str, Any]) -> Any:
+        denied = original(key, action, service, region, resource_arn=resource, service_context=context)
+        if denied is not None or not iam_evaluator.is_root_access_key(key or ""):
+            log.add(_decision(key, action, resource, denied))
+        return denied
+
+    def enforce(
+        key: str,
+        action: str,
+        service: str,
+        region: str,
+        resource_arn: str = "*",
+        service_context: dict[str, Any] | None = None,
+    ) -> Any:
+        context = dict(service_context or {})
+        if isinstance(resource_arn, RowArn):
+            context["dynamodb:LeadingKeys"] = [resource_arn.partition]
+        denied = decide(key, action, service, region, resource_arn, context)
+        if denied is None and ROLE in context:
+            passed = {"iam:PassedToService": "cloudformation.amazonaws.com"}
+            denied = decide(key, "iam:PassRole", "iam", region, context[ROLE], passed)
+        if denied is None and TEMPLATE in context:
+            denied = decide(key, "s3:GetObject", "s3", region, _object(context[TEMPLATE]), {})
+        if denied is None and action == "sts:AssumeRole":
+            implied = {"sts:TagSession": "aws:TagKeys", "sts:SetSourceIdentity": SOURCE_IDENTITY}
+            for needed in [needed for needed, condition in implied.items() if condition in context]:
+                denied = denied or decide(key, needed, service, region, resource_arn, context)
+        if denied is None and service == "cloudformation":
+            operators.note(resource_arn, context.get(ROLE), key)
+        return denied
+
+    iam_evaluator.enforce = enforce
+
+
+def _decision(key: str, action: str, resource: str, denied: Any) -> Decision:
+    if isinstance(denied, iam_evaluator.AuthError):
+        return Decision(False, key, action, resource, f"{denied.code}: {denied.message}")
+    principal = iam_evaluator.resolve_principal(key, ACCOUNT).arn
+    reason = f"{denied.decision} {denied.reason}" if denied else ""
+    return Decision(denied is None, principal, action, str(resource), reason)
+
+
+def _object(url: str) -> str:
+    """The ARN of the object that a template's address means, by path or by host."""
+    host, _, path = url.split("://", 1)[1].split("?")[0].partition("/")
+    bucket = host.partition(".s3")[0] + "/" if ".s3" in host else ""
+    return f"arn:aws:s3:::{bucket}{path}"

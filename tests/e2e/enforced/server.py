@@ -1,0 +1,38 @@
+"""The emulator's process with permissions enforced, started like ``orchestrator.local.server``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+LOG = "decisions.jsonl"
+
+
+def over_tls(emulator: Any) -> Any:
+    """As far as policies can tell (``aws:SecureTransport``), every request is encrypted, as all are on AWS."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        encrypted = {**scope, "scheme": "https"} if scope["type"] == "http" else scope
+        await emulator(encrypted, receive, send)
+
+    return app
+
+
+def main(root: str, port: str, keep_state: str) -> None:
+    # Ministack reads this when it is imported.
+    os.environ["AUTH"] = "true"
+
+    from orchestrator.local import server
+    from tests.e2e.enforced import evaluation, service_roles
+    from tests.e2e.enforced.decisions import DecisionLog
+
+    log, operators, tokens = DecisionLog(Path(root) / LOG), service_roles.Operators(), service_roles.Tokens()
+    evaluation.install(log, operators, tokens)
+    service_roles.install(log, operators, tokens)
+    server.main(root, port, keep_state, wrapped=over_tls)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

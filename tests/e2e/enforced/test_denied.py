@@ -1,0 +1,269 @@
+"""What the permissions are there to deny, tried with the permissions that are deployed."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from orchestrator.credentials import TENANT_TAG
+from orchestrator.local.home import CHECKOUT
+from orchestrator.tenants import TenantId
+from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.enforced.control_plane import ATTACKER, Enforced
+
+ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+KEY = {"pk": {"S": "HISTORY#acme"}, "sk": {"S": "2026-01-01T00:00:00.000Z#1"}}
+NOT_DEPLOYED = {"__init__", "runtime", "api_proof", "start_rollout"}
+FUNCTIONS = sorted({file.stem for file in (CHECKOUT / "lambdas").glob("*.py")} - NOT_DEPLOYED)
+UPDATE: dict[str, Any] = {
+    "UpdateExpression": "SET #status = :status",
+    "ExpressionAttributeNames": {"#status": "Status"},
+    "ExpressionAttributeValues": {":status": {"S": "Failure"}},
+}
+
+
+def denied(call: Any, **request: Any) -> bool:
+    try:
+        call(**request)
+    except ClientError as error:
+        return error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException")
+    return False
+
+
+def table_of(principal: Deployed) -> tuple[Any, str]:
+    return principal.client("dynamodb"), principal.outputs["TableName"]
+
+
+@pytest.fixture(scope="module")
+def platform(enforced: Enforced) -> Deployed:
+    policy = enforced.root.outputs["PlatformPolicyArn"]
+    return enforced.principal("attacking-platform", policies=[policy], attacks=True)
+
+
+@pytest.fixture(scope="module")
+def operator(enforced: Enforced) -> Deployed:
+    policy = enforced.root.outputs["OperatorPolicyArn"]
+    return enforced.principal("attacking-operator", policies=[policy], attacks=True)
+
+
+@pytest.fixture(scope="module")
+def administrator(enforced: Enforced) -> Deployed:
+    return enforced.principal("attacking-administrator", statements=[ANYTHING], attacks=True)
+
+
+# At the API
+
+
+@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, SEND_ROUTE, RECEIVE_ROUTE])
+def test_a_platform_may_only_ask_for_queues(platform: Deployed, route: str) -> None:
+    method, path = re.sub(r"\{\w+\}", "acme", route).split(" ")
+    assert platform.api().request(method, path).status == 403
+
+
+def test_whoever_has_no_policy_may_not_even_ask_for_a_queue(enforced: Enforced) -> None:
+    nobody = enforced.principal("attacking-nobody", attacks=True)
+    method, path = QUEUE_ROUTE.replace("{tenantId}", "acme").split(" ")
+    assert nobody.api().request(method, path).status == 403
+
+
+def test_nobody_calls_functions_past_the_api(platform: Deployed, operator: Deployed) -> None:
+    for caller in (platform, operator):
+        for function in (caller.outputs["GetQueueFunctionName"], caller.outputs["OperatorsFunctionName"]):
+            assert denied(caller.client("lambda").invoke, FunctionName=function, Payload=b"{}")
+
+
+@pytest.fixture(scope="module")
+def tenants(enforced: Enforced) -> tuple[TenantId, TenantId]:
+    first, second = TenantId("denied-1"), TenantId("denied-2")
+    for tenant in (first, second):
+        enforced.root.ask(tenant)
+    for tenant in (first, second):
+        assert enforced.root.settled(tenant).status == 200
+    return first, second
+
+
+def test_credentials_do_one_thing_on_one_queue(enforced: Enforced, tenants: tuple[TenantId, TenantId]) -> None:
+    own, other = (str(enforced.platform.ask(tenant).body["queueUrl"]) for tenant in tenants)
+    sender, receiver = (enforced.with_credentials(tenants[0], access) for access in ("send", "receive"))
+    sender.send_message(QueueUrl=own, MessageBody="hello")
+    assert receiver.receive_message(QueueUrl=own)["Messages"]
+
+    assert denied(sender.send_message, QueueUrl=other, MessageBody="hello")
+    assert denied(receiver.receive_message, QueueUrl=other)
+    assert denied(sender.receive_message, QueueUrl=own)
+    assert denied(receiver.send_message, QueueUrl=own, MessageBody="hello")
+    assert denied(sender.delete_queue, QueueUrl=own)
+
+
+def test_who_may_only_send_gets_no_credentials_to_receive(
+    enforced: Enforced, tenants: tuple[TenantId, TenantId]
+) -> None:
+    for policy, access in (("SenderPolicyArn", "receive"), ("ReceiverPolicyArn", "send")):
+        caller = enforced.principal(f"wants-to-{access}", policies=[enforced.root.outputs[policy]], attacks=True)
+        assert caller.api().request("POST", f"/tenants/{tenants[0]}/queue/credentials/{access}").status == 403
+        assert caller.api().request("GET", f"/tenants/{tenants[0]}/queue").status == 403
+
+
+def test_nobody_but_get_queue_takes_on_the_role_of_queues(
+    enforced: Enforced, administrator: Deployed, tenants: tuple[TenantId, TenantId]
+) -> None:
+    function = enforced.root.outputs["GetQueueFunctionName"]
+    settings = enforced.root.client("lambda").get_function_configuration(FunctionName=function)["Environment"]
+    request: dict[str, Any] = {
+        "RoleArn": settings["Variables"]["BERTH_QUEUE_ACCESS_ROLE"],
+        "RoleSessionName": "attacker",
+        "Tags": [{"Key": TENANT_TAG, "Value": tenants[0].value}],
+        "SourceIdentity": "somebody",
+    }
+    assert denied(administrator.client("sts").assume_role, **request)
+
+    taken_over = enforced.function("get_queue").client("sts")
+    taken_over.assume_role(**request)
+    untagged, anonymous = (
+        {name: request[name] for name in request if name != left} for left in ("Tags", "SourceIdentity")
+    )
+    assert denied(taken_over.assume_role, **untagged)
+    assert denied(taken_over.assume_role, **anonymous)
+
+
+# At the table
+
+
+def test_an_operator_may_not_touch_the_table(operator: Deployed) -> None:
+    dynamodb, table = table_of(operator)
+    assert denied(dynamodb.get_item, TableName=table, Key=KEY)
+    assert denied(dynamodb.put_item, TableName=table, Item=KEY)
+    assert denied(dynamodb.scan, TableName=table)
+
+
+@pytest.fixture(scope="module")
+def history(enforced: Enforced) -> dict[str, Any]:
+    """A row of history, and the proof that the root of the account could write it."""
+    dynamodb, table = table_of(enforced.root)
+    row = {**KEY, "Status": {"S": "Success"}}
+    dynamodb.put_item(TableName=table, Item=row)
+    return row
+
+
+def test_not_even_an_administrator_changes_history(
+    enforced: Enforced, administrator: Deployed, history: dict[str, Any]
+) -> None:
+    dynamodb, table = table_of(administrator)
+    assert dynamodb.get_item(TableName=table, Key=KEY)["Item"] == history, "everything else is allowed"
+
+    assert denied(dynamodb.update_item, TableName=table, Key=KEY, **UPDATE)
+    assert denied(dynamodb.delete_item, TableName=table, Key=KEY)
+    for write in ({"PutRequest": {"Item": KEY}}, {"DeleteRequest": {"Key": KEY}}):
+        assert denied(dynamodb.batch_write_item, RequestItems={table: [write]})
+    for item in ({"Update": {"TableName": table, "Key": KEY, **UPDATE}}, {"Delete": {"TableName": table, "Key": KEY}}):
+        harmless = {"Put": {"TableName": table, "Item": {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}}}
+        assert denied(dynamodb.transact_write_items, TransactItems=[harmless, item])
+
+    root, _ = table_of(enforced.root)
+    assert root.get_item(TableName=table, Key=KEY)["Item"] == history
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_was_taken_over_reaches_no_rows_but_its_own(enforced: Enforced, name: str) -> None:
+    dynamodb, table = table_of(enforced.function(name))
+    elsewhere = {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}
+    assert denied(dynamodb.get_item, TableName=table, Key=elsewhere)
+    assert denied(dynamodb.put_item, TableName=table, Item=elsewhere)
+    assert denied(dynamodb.update_item, TableName=table, Key=elsewhere)
+    assert denied(dynamodb.delete_item, TableName=table, Key=elsewhere)
+    assert denied(dynamodb.scan, TableName=table)
+    assert denied(
+        dynamodb.query,
+        TableName=table,
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": "ELSEWHERE"}},
+    )
+
+
+def test_a_function_that_was_taken_over_reaches_its_own_rows_and_in_a_transaction_no_others(enforced: Enforced) -> None:
+    dynamodb, table = table_of(enforced.function("tenant_metadata"))
+    own = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "ATTACKED"}}
+    assert "Item" not in dynamodb.get_item(TableName=table, Key=own)
+    rows = [{"Update": {"TableName": table, "Key": key, **UPDATE}} for key in (own, {**own, "pk": {"S": "RELEASE"}})]
+    assert denied(dynamodb.transact_write_items, TransactItems=rows)
+
+
+# At CloudFormation and Step Functions
+
+
+def test_a_stack_does_nothing_that_whoever_asked_for_it_may_not(enforced: Enforced) -> None:
+    stacks_only = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
+    attacker = enforced.principal("attacking-by-stack", statements=[stacks_only], attacks=True)
+    queue = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
+    assert _ended(attacker, "attacking-queue", queue) == "ROLLBACK_COMPLETE"
+    assert any(each.action == "sqs:CreateQueue" and not each.allowed for each in enforced.decisions())
+
+
+def test_a_permission_for_stacks_only_is_of_no_use_to_a_direct_call(enforced: Enforced) -> None:
+    function = enforced.root.outputs["TenantQueueServiceToken"]
+    by_stack = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
+    statements = [
+        {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
+        {"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": function, "Condition": by_stack},
+    ]
+    team = enforced.principal("team", statements=statements, attacks=True)
+
+    assert denied(team.client("lambda").invoke, FunctionName=function, Payload=b"{}")
+    nonsense = {"Type": "Custom::TenantQueue", "Properties": {"ServiceToken": function, "TenantId": "not valid!"}}
+    assert _ended(team, "team", {"Resources": {"Nonsense": nonsense}}) == "ROLLBACK_COMPLETE"
+    by_team = [each for each in enforced.decisions() if "/team/" in each.principal and each.resource == function]
+    assert [each.allowed for each in by_team][:2] == [False, True]
+
+
+def test_a_machine_calls_nothing_that_its_role_may_not(enforced: Enforced) -> None:
+    trust = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = enforced.root.client("iam").create_role(
+        RoleName="powerless", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]})
+    )["Role"]["Arn"]
+    call = {
+        "Type": "Task",
+        "QueryLanguage": "JSONata",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": enforced.root.outputs["TenantQueueServiceToken"]},
+        "End": True,
+    }
+    machines = enforced.root.client("stepfunctions")
+    # The session is called after the machine.
+    machine = machines.create_state_machine(
+        name=ATTACKER, roleArn=role, definition=json.dumps({"StartAt": "Call", "States": {"Call": call}})
+    )["stateMachineArn"]
+    execution = machines.start_execution(stateMachineArn=machine)["executionArn"]
+    assert enforced.root.ended(execution)["error"] == "States.Permissions"
+
+
+def _ended(caller: Deployed, stack: str, template: dict[str, Any]) -> str:
+    cloudformation = caller.client("cloudformation")
+    cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps(template))
+
+    def status() -> str | None:
+        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        return None if found["StackStatus"].endswith("_IN_PROGRESS") else str(found["StackStatus"])
+
+    return eventually(status, what=f"stack {stack} has ended")
+
+
+def test_the_function_that_starts_stacks_starts_none_with_another_role_or_name(enforced: Enforced) -> None:
+    cloudformation = enforced.function("start_stack").client("cloudformation")
+    template = "https://s3.amazonaws.com/somewhere/else.json"
+    assert denied(cloudformation.create_stack, StackName="berth-tenant-evil", TemplateURL=template)
+    other = "arn:aws:iam::000000000000:role/administrator"
+    assert denied(cloudformation.create_stack, StackName="berth-tenant-evil", TemplateURL=template, RoleARN=other)
+    own = enforced.root.client("lambda").get_function_configuration(FunctionName=enforced.root.function("start_stack"))
+    role = own["Environment"]["Variables"]["BERTH_STACK_ROLE"]
+    assert denied(cloudformation.create_stack, StackName="berth-tenant-evil", TemplateURL=template, RoleARN=role)
+    assert denied(cloudformation.create_stack, StackName="Evil", TemplateURL=template, RoleARN=role)
+
+
+def test_no_function_starts_executions_of_machines_that_are_not_its_own(enforced: Enforced) -> None:
+    machines = enforced.function("tenant_metadata").client("stepfunctions")
+    assert denied(machines.start_execution, stateMachineArn=enforced.root.outputs["DeleteTenantMachineArn"], input="{}")

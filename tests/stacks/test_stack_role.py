@@ -1,0 +1,36 @@
+"""CloudFormation may do in tenants' stacks what their resources need, by CloudFormation's own registry, and no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
+from orchestrator.local.home import CHECKOUT
+from tests.registry import HANDLER_PERMISSIONS
+from tests.stacks.conftest import Json
+from tests.stacks.policies import grants
+
+RELEASES = sorted((CHECKOUT / "stacks" / "releases").glob("*.json"))
+
+
+@pytest.mark.parametrize("kind", HANDLER_PERMISSIONS)
+def test_what_is_written_down_is_what_the_registry_says(kind: str) -> None:
+    handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
+    known = HANDLER_PERMISSIONS[kind]
+    assert {verb: tuple(handlers[verb]["permissions"]) for verb in known} == known
+    assert known.keys() == {"create", "update", "delete"}
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=[release.stem for release in RELEASES])
+def test_every_type_of_every_release_is_written_down(release: Path) -> None:
+    template = json.loads(release.read_text())
+    kinds = {resource["Type"] for resource in template["Resources"].values()}
+    assert {kind for kind in kinds if not kind.startswith("Custom::")} <= HANDLER_PERMISSIONS.keys()
+
+
+def test_the_role_allows_that_and_no_more(control_plane: Json, stack_role: str, names: dict[str, str]) -> None:
+    needed = {action for verbs in HANDLER_PERMISSIONS.values() for actions in verbs.values() for action in actions}
+    assert grants(control_plane, stack_role, names)["tenant queues"] == needed
