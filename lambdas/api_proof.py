@@ -3,15 +3,15 @@
 import secrets
 
 from lambdas.runtime import logger
-from orchestrator.adapters.custom_resource import respond
+from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.callers import digest_of
-from orchestrator.resource_requests import answerable, check_api_proof_request
+from orchestrator.resource_requests import check_api_proof_request
 
 _BYTES = 32
 
 
 def handler(given: object, _context: object) -> None:
-    event = answerable(given)
+    event = received(given)
 
     def work() -> dict[str, str]:
         if event.get("RequestType") == "Delete":
