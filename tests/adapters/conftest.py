@@ -13,6 +13,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import boto3
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from moto import mock_aws
 
 from orchestrator.adapters.dynamodb import DynamoTable
@@ -42,15 +45,11 @@ TABLE = "berth"
 
 
 @cache
-def client(service: Any, endpoint: str | None = None) -> Any:
+def client(service: Any, emulator: Emulator | None = None) -> Any:
     """One client a service for all tests: making one costs more than using it."""
-    return boto3.client(
-        service,
-        region_name=REGION,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-        endpoint_url=endpoint,
-    )
+    key = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    settings: Any = {**(emulator.session_settings() if emulator else key), "region_name": REGION}
+    return boto3.client(service, **settings, endpoint_url=emulator.endpoint if emulator else None)
 
 
 @pytest.fixture(scope="module")
@@ -182,14 +181,17 @@ def account(kind: str, request: pytest.FixtureRequest) -> Account | None:
         return Account(client, "123456789012")
     emulator = request.getfixturevalue("emulator")
     empty(emulator)
-    return Account(lambda service: client(service, emulator.endpoint), ACCOUNT)
+    return Account(lambda service: client(service, emulator), ACCOUNT)
 
 
 def empty(emulator: Emulator) -> None:
     """Let nothing be in it."""
     # Whatever proxy this machine uses, the emulator is not behind it.
     opener = build_opener(ProxyHandler({}))
-    with opener.open(Request(f"{emulator.endpoint}/_ministack/reset", method="POST"), timeout=10):
+    key = emulator.session_settings()
+    signed = AWSRequest("POST", f"{emulator.endpoint}/_ministack/reset")
+    SigV4Auth(Credentials(key["aws_access_key_id"], key["aws_secret_access_key"]), "s3", REGION).add_auth(signed)
+    with opener.open(Request(signed.url, method="POST", headers=dict(signed.headers.items())), timeout=10):
         pass
 
 

@@ -228,7 +228,7 @@ def test_both_tables_tell_the_same_story_and_the_index_tells_it_truly(
     emulator: Emulator, before: dict[str, Any] | None, told: list[Step]
 ) -> None:
     empty(emulator)
-    dynamodb, memory = an_empty_table(client("dynamodb", emulator.endpoint)), InMemoryTable()
+    dynamodb, memory = an_empty_table(client("dynamodb", emulator)), InMemoryTable()
     stories = [Story(memory), Story(DynamoTable(dynamodb, TABLE))]
     for legacy in (legacy_in_memory(memory), legacy_in_dynamodb(dynamodb)):
         if before and before["served"]:
