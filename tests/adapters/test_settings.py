@@ -13,7 +13,7 @@ from orchestrator.stack_arns import Location
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
-OPTIONAL = {"queue_access_role", "response_url_prefix"}
+OPTIONAL = {"api_proof_digest", "queue_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
