@@ -192,7 +192,7 @@ class Lifecycle:
             return AlreadySo(f"{there}.")
         if not self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now()):
             return _busy(tenant, self.reader.lock(tenant))
-        return AlreadySo(f"{there}. What was said about it is recorded.")
+        return AlreadySo(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
 
     def _order(
         self,
@@ -279,6 +279,18 @@ class Lifecycle:
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
         return None
+
+
+def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:
+    """What a create has changed of a tenant that was there."""
+    told = [] if request.labels is None else ["Its labels are recorded."]
+    if unpin:
+        told.append("It is not pinned any more.")
+    elif request.pin and request.pin == metadata.version:
+        told.append("It is pinned to that version now.")
+    elif request.pin:
+        told.append(f"It is pinned to version {request.pin} now. Move it there: berth upgrade {tenant}")
+    return told
 
 
 def _next_attempt(

@@ -7,6 +7,7 @@ What the command line adds to the tree of :mod:`orchestrator.errors`:
     ├── ApiProblem              the API answered, but not with what it was asked for
     ├── OperationFailed         the operation that was waited for has failed
     ├── NoRollout               the newest rollout was meant, and there is none
+    ├── NothingToApprove        the stage that waits was meant, and none does
     └── NotConfirmed            someone was asked whether they mean it, and they did not say so
 """
 
@@ -79,6 +80,10 @@ class NoRollout(BerthError):
     """The newest rollout was meant, and there is none."""
 
 
+class NothingToApprove(BerthError):
+    """The stage that waits for approval was meant, and none does."""
+
+
 class NotConfirmed(BerthError):
     """Someone was asked whether they mean it, and they did not say so."""
 
@@ -118,7 +123,7 @@ def _sort(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, str(error)
         case NoRollout():
             return ExitCode.GONE, str(error)
-        case NotConfirmed():
+        case NothingToApprove() | NotConfirmed():
             return ExitCode.REFUSED, str(error)
         case ControlPlaneNotFound():
             return ExitCode.NO_CONTROL_PLANE, str(error)
@@ -165,7 +170,11 @@ def _sort_foreign(error: Exception) -> tuple[ExitCode, str]:
                 "No AWS credentials found: log in, use --profile, or start a local control plane with make up.",
             )
         case NoRegionError():
-            return ExitCode.NO_CONTROL_PLANE, "No AWS region given: use --region, or set AWS_DEFAULT_REGION."
+            return (
+                ExitCode.NO_CONTROL_PLANE,
+                "No AWS region given: use --region, set AWS_DEFAULT_REGION, or start a local control plane with "
+                "make up.",
+            )
         case BotoCoreError():
             # Everything that the SDK raises itself: unreachable, timed out, unknown profile, no login, TLS.
             return ExitCode.NO_CONTROL_PLANE, str(error)

@@ -12,7 +12,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.asking import PATIENCE_SECONDS, Later, too_busy
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
-from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, one_of
 from orchestrator.cli.problems import problem
 from orchestrator.credentials import Access
 from orchestrator.tenants import TenantId
@@ -32,7 +32,9 @@ def get_queue(
     credentials: Annotated[
         Access | None,
         typer.Option(
-            help="Ask for temporary credentials, to send or to receive. They are printed. Nothing is provisioned."
+            parser=one_of(Access),
+            metavar="<send|receive>",
+            help="Ask for temporary credentials, to send or to receive. They are printed. Nothing is provisioned.",
         ),
     ] = None,
     as_json: Json = False,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -27,6 +28,22 @@ MOST_SECONDS = 7 * 24 * 3600
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
 Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MOST_SECONDS, help="How long to wait.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+NOT_ASKED = "Where there is no terminal, nobody is asked."
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
+    """A parser of an option that takes one of several words, in upper or lower case."""
+
+    def parse(given: str) -> Choice:
+        for choice in choices:
+            if choice.lower() == given.lower():
+                return choice
+        raise typer.BadParameter(f"{given!a} is not one of {', '.join(choices)}.")
+
+    return parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def carry_out(
             with noting_an_interrupt(f"Interrupted. If it was started, it goes on. See: berth tenant {tenant}"):
                 answer = asking(lambda: order(api, tenant_id), _in_the_way if timeout else too_busy)
             if answer.status not in (_DONE, _STARTED):
-                raise problem(answer, can_wait=can_wait)
+                raise problem(answer, can_wait=can_wait, waited=asking.seconds if timeout else None)
             ended = None
             if timeout and answer.status == _STARTED:
                 with noting_an_interrupt(f"No longer waiting. It goes on. See: berth tenant {tenant}"):
@@ -99,7 +99,8 @@ def _show_ordered(answer: ApiAnswer, *, as_json: bool, waited: float | None) -> 
         return ExitCode.OK
     look = f"See how it ends: berth tenant {ordered['tenantId']}"
     if waited is None:
-        render.note(f"Started. {look}")
+        # It may have been started before: asking twice for the same starts it once.
+        render.note(f"It is under way. {look}")
         return ExitCode.OK
     render.note(f"Still going on after {waited:.0f} s. {look}")
     return ExitCode.NOT_READY

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.invocation import Json, Tenant, Timeout
+from orchestrator.cli.invocation import NOT_ASKED, Json, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
 from orchestrator.deadlines import DEADLINE, MOST_DRAIN_SECONDS
 
@@ -156,7 +156,7 @@ def delete(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Delete the messages in the queue, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether --force is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether --force is meant. {NOT_ASKED}")] = False,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,

@@ -36,8 +36,8 @@ def kind_of(answer: ApiAnswer) -> str:
     return str(answer.body.get("type", "")).rpartition(":")[2]
 
 
-def problem(answer: ApiAnswer, *, can_wait: bool = True) -> ApiProblem:
-    """``can_wait`` says whether the command takes --wait."""
+def problem(answer: ApiAnswer, *, can_wait: bool = True, waited: float | None = None) -> ApiProblem:
+    """``can_wait`` says whether the command takes --wait, and ``waited`` how many seconds it has waited already."""
     detail = answer.body.get("detail")
     code = _BY_KIND.get(kind_of(answer), _BY_STATUS.get(answer.status, ExitCode.UNEXPECTED))
     if detail is None:
@@ -47,10 +47,10 @@ def problem(answer: ApiAnswer, *, can_wait: bool = True) -> ApiProblem:
         return ApiProblem(f"The API answered {answer.status}: {message}.{hint}", code, None)
     if kind_of(answer) == Refusal.NOT_EMPTY:
         return _not_empty(answer, code)
-    return ApiProblem(str(detail), code, answer.body, _advice(answer, can_wait=can_wait))
+    return ApiProblem(str(detail), code, answer.body, _advice(answer, can_wait=can_wait, waited=waited))
 
 
-def _advice(answer: ApiAnswer, *, can_wait: bool) -> list[str]:
+def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[str]:
     """How the command line spells what the API advises."""
     tenant, rollout = answer.body.get("tenantId"), answer.body.get("rolloutId")
     match kind_of(answer):
@@ -61,6 +61,8 @@ def _advice(answer: ApiAnswer, *, can_wait: bool) -> list[str]:
                 f"Pin it elsewhere: berth pin {tenant} VERSION",
                 f"Lift its pin: berth unpin {tenant}",
             ]
+        case Refusal.BUSY if waited is not None:
+            return [f"It is still busy after {waited:.0f} s. Wait longer: --timeout SECONDS"]
         case Refusal.BUSY if can_wait:
             return ["Have it done as soon as the tenant is free: --wait"]
         case Refusal.ROLLOUT_IN_THE_WAY:

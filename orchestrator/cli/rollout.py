@@ -10,15 +10,24 @@ import typer
 
 from orchestrator.cli import render, rollout_wish
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, NotConfirmed
+from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
-from orchestrator.cli.invocation import Invocation, Json
+from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.cli.rollout_finding import details, listed, the_one_meant
-from orchestrator.cli.rollout_next import exit_code, next_steps
-from orchestrator.cli.rollout_view import settled, show_ended, show_list, show_started, show_status, show_unchanged
+from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
+from orchestrator.cli.rollout_view import (
+    settled,
+    show_ended,
+    show_list,
+    show_started,
+    show_status,
+    show_unchanged,
+    stage_status,
+)
 from orchestrator.cli.rollout_watching import watch as watch_rollout
 from orchestrator.cli.rollout_wish import StageOptions, body_of, rollout_id
+from orchestrator.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
 
 if TYPE_CHECKING:
@@ -162,7 +171,9 @@ def start(
     allow_downgrade: rollout_wish.AllowDowngrade = False,
     allow_replacement: rollout_wish.AllowReplacement = False,
     watch: Watch = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether --allow-replacement is meant.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help=f"Do not ask whether --allow-replacement is meant. {NOT_ASKED}")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Start a rollout.
@@ -248,7 +259,7 @@ def resume(context: typer.Context, rollout: RolloutButNoDryRun = None, as_json: 
 def abort(
     context: typer.Context,
     rollout: RolloutButNoDryRun = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether it is meant. {NOT_ASKED}")] = False,
     as_json: Json = False,
 ) -> None:
     """End a rollout for good.
@@ -266,7 +277,10 @@ def approve(
     stage: Annotated[
         int | None,
         typer.Option(
-            metavar="NUMBER", min=1, help="The stage: the one that waits unless told otherwise.", show_default=False
+            metavar="NUMBER",
+            min=1,
+            help="The stage. Without it you are asked about the one that waits; where there is no terminal, name it.",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
@@ -274,7 +288,7 @@ def approve(
     """Let the stage begin that waits for approval.
 
     To approve of the same stage twice does no harm: the next one waits for an
-    approval of its own.
+    approval of its own. That is why the stage is named, or asked about.
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
@@ -282,10 +296,11 @@ def approve(
         api = here.connect()
         with here.asking() as asking:
             meant = the_one_meant(api, asking, given, dry_runs_too=False)
-            number = stage if stage is not None else int(details(api, asking, meant)["currentStage"])
+            found = details(api, asking, meant) if stage is None else {}
+        number = stage if stage is not None else _ask_about_the_stage(here, found)
+        with here.asking() as asking:
             answer = asking(partial(api.approve_stage, meant, number))
-        told = f"Rollout {meant}: stage {number} is approved, and begins."
-        _show_ordered(answer, lambda _: told, as_json=as_json)
+        _show_ordered(answer, partial(_told_of_approval, number), as_json=as_json)
 
 
 @app.command()
@@ -406,6 +421,31 @@ def _show_ordered(answer: ApiAnswer, tell: Callable[[Document], str], *, as_json
         render.show_line(tell(answer.body))
     if answer.status == _STARTED:
         _note_next(answer.body)
+
+
+def _ask_about_the_stage(here: Invocation, rollout: Document) -> int:
+    """The stage that waits, once someone has said that it is meant.
+
+    Otherwise a command that is given twice would approve of two stages.
+    """
+    name, number = rollout["rolloutId"], stage_to_approve(rollout)
+    if number is None:
+        current = rollout["stages"][rollout["currentStage"] - 1]
+        raise NothingToApprove(
+            f"Rollout {name}: no stage awaits approval. It is {rollout['status']}, in stage {current['number']} "
+            f"({stage_status(rollout, current).plain}). How it stands: berth rollout status {name}"
+        )
+    if not here.world.someone_is_there():
+        raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
+    tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
+    _confirm(here, f"This lets stage {number} of rollout {name} begin: {tenants}.")
+    return number
+
+
+def _told_of_approval(number: int, rollout: Document) -> str:
+    is_paused = rollout["status"] == RolloutStatus.PAUSED
+    then = "It begins when the rollout is resumed." if is_paused else "It begins."
+    return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
 
 
 def _told(verb: str, rollout: Document) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.rollout_options import options_of
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
 
@@ -12,8 +13,13 @@ def is_over(rollout: Document) -> bool:
 
 
 def awaiting_approval(rollout: Document) -> int | None:
-    """The stage that someone has to approve of."""
-    if rollout["status"] not in (RolloutStatus.PENDING, RolloutStatus.RUNNING):
+    """The stage that someone has to approve of. While the rollout is paused there is something else to do first."""
+    return stage_to_approve(rollout) if rollout["status"] != RolloutStatus.PAUSED else None
+
+
+def stage_to_approve(rollout: Document) -> int | None:
+    """The stage that may be approved now, also while the rollout is paused."""
+    if is_over(rollout) or rollout["status"] == RolloutStatus.ABORTING:
         return None
     return next(
         (
@@ -54,18 +60,28 @@ def next_steps(rollout: Document) -> list[str]:
             go_on = f"Go on in spite of what failed: berth rollout resume {name}"
             return [go_on, *_try_again(rollout), *_go_back(rollout)]
         case RolloutStatus.ABORTED:
-            again = "Move those that are left, with the same options as before: berth rollout start"
-            return [*_try_again(rollout), again, *_go_back(rollout)]
+            return [*_try_again(rollout), _move_the_others(rollout), *_go_back(rollout)]
         case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
             return [*_try_again(rollout), *_go_back(rollout)]
 
 
 def _after_looking(rollout: Document) -> list[str]:
+    if rollout["retry"]:
+        # It looked only at those that would have failed before.
+        return [f"How to move all that were planned: berth rollout status {rollout['retry']}"]
     if rollout["status"] == RolloutStatus.SUCCEEDED:
-        return ["Do it, with the same options: berth rollout start"]
+        return [f"Do it, with the same options: berth rollout start{options_of(rollout['wish'])}"]
     if rollout["failed"]:
         return ["Look into one that would fail: berth tenant TENANT. Then plan again, before berth rollout start."]
-    return ["It did not look at all of them. Plan again: berth rollout plan"]
+    return [f"It did not look at all of them. Plan again: berth rollout plan{options_of(rollout['wish'])}"]
+
+
+def _move_the_others(rollout: Document) -> str:
+    """Those that had no turn before the rollout was aborted."""
+    if rollout["retry"]:
+        return f"Try again those that are left: berth rollout retry {rollout['retry']}"
+    what = "Return" if rollout["undo"] else "Move"
+    return f"{what} those that are left: berth rollout start{options_of(rollout['wish'])}"
 
 
 def _try_again(rollout: Document) -> list[str]:

@@ -38,6 +38,7 @@ _LOOKED_AT: Mapping[str, str] = {
     Result.SKIPPED: "would be left out by now",
     Result.FAILED: "would fail",
 }
+_NOT_BEGUN = "NOT BEGUN"
 _LOST_QUEUE = re.compile(r"may replace or remove .* \(AWS::SQS::Queue\)")
 """How a dry run tells of a queue that might not be there afterwards, nor what is in it."""
 
@@ -57,13 +58,24 @@ def settled(stage: Document) -> int:
     return int(stage["succeeded"] + stage["failed"] + stage["skipped"])
 
 
-def stage_status(stage: Document) -> Text:
+def stage_status(rollout: Document, stage: Document) -> Text:
+    """What is true of the stage. When a rollout ends early, its rows say how far each stage was, not that it ended."""
+    if is_over(rollout) and stage["status"] != StageStatus.DONE:
+        has_begun = stage["status"] in (StageStatus.RUNNING, StageStatus.BAKING)
+        return (
+            render.state(rollout["status"]) if has_begun else Text(_NOT_BEGUN, render.state(StageStatus.WAITING).style)
+        )
     if stage["status"] == StageStatus.BAKING and stage["bakedUntil"]:
         until = render.moment(stage["bakedUntil"], "%H:%M:%S UTC")
         return Text.assemble(render.state(stage["status"]), f" until {until}")
     if stage["status"] == StageStatus.AWAITING_APPROVAL:
         return Text("APPROVED" if stage["approvedBy"] else "AWAITING APPROVAL", render.state(stage["status"]).style)
     return render.state(stage["status"])
+
+
+def under_way(rollout: Document, stage: Document) -> str:
+    running = stage["status"] == StageStatus.RUNNING and not is_over(rollout)
+    return f"{stage['inFlight']} of {stage['concurrency']}" if running else ""
 
 
 def show_status(rollout: Document) -> None:
@@ -73,7 +85,7 @@ def show_status(rollout: Document) -> None:
         return
     show_summary(rollout)
     render.show_line("\nStages", "bold")
-    render.stdout().print(_stages(rollout["stages"]))
+    render.stdout().print(_stages(rollout))
     _show_left_out(rollout["skipped"])
     _show_failures(rollout["failures"])
     _show_next(rollout)
@@ -197,9 +209,9 @@ def _counts(rollout: Document) -> str:
     return ", ".join(f"{count} {what}" for what, count in told.items() if count or what == "succeeded")
 
 
-def _stages(stages: Sequence[Document]) -> Table:
+def _stages(rollout: Document) -> Table:
     table = render.columns("Stage", "Tenants", "OK", "Failed", "May fail", "Left out", "Under way", "Status")
-    for stage in stages:
+    for stage in rollout["stages"]:
         failed = stage["failed"]
         table.add_row(
             str(stage["number"]),
@@ -208,8 +220,8 @@ def _stages(stages: Sequence[Document]) -> Table:
             Text(str(failed), "bold red" if failed else ""),
             str(stage["tolerated"]),
             str(stage["skipped"]),
-            f"{stage['inFlight']} of {stage['concurrency']}" if stage["status"] == StageStatus.RUNNING else "",
-            stage_status(stage),
+            under_way(rollout, stage),
+            stage_status(rollout, stage),
         )
     return table
 

@@ -21,7 +21,7 @@ from orchestrator.cli.invocation import World
 from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
-from orchestrator.cli.rollout_view import settled, stage_status, target
+from orchestrator.cli.rollout_view import settled, stage_status, target, under_way
 from orchestrator.records import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
@@ -127,7 +127,7 @@ class RolloutProgress:
     def _line(self, rollout: Document) -> str:
         stage = rollout["stages"][rollout["currentStage"] - 1]
         parts = [
-            f"stage {stage['number']} of {len(rollout['stages'])} {stage_status(stage).plain}",
+            f"stage {stage['number']} of {len(rollout['stages'])} {stage_status(rollout, stage).plain}",
             f"{settled(stage)} of {stage['total']} done",
             *([f"{stage['failed']} failed"] if stage["failed"] else []),
             *([f"{stage['inFlight']} under way"] if stage["inFlight"] else []),
@@ -154,14 +154,13 @@ class RolloutProgress:
         table = render.columns("Stage", "", "Done", "Failed (may)", "Under way", "Status")
         for stage in rollout["stages"]:
             failed = f"{stage['failed']} ({stage['tolerated']})" if stage["failed"] else ""
-            running = stage["status"] == StageStatus.RUNNING
             table.add_row(
                 str(stage["number"]),
                 ProgressBar(total=max(1, stage["total"]), completed=settled(stage), width=_BAR_WIDTH),
                 f"{settled(stage)}/{stage['total']}",
                 Text(failed, "bold red"),
-                f"{stage['inFlight']} of {stage['concurrency']}" if running else "",
-                stage_status(stage),
+                under_way(rollout, stage),
+                stage_status(rollout, stage),
             )
         awaited = _awaited(rollout)
         return Group(heading, table, *([Text(awaited, "magenta")] if awaited else []))
@@ -169,8 +168,8 @@ class RolloutProgress:
 
 def _awaited(rollout: Document) -> str | None:
     name = rollout["rolloutId"]
-    if awaiting_approval(rollout):
-        return f"Approve of it, in another terminal: berth rollout approve {name}"
+    if stage := awaiting_approval(rollout):
+        return f"Approve of it, in another terminal: berth rollout approve {name} --stage {stage}"
     if rollout["status"] == RolloutStatus.PAUSED:
         return f"Let it go on, from another terminal: berth rollout resume {name}"
     return None
@@ -178,5 +177,5 @@ def _awaited(rollout: Document) -> str | None:
 
 def _what_counts(rollout: Document) -> object:
     """What a log is told of at once. Who is under way is no news until something came of it."""
-    stages = [(stage_status(stage).plain, settled(stage), stage["failed"]) for stage in rollout["stages"]]
+    stages = [(stage_status(rollout, stage).plain, settled(stage), stage["failed"]) for stage in rollout["stages"]]
     return rollout["status"], rollout["currentStage"], stages

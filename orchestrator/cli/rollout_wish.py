@@ -262,10 +262,16 @@ def _tenant(given: str, hint: str, where: str = "") -> str:
 
 
 def _sizes(given: str) -> list[str]:
-    *sizes, last = (each.strip() for each in given.split(","))
-    if last != REST:
-        raise _bad("--stages", f"the last stage takes all that are left: {given.strip(', ')},{REST}")
-    return [*(_share("--stages", size) for size in sizes), last]
+    from orchestrator.rollouts.requests import MOST_STAGES
+
+    sizes = [each.strip() for each in given.split(",")]
+    # Whatever else is wrong is told first, so that what is suggested here is accepted.
+    suggested = [*(_share("--stages", size) for size in sizes if size not in ("", REST)), REST]
+    if len(suggested) > MOST_STAGES:
+        raise _bad("--stages", f"there may be {MOST_STAGES} stages at most, the last of which is {REST}.")
+    if sizes != suggested:
+        raise _bad("--stages", f"the last stage, and no other, takes all that are left: {','.join(suggested)}")
+    return sizes
 
 
 def _share(hint: str, given: str, pattern: re.Pattern[str] = _SHARE) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.invocation import Invocation, Json
+from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.problems import problem
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.records import TenantState
@@ -28,7 +28,7 @@ def tenants(
     context: typer.Context,
     state: Annotated[
         TenantState | None,
-        typer.Option(case_sensitive=False, metavar="STATE", help=f"Only tenants in this state: {_STATES}."),
+        typer.Option(parser=one_of(TenantState), metavar="STATE", help=f"Only tenants in this state: {_STATES}."),
     ] = None,
     version: Annotated[str | None, typer.Option(metavar="VERSION", help="Only tenants at this version.")] = None,
     limit: Annotated[

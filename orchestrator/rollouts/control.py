@@ -170,6 +170,8 @@ class Rollouts:
         return self._change(rollout_id, self._aborted) if self._nobody_is_in_flight(rollout_id) else answered
 
     def _aborting(self, rollout: Rollout, by: str) -> Rollout | AlreadySo | Refused:
+        if rollout.status is RolloutStatus.ABORTED:
+            return AlreadySo(f"Rollout {rollout.id} is aborted already.")
         if not rollout.status.active:
             return _over(rollout)
         if rollout.status is RolloutStatus.ABORTING:
@@ -235,8 +237,10 @@ class Rollouts:
 
     def _select_to_return(self, wish: Wish, undone: str) -> Selected | Refused:
         rollout = self.ledger.rollout(undone)
-        if rollout is None or rollout.wish.dry_run:
+        if rollout is None:
             return unknown_rollout(undone)
+        if rollout.wish.dry_run:
+            return _moved_nobody(undone)
         if rollout.status.active:
             return _not_over(rollout)
         # Also those whose update was cut short or is said to have failed: they may have arrived after all.
@@ -434,6 +438,15 @@ def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
 def unknown_rollout(rollout: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. See them: berth rollout list", {"rolloutId": rollout}
+    )
+
+
+def _moved_nobody(rollout: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_ROLLOUT,
+        f"Rollout {rollout} is a dry run, which moved nobody, so there is nothing to undo. See the others: berth "
+        "rollout list",
+        {"rolloutId": rollout},
     )
 
 

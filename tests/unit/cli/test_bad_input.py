@@ -44,7 +44,9 @@ FITTING = {
     "STATE": ("READY", "deleted"),
     "TENANT": ("acme", "globex"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
-    None: ("send", "receive"),
+    "<send|receive>": ("send", "RECEIVE"),
+    # Flags take none.
+    None: ("yes",),
 }
 """What belongs where, by how help names it."""
 

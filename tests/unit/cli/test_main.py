@@ -26,7 +26,11 @@ def refused(code: str, message: str = "Not today.") -> ClientError:
     [
         (ControlPlaneNotFound("Nothing there."), ExitCode.NO_CONTROL_PLANE, "Nothing there."),
         (NoCredentialsError(), ExitCode.NO_CONTROL_PLANE, "No AWS credentials found: log in, use --profile"),
-        (NoRegionError(), ExitCode.NO_CONTROL_PLANE, "No AWS region given: use --region"),
+        (
+            NoRegionError(),
+            ExitCode.NO_CONTROL_PLANE,
+            "No AWS region given: use --region, set AWS_DEFAULT_REGION, or start a local control plane with make up.",
+        ),
         (ProfileNotFound(profile="x"), ExitCode.NO_CONTROL_PLANE, "The config profile (x) could not be found"),
         (EndpointConnectionError(endpoint_url="http://x"), ExitCode.NO_CONTROL_PLANE, "Could not connect to"),
         (refused("AccessDeniedException"), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: Not today."),

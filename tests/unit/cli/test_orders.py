@@ -30,7 +30,7 @@ class TestCreate:
             "operation:  CREATE 0.2.0, attempt 1",
             f"execution:  {scene.api.run.execution}",
         ]
-        assert result.stderr == "Started. See how it ends: berth tenant acme\n"
+        assert result.stderr == "It is under way. See how it ends: berth tenant acme\n"
         assert started(scene) == (Operation.CREATE, "0.2.0", 1, Request(by=ADA, explicit=True))
         assert scene.pauses == []
 
@@ -70,6 +70,24 @@ class TestCreate:
         assert json.loads(result.stdout)["status"] == "UNCHANGED"
         metadata = scene.api.table.metadata(ACME)
         assert (metadata.pinned_version, metadata.labels) == (None, {"team": "blue"})
+
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (["--version", "0.2.0"], "It is pinned to version 0.2.0 now. Move it there: berth upgrade acme"),
+            (["--version", "0.1.0"], "It is pinned to that version now."),
+            (["--unpin"], "It is not pinned any more."),
+            (["--label", "team=blue"], "Its labels are recorded."),
+            (["--label", "a=b", "--unpin"], "Its labels are recorded. It is not pinned any more."),
+        ],
+        ids=str,
+    )
+    def test_what_was_changed_of_a_tenant_that_is_there_is_said(
+        self, scene: Scene, arguments: list[str], told: str
+    ) -> None:
+        scene.has()
+        result = scene.berth("create", "acme", *arguments)
+        assert result.stdout == f"Tenant acme is there, at version 0.1.0. {told}\n"
 
     def test_a_version_that_was_never_published(self, scene: Scene) -> None:
         result = scene.berth("create", "acme", "--version", "9.9.9", "--json")
@@ -258,6 +276,15 @@ class TestDelete:
         assert result.exit_code == ExitCode.OK
         assert "status:     DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
         assert started(scene)[3] == Request(by=ADA)
+
+    def test_one_that_is_being_deleted_already_is_not_said_to_be_started(self, scene: Scene) -> None:
+        scene.has()
+        scene.berth("delete", "acme")
+        scene.api.begin()
+        result = scene.berth("delete", "acme")
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr == "It is under way. See how it ends: berth tenant acme\n"
+        assert started(scene)[2] == 1
 
     def test_a_tenant_that_is_not_there(self, scene: Scene) -> None:
         result = scene.berth("delete", "acme")

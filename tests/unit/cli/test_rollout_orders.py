@@ -127,6 +127,26 @@ class TestStatus:
         (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
         assert row.rstrip().endswith(f" {shown}")
 
+    @pytest.mark.parametrize("status", [RolloutStatus.HALTED, RolloutStatus.ABORTED])
+    @pytest.mark.parametrize(
+        ("stage", "shown"),
+        [
+            ({"status": StageStatus.WAITING}, "NOT BEGUN"),
+            ({"status": StageStatus.AWAITING_APPROVAL}, "NOT BEGUN"),
+            ({"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}, "NOT BEGUN"),
+            ({"status": StageStatus.RUNNING}, None),
+            ({"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}, None),
+            ({"status": StageStatus.DONE}, "DONE"),
+        ],
+    )
+    def test_of_a_rollout_that_is_over_no_stage_is_said_to_go_on(
+        self, underway: Scene, status: RolloutStatus, stage: dict[str, object], shown: str | None
+    ) -> None:
+        underway.api.is_now(status=status)
+        underway.api.stage_is_now(3, **stage)
+        (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
+        assert row.split(maxsplit=6)[6].strip() == (shown or status)
+
     def test_one_that_awaits_approval(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
@@ -242,17 +262,46 @@ class TestOrders:
         name = underway.api.newest.id
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve")
-        assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {name}: stage 3 is approved, and begins.\n"
-        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
-
-    def test_a_stage_may_be_named(self, underway: Scene) -> None:
-        underway.api.is_now(current_stage=3)
-        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "3")
         assert result.exit_code == ExitCode.OK
+        assert result.stdout == f"Rollout {name}: stage 3 is approved. It begins.\n"
+        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
+
+    def test_a_stage_that_is_approved_during_a_pause_begins_after_it(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        underway.api.is_now(current_stage=3, status=RolloutStatus.PAUSED)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve", "--stage", "3")
+        assert result.stdout == f"Rollout {name}: stage 3 is approved. It begins when the rollout is resumed.\n"
+        assert result.stderr.splitlines()[0] == f"Let it go on: berth rollout resume {name}"
+
+    @pytest.mark.parametrize("status", [RolloutStatus.RUNNING, RolloutStatus.PAUSED])
+    def test_on_a_terminal_the_stage_that_waits_is_asked_about(self, underway: Scene, status: RolloutStatus) -> None:
+        underway.api.is_now(current_stage=3, status=status)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        underway.typed = "yes\n"
+        result = underway.berth("rollout", "approve")
+        assert result.exit_code == ExitCode.OK
+        question = f"This lets stage 3 of rollout {underway.api.newest.id} begin: 4 tenants. Type yes to go on:"
+        assert result.stderr.startswith(question)
         assert "stage 3 is approved" in result.stdout
+
+    def test_nothing_is_approved_when_that_is_not_confirmed(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        underway.typed = "no\n"
+        assert underway.berth("rollout", "approve").exit_code == ExitCode.REFUSED
+        assert not [each for each in underway.api.asked if each.endswith("/approve")]
+
+    def test_where_there_is_no_terminal_the_stage_is_named_so_that_two_approvals_are_of_one_stage(
+        self, underway: Scene
+    ) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        result = underway.berth("rollout", "approve")
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert result.stderr.endswith(f"Name the stage: berth rollout approve {underway.api.newest.id} --stage 3\n")
+        assert not [each for each in underway.api.asked if each.endswith("/approve")]
 
     def test_one_approval_sent_twice_approves_one_stage(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
@@ -268,11 +317,35 @@ class TestOrders:
         assert result.exit_code == ExitCode.REFUSED
         assert "stage 1 does not await approval. Stage 3 does." in result.stderr
 
-    def test_there_is_nothing_to_approve(self, underway: Scene) -> None:
+    @pytest.mark.parametrize("typed", [None, "yes\n"])
+    def test_there_is_nothing_to_approve(self, underway: Scene, typed: str | None) -> None:
+        name = underway.api.newest.id
+        underway.api.stage_is_now(2, status=StageStatus.BAKING, baked_until=NOON + timedelta(hours=1))
+        underway.typed = typed
+        result = underway.berth("rollout", "approve", "--json")
+        assert result.exit_code == ExitCode.REFUSED
+        assert result.stderr == (
+            f"Error: Rollout {name}: no stage awaits approval. It is RUNNING, in stage 2 (BAKING until 13:00:00 UTC). "
+            f"How it stands: berth rollout status {name}\n"
+        )
+        assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
+
+    def test_a_stage_that_does_not_wait_is_not_approved(self, underway: Scene) -> None:
         underway.api.stage_is_now(2, approved_by=None)
-        result = underway.berth("rollout", "approve")
+        result = underway.berth("rollout", "approve", "--stage", "2")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
+
+    def test_abort_what_is_aborted(self, underway: Scene) -> None:
+        underway.api.is_now(status=RolloutStatus.ABORTED)
+        result = underway.berth("rollout", "abort")
+        assert result.exit_code == ExitCode.OK
+        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is aborted already.\n", "")
+
+    @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
+    def test_the_help_says_when_nobody_is_asked(self, scene: Scene, command: list[str]) -> None:
+        told = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
+        assert "Where there is no terminal, nobody is asked." in told
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_what_is_over_is_not_changed(self, underway: Scene, verb: str) -> None:

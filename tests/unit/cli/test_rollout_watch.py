@@ -376,7 +376,7 @@ class TestPlan:
             "     2 changes InboundQueue (AWS::SQS::Queue)",
             "     1 changes Alarm (AWS::CloudWatch::Alarm)",
         ]
-        assert result.stderr.endswith("Do it, with the same options: berth rollout start\n")
+        assert result.stderr.endswith("berth rollout start --to 0.2.0 --concurrency 50\n")
 
     def test_what_would_fail(self, fleet: Scene) -> None:
         fleet.environment |= TERMINAL
@@ -403,7 +403,7 @@ class TestPlan:
         result = fleet.berth("rollout", "plan")
         assert result.exit_code == ExitCode.FAILED
         assert "Stage 1: none could have its turn.\n" in result.stdout
-        assert result.stderr.endswith("Plan again: berth rollout plan\n")
+        assert result.stderr.endswith("Plan again: berth rollout plan --to 0.2.0 --concurrency 50\n")
 
     def test_there_is_nothing_to_do(self, scene: Scene) -> None:
         result = scene.berth("rollout", "plan")

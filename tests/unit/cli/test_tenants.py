@@ -10,6 +10,7 @@ from orchestrator import operator_requests
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.tenants import MOST_A_PAGE
 from orchestrator.fleet import PAGE_SIZE
+from orchestrator.records import TenantState
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
 from tests.fakes import QUEUE, some_metadata
 from tests.unit.cli.conftest import Scene
@@ -162,6 +163,11 @@ def test_a_cursor_that_is_none(scene: Scene) -> None:
 def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth("tenants", *arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
+
+
+def test_a_state_that_is_none_is_told_which_ones_there_are(scene: Scene) -> None:
+    told = " ".join(scene.berth("tenants", "--state", "happy").stderr.replace("│", " ").split())
+    assert f"'--state': 'happy' is not one of {', '.join(TenantState)}." in told
 
 
 def test_the_longest_ids_fit_a_terminal(scene: Scene) -> None:

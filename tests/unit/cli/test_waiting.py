@@ -156,6 +156,7 @@ class TestBusy:
         assert result.exit_code == ExitCode.REFUSED
         assert scene.pauses == [2, 2]
         assert "Error: Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
+        assert result.stderr.endswith("It is still busy after 4 s. Wait longer: --timeout SECONDS\n")
 
     def test_the_same_operation_is_joined(self, scene: Scene) -> None:
         scene.meanwhile = [scene.api.succeed]

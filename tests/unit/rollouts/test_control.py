@@ -416,7 +416,7 @@ ALIVE = [
     ("abort", RolloutStatus.SUCCEEDED, OVER),
     ("abort", RolloutStatus.FAILED, OVER),
     ("abort", RolloutStatus.HALTED, OVER),
-    ("abort", RolloutStatus.ABORTED, OVER),
+    ("abort", RolloutStatus.ABORTED, SO),
 ]
 DEAD = [
     ("pause", RolloutStatus.RUNNING, RolloutStatus.PAUSED),
@@ -876,7 +876,9 @@ def test_a_dry_run_has_nothing_to_undo() -> None:
     world = World(1)
     dry = world.start(a_wish(dry_run=True))
 
-    assert refused(world.rollouts.start(a_wish(version=None, undo=dry), ADA)) is Refusal.UNKNOWN_ROLLOUT
+    answer = world.rollouts.start(a_wish(version=None, undo=dry), ADA)
+    assert refused(answer) is Refusal.UNKNOWN_ROLLOUT
+    assert f"Rollout {dry} is a dry run, which moved nobody" in answer.reason
 
 
 def test_undoing_twice_is_nothing_to_do() -> None:

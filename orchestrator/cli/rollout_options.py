@@ -1,0 +1,66 @@
+"""The options of `berth rollout start` and `plan` that ask for the same as an earlier rollout did."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from orchestrator.cli.api import Document
+from orchestrator.cli.rollout_wish import StageOptions
+from orchestrator.rollouts.documents import DEFAULT_SIZES, stage_document, wish_from
+
+MOST_TENANTS = 10
+"""How many tenants are named in a command that somebody is to read. More are left to their file."""
+
+
+def options_of(wish: Document) -> str:
+    """Begins with a blank, unless there are none."""
+    tenants = wish.get("tenants", [])
+    given = [
+        *_option("--to", wish.get("version")),
+        *(("--tenants-from", "FILE") if len(tenants) > MOST_TENANTS else _options("--tenant", tenants)),
+        *_options("--label", [f"{name}={value}" for name, value in wish.get("labels", {}).items()]),
+        *_option("--share", wish.get("share")),
+        *_option("--undo", wish.get("undo")),
+        *_stage_options(wish["stages"]),
+        *(["--allow-downgrade"] if wish.get("allowDowngrade") else []),
+        *(["--allow-replacement"] if wish.get("allowReplacement") else []),
+    ]
+    return "".join(f" {shlex.quote(each)}" for each in given)
+
+
+def _stage_options(stages: Sequence[Document]) -> list[str]:
+    """The options that lead to these stages. Where none do, the stages were given one by one, in a file."""
+    first, last = stages[0], stages[-1]
+    sizes = ",".join(stage["size"] for stage in stages)
+    has_several = len(stages) > 1
+    options = StageOptions(
+        stages=None if sizes == ",".join(DEFAULT_SIZES) else sizes,
+        concurrency=first["maxConcurrency"],
+        tolerate=last["tolerated"],
+        bake=first["bakeSeconds"] if has_several else None,
+        alarm=first["alarm"],
+        approval=has_several and last["approval"],
+        file=None,
+    )
+    asked = wish_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
+    if [stage_document(stage) for stage in asked.stages] != list(stages):
+        return ["--stages-file", "FILE"]
+    by_default = wish_from({"stages": [{"size": stage["size"]} for stage in stages]}, max_concurrency=0).stages
+    return [
+        *_option("--stages", options.stages),
+        # The default is the control plane's own, and not known here.
+        *_option("--concurrency", options.concurrency),
+        *_option("--tolerate", options.tolerate if options.tolerate != str(by_default[-1].tolerated) else None),
+        *_option("--bake", options.bake if options.bake != by_default[0].bake_seconds else None),
+        *_option("--alarm", options.alarm),
+        *(["--approval"] if options.approval else []),
+    ]
+
+
+def _option(name: str, value: object | None) -> list[str]:
+    return [] if value is None else [name, str(value)]
+
+
+def _options(name: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (name, value)]
