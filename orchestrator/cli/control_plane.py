@@ -66,6 +66,10 @@ class ControlPlane(Protocol):
 
     def api(self) -> Api: ...
 
+    @property
+    def api_url(self) -> str:
+        """Where the API answers. Locally that is not what the stack's output says."""
+
 
 def find_local() -> LocalControlPlane | None:
     """The local control plane, if it is up."""

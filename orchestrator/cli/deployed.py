@@ -37,13 +37,16 @@ class Deployment:
             return str(self._client("sts").get_caller_identity()["Arn"])
 
     def api(self) -> BerthApi:
-        url = self._output("ApiUrl")
+        url = self.api_url
         credentials = self._session.get_credentials()
         if credentials is None:
             raise NoCredentialsError
-        if self._local:
-            url = self._local.api_url(url)
         return BerthApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
+
+    @property
+    def api_url(self) -> str:
+        deployed = self._output("ApiUrl")
+        return self._local.api_url(deployed) if self._local else deployed
 
     def _output(self, name: str) -> str:
         stack = self.stack

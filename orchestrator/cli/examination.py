@@ -52,7 +52,7 @@ class Examination:
             yield Check(_API, Verdict.UNKNOWN, "not asked: where it is says the control plane's stack")
             return
         yield _judge(stack)
-        yield from self._ask(control_plane, stack)
+        yield from self._ask(control_plane)
 
     def _credentials(self, control_plane: ControlPlane) -> Check:
         try:
@@ -63,7 +63,7 @@ class Examination:
         except _TROUBLE as error:
             return self._trouble(_CREDENTIALS, error)
 
-    def _ask(self, control_plane: ControlPlane, stack: DeployedStack) -> Iterator[Check]:
+    def _ask(self, control_plane: ControlPlane) -> Iterator[Check]:
         """What the API says, which is also whether it answers."""
         try:
             api = control_plane.api()
@@ -82,7 +82,7 @@ class Examination:
         except _TROUBLE as error:
             yield self._trouble(_API, error)
         else:
-            yield Check(_API, Verdict.OK, f"{stack.outputs['ApiUrl']} answers")
+            yield Check(_API, Verdict.OK, f"{control_plane.api_url} answers")
             yield from map(_told, answer.body["checks"])
 
     def _trouble(self, name: str, error: Exception) -> Check:

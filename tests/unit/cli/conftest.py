@@ -77,6 +77,10 @@ class FakeControlPlane:
         self._raise_trouble("api")
         return self.there
 
+    @property
+    def api_url(self) -> str:
+        return API_URL
+
     def _raise_trouble(self, asked: str) -> None:
         if asked in self.trouble:
             raise self.trouble[asked]

@@ -71,7 +71,7 @@ def aws() -> Iterator[FakeAws]:
 
         def do_GET(self) -> None:
             fake.asked.append(f"GET {self.headers['Host']}{self.path}")
-            self._reply(200, json.dumps({"status": "READY", "tenants": [], "cursor": None}))
+            self._reply(200, json.dumps({"status": "READY", "tenants": [], "cursor": None, "checks": []}))
 
         def _reply(self, status: int, body: str) -> None:
             self.send_response(status)
@@ -161,6 +161,16 @@ class TestLocal:
         result = self.berth(scene, aws, "get-queue", "acme", "--local")
         assert result.exit_code == ExitCode.OK
         assert aws.asked[1:] == ["GET a1b2c3.execute-api.us-east-1.localhost/tenants/acme/queue"]
+
+    def test_the_address_of_its_api_is_the_one_that_answers(self, aws: FakeAws) -> None:
+        control_plane = find(Options(local=True), find_local=lambda: aws)
+        assert control_plane.api_url == "https://a1b2c3.execute-api.us-east-1.localhost/"
+        assert control_plane.stack.outputs["ApiUrl"] == OUTPUTS["ApiUrl"]
+
+    def test_doctor_tells_the_address_that_answers(self, scene: Scene, aws: FakeAws) -> None:
+        told = self.berth(scene, aws, "doctor", "--local").stdout
+        assert "https://a1b2c3.execute-api.us-east-1.localhost/ answers" in told
+        assert "amazonaws.com" not in told
 
     def test_neither_profiles_nor_proxies_get_in_the_way(self, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_PROFILE", "missing")
