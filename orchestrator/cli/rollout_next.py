@@ -60,7 +60,7 @@ def next_steps(rollout: Document) -> list[str]:
             go_on = f"Go on in spite of what failed: berth rollout resume {name}"
             return [go_on, *_try_again(rollout), *_go_back(rollout)]
         case RolloutStatus.ABORTED:
-            return [*_try_again(rollout), _move_the_others(rollout), *_go_back(rollout)]
+            return [*_try_again(rollout), *_move_the_others(rollout), *_go_back(rollout)]
         case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
             return [*_try_again(rollout), *_go_back(rollout)]
 
@@ -76,12 +76,14 @@ def _after_looking(rollout: Document) -> list[str]:
     return [f"It did not look at all of them. Plan again: berth rollout plan{options_of(rollout['wish'])}"]
 
 
-def _move_the_others(rollout: Document) -> str:
-    """Those that had no turn before the rollout was aborted."""
+def _move_the_others(rollout: Document) -> list[str]:
+    """Those that had no turn before the rollout was aborted, if there are any."""
+    if rollout["succeeded"] + rollout["failed"] + rollout["skippedSince"] == rollout["selected"]:
+        return []
     if rollout["retry"]:
-        return f"Try again those that are left: berth rollout retry {rollout['retry']}"
+        return [f"Try again those that are left: berth rollout retry {rollout['retry']}"]
     what = "Return" if rollout["undo"] else "Move"
-    return f"{what} those that are left: berth rollout start{options_of(rollout['wish'])}"
+    return [f"{what} those that are left: berth rollout start{options_of(rollout['wish'])}"]
 
 
 def _try_again(rollout: Document) -> list[str]:

@@ -72,6 +72,13 @@ class TestTheSameOptions:
         assert fleet.api.newest.wish == first.wish
 
 
+def test_after_an_abort_that_came_too_late_nobody_is_left(fleet: Scene) -> None:
+    fleet.berth("rollout", "start", "--tenant", "t01")
+    fleet.api.came_to(TENANTS[1], Result.SUCCEEDED, from_version="0.1.0")
+    fleet.api.is_now(status=RolloutStatus.ABORTED)
+    assert "that are left" not in fleet.berth("rollout", "status").stderr
+
+
 def test_an_undo_that_was_aborted_is_not_followed_by_a_move_forward(fleet: Scene) -> None:
     fleet.berth("rollout", "start", "--stages", "rest")
     original = fleet.api.newest.id
