@@ -27,6 +27,7 @@ _FUNCTION_ENVIRONMENT = {
     "BERTH_TABLE": _TABLE,
     "BERTH_VERSION": "0.1.0",
     "BERTH_LINGER_SECONDS": "60",
+    "BERTH_CREATE_ON_GET_QUEUE": "true",
     "BERTH_CREATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench",
     "POWERTOOLS_SERVICE_NAME": "get_queue",
     "POWERTOOLS_METRICS_NAMESPACE": "Berth",

@@ -24,7 +24,7 @@ def _settled(step: SettleStep) -> Answer:
     if step.fault is not None:
         return NotProvided(step.fault)
     try:
-        return settle(step.asked, since=step.since, lifecycle=wiring.lifecycle)
+        return settle(step.asked, since=step.since, lifecycle=wiring.tenant_queue_lifecycle)
     except Throttled:
         return Waiting()
 

@@ -34,6 +34,8 @@ class Refusal(StrEnum):
     ROLLOUT_OVER = "rollout-over"
     NOTHING_TO_APPROVE = "nothing-to-approve"
     UNKNOWN_RECONCILIATION = "unknown-reconciliation"
+    FLEET_FULL = "tenant-limit-reached"
+    TOO_MANY_CREATES = "too-many-creates"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,27 @@ import json
 from dataclasses import dataclass
 
 from orchestrator.credentials import Credentials
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    FleetFull,
+    Limited,
+    NotProvisioned,
+    Ready,
+    TooManyCreates,
+    Unknown,
+)
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
+from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import RootCause, release_of, timestamp
 from orchestrator.tenants import TenantId
 
 RETRY_AFTER_SECONDS = 2
 """When to ask again. The ready path is one cheap read, so asking often is no burden."""
+
+FLEET_FULL_TITLE = "There are as many tenants as there may be"
+TOO_MANY_CREATES_TITLE = "Too many creates"
 
 _PROBLEM_TYPE = "urn:berth:problem:"
 
@@ -61,15 +74,6 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
             )
             response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
             return response
-        case NotProvisioned():
-            return problem(
-                409,
-                "not-provisioned",
-                "The tenant has no queue",
-                f"Tenant {tenant} has no queue yet. Ask for its queue first, which provisions it: "
-                f"GET /tenants/{tenant}/queue",
-                tenantId=tenant.value,
-            )
         case Failed(audit):
             cause = audit.root_cause
             return problem(
@@ -106,6 +110,53 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 tenantStatus="DELETED",
                 execution=audit.execution,
             )
+        case NotProvisioned() | Unknown() | FleetFull() | TooManyCreates():
+            return _not_started(tenant, given)
+
+
+def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
+    """No queue, and none on its way."""
+    match given:
+        case Unknown():
+            return problem(
+                404,
+                "unknown-tenant",
+                "There is no such tenant",
+                f"No such tenant: {tenant}. Asking for its queue does not create it here. Ask an operator to create "
+                f"it: berth create {tenant}",
+                tenantId=tenant.value,
+            )
+        case NotProvisioned(asking_provisions):
+            told = (
+                f"Tenant {tenant} has no queue yet. Ask for its queue first, which provisions it: "
+                f"GET /tenants/{tenant}/queue"
+                if asking_provisions
+                else f"Tenant {tenant} has no queue in service. Asking for it does not create it here. Ask an operator "
+                f"to create it: berth create {tenant}"
+            )
+            return problem(409, "not-provisioned", "The tenant has no queue", told, tenantId=tenant.value)
+        case FleetFull():
+            # How many there are is not told: platforms do not see the fleet.
+            return problem(
+                409,
+                "tenant-limit-reached",
+                FLEET_FULL_TITLE,
+                f"Tenant {tenant} was not created: this control plane has as many tenants as it may have. Nothing was "
+                "started. Ask an operator to make room: berth doctor",
+                tenantId=tenant.value,
+            )
+        case TooManyCreates(limit, seconds):
+            response = problem(
+                429,
+                "too-many-creates",
+                TOO_MANY_CREATES_TITLE,
+                f"Tenant {tenant} was not created: you have started {limit} creates within a minute, which is as many "
+                f"as a caller may (berth:createsPerMinute). Nothing was started. Ask again in {seconds} seconds.",
+                tenantId=tenant.value,
+                retryAfterSeconds=seconds,
+            )
+            response.headers["Retry-After"] = str(seconds)
+            return response
 
 
 def refuse(error: InvalidRequest) -> Response:

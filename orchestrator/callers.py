@@ -59,6 +59,16 @@ def _may_be_an_arn(text: str) -> bool:
     return 0 < len(text) <= MOST_CHARACTERS and text.isprintable()
 
 
+def counted_as(caller: str) -> str:
+    """Whom a caller's creates are counted for.
+
+    An IAM user may give federated users any name, and as many names as it likes: all of them are one caller.
+    """
+    role = role_of(caller)
+    kind, slash, _ = role.partition("/")
+    return kind if kind.endswith(":federated-user") and slash else role
+
+
 def role_of(arn: str) -> str:
     """The caller without the session's name: the same for all instances of a service that ask at once."""
     kind, slash, rest = arn.partition("/")

@@ -11,6 +11,14 @@
 | none      | DELETE succeeded             | Deleted: only an explicit create brings it back     |
 | none      | DELETE failed                | Failed, with the root cause                         |
 
+Where getQueue only looks, nothing is started, and these take the place of StartCreate:
+
+| latest operation              | decision                                                          |
+|-------------------------------|-------------------------------------------------------------------|
+| none                          | Unknown: nobody has created the tenant                            |
+| CREATE of an older version failed | Failed, with the root cause                                   |
+| CREATE succeeded              | NotProvisioned: the queue vanished behind Berth's back                   |
+
 "None" includes metadata that no operation has published yet (the stack records its queue before it is usable) and
 metadata that a delete has withdrawn. An explicit create marks the delete as revived, which then counts no more.
 """
@@ -32,6 +40,8 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class StartCreate:
     attempt: int
+    another: bool = False
+    """Nothing is recorded of the tenant: it would be one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,38 @@ class Deleted:
     audit: Audit
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody has created the tenant, and asking for its queue does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotProvisioned:
+    """There is no queue, and nothing was started to make one."""
+
+    asking_provisions: bool = False
+    """Whether asking for the queue would."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFull:
+    """There are as many tenants as there may be, so a create of another one is not started."""
+
+    tenants: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyCreates:
+    """The caller has started as many creates in this minute as it may, so another one is not started."""
+
+    limit: int
+    retry_after_seconds: int
+
+
 Decision = Ready | StartCreate | Wait | Failed | BeingDeleted | Deleted
+Seen = Ready | Wait | Failed | BeingDeleted | Deleted | Unknown | NotProvisioned
+Limited = FleetFull | TooManyCreates
 
 
 def ready(metadata: Metadata | None) -> Ready | None:
@@ -105,4 +146,16 @@ def decide(
     for create in creates:
         if create.status is Status.FAILURE and create.version == version:
             return Failed(create)
-    return StartCreate(next_attempt)
+    return StartCreate(next_attempt, another=not audits)
+
+
+def look(metadata: Metadata | None, audits: Sequence[Audit], version: str) -> Seen:
+    """Decide for one tenant where asking for a queue creates nothing."""
+    decision = decide(metadata, audits, version)
+    if not isinstance(decision, StartCreate):
+        return decision
+    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+    latest = max(creates, key=lambda create: create.updated_at, default=None)
+    if latest is None:
+        return Unknown()
+    return Failed(latest) if latest.status is Status.FAILURE else NotProvisioned()

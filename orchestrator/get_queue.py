@@ -6,18 +6,32 @@ number of simultaneous callers start one execution, and its first step records i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.decisions import BeingDeleted, Decision, Deleted, Failed, Ready, StartCreate, Wait, decide, ready
+from orchestrator.decisions import (
+    BeingDeleted,
+    Decision,
+    Deleted,
+    Failed,
+    Limited,
+    NotProvisioned,
+    Ready,
+    StartCreate,
+    Unknown,
+    Wait,
+    decide,
+    look,
+    ready,
+)
 from orchestrator.errors import Unsettled
-from orchestrator.records import Attempt, Audit, Operation, Request, Status
+from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, Executions, TenantReader
+    from orchestrator.ports import Clock, CreateLimits, Executions, TenantReader
 
 SUSPECT_AFTER = timedelta(minutes=5)
 """A Started older than this is checked against its execution. Asking is rate-limited, so not sooner."""
@@ -32,12 +46,7 @@ class Provisioning:
     execution: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotProvisioned:
-    """There is no queue, and nothing was started to make one."""
-
-
-Answer = Ready | Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted
+Answer = Ready | Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | Limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +55,49 @@ class GetQueue:
     executions: Executions
     clock: Clock
     version: str
+    limits: Callable[[], CreateLimits] | None
+    """How creates are limited, asked for when one is about to be started. ``None`` where getQueue only looks."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is who asks. The same for all who ask at once, or Step Functions takes them for different callers."""
-        return ready(self.reader.metadata(tenant)) or self._settle(tenant, Request(by))
+        answer = ready(self.reader.metadata(tenant))
+        if answer is not None:
+            return answer
+        if self.limits is None:
+            return self._look(tenant)
+        return self._settle(tenant, Request(by), self.limits)
 
     def find(self, tenant: TenantId) -> Answer:
         """The same without starting anything."""
         if served := ready(self.reader.metadata(tenant)):
             return served
+        if self.limits is None:
+            return self._look(tenant)
         decision, _ = self._decide(tenant)
         match decision:
             case Wait(execution):
                 return Provisioning(execution)
             case StartCreate():
-                return NotProvisioned()
+                return NotProvisioned(asking_provisions=True)
             case _:
                 return decision
 
-    def _settle(self, tenant: TenantId, request: Request) -> Answer:
+    def _look(self, tenant: TenantId) -> Answer:
+        """Answer from the records alone. An operation that has died is given its end by the reconciler."""
+        audits = self.reader.audits(tenant)
+        metadata = self.reader.metadata(tenant)
+        seen = look(metadata, audits, self._version(metadata))
+        if isinstance(seen, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
+            return Provisioning(self.executions.execution_of(create))
+        return Provisioning(seen.execution) if isinstance(seen, Wait) else seen
+
+    def _accepted(self, metadata: Metadata | None) -> Attempt | None:
+        """A create that an operator has just asked for, and that has not begun."""
+        if metadata is None or metadata.asked_for_at is None:
+            return None
+        return metadata.asked_for if self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR else None
+
+    def _settle(self, tenant: TenantId, request: Request, limits: Callable[[], CreateLimits]) -> Answer:
         first_free_attempt = 1
         for _ in range(_ROUNDS):
             decision, version = self._decide(tenant)
@@ -74,6 +107,10 @@ class GetQueue:
                 return decision
             number = max(decision.attempt, first_free_attempt)
             attempt = Attempt(tenant, Operation.CREATE, version, number)
+            if first_free_attempt == 1:
+                limited = limits().check(tenant, another=decision.another, caller=request.by)
+                if limited is not None:
+                    return limited
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
@@ -90,8 +127,11 @@ class GetQueue:
         # Audit before metadata: a create that finishes in between is then seen as Ready, never as vanished.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
-        version = (metadata.pinned_version if metadata else None) or self.version
+        version = self._version(metadata)
         return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version
+
+    def _version(self, metadata: Metadata | None) -> str:
+        return (metadata.pinned_version if metadata else None) or self.version
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that say Started, have said so for long, and no longer run."""

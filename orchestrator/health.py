@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -49,19 +49,24 @@ class Health:
     queues: Queues
     stack_limit: Callable[[], int | None]
     """How many stacks the account may have in this region; ``None`` when AWS does not say."""
+    max_tenants: int
+    """How many tenants the control plane lets be created."""
     dead_letter_queues: Mapping[str, str]
     """The control plane's own, by what they hold: their URLs."""
     clock: Clock
 
     def examine(self) -> list[Check]:
         settling, survey = (self.reconciliations.reconciliation(name) for name in (SETTLING, SURVEY))
+        at_versions = list(self.fleet.versions_in_use().values())
+        stack_limit = self.stack_limit()
         return [
             self._operations(),
-            self._failed_tenants(),
+            _failed_tenants(at_versions),
             self._ran("reconciler", settling, SETTLING_EVERY),
             self._ran("survey", survey, SURVEY_EVERY),
             *self._dead_letters(),
-            self._stacks(survey),
+            self._tenant_limit(sum(sum(states.values()) for states in at_versions), stack_limit),
+            _stacks(survey, stack_limit),
         ]
 
     def _operations(self) -> Check:
@@ -78,14 +83,18 @@ class Health:
             "Have them settled: berth reconcile",
         )
 
-    def _failed_tenants(self) -> Check:
-        at_versions = self.fleet.versions_in_use().values()
-        counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _NOT_WELL}
-        found = {state: count for state, count in counts.items() if count}
-        if not found:
-            return Check("tenants", Verdict.OK, "none has failed")
-        told = ", ".join(f"{count} {state}" for state, count in found.items())
-        return Check("tenants", Verdict.WARNING, told, f"See why: berth tenants --state {next(iter(found))}")
+    def _tenant_limit(self, tenants: int, stack_limit: int | None) -> Check:
+        verdict = _verdict(tenants, self.max_tenants)
+        advice = ""
+        if verdict is not Verdict.OK:
+            advice = "Past the limit none is created. Delete those that nobody needs, or raise berth:maxTenants."
+        if stack_limit is not None and self.max_tenants >= stack_limit:
+            verdict = max(verdict, Verdict.WARNING, key=list(Verdict).index)
+            advice = (
+                f"The account may have {stack_limit} stacks: set berth:maxTenants below that, or have the quota raised."
+            )
+        told = f"{tenants} of {self.max_tenants} that there may be (berth:maxTenants)"
+        return Check("tenant limit", verdict, told, advice)
 
     def _ran(self, name: str, latest: Reconciliation | None, every: timedelta) -> Check:
         if latest is None:
@@ -116,15 +125,29 @@ class Health:
             else:
                 yield Check("dead letters", Verdict.OK, f"{what}: none")
 
-    def _stacks(self, survey: Reconciliation | None) -> Check:
-        limit, used = self.stack_limit(), survey.looked_at.all_stacks if survey else None
-        if limit is None or used is None:
-            missing = "AWS does not say how many are allowed" if limit is None else "they have not been counted yet"
-            return Check("stacks", Verdict.UNKNOWN, missing)
-        share = used / limit if limit else 1.0
-        verdict = Verdict.PROBLEM if share >= _AT else Verdict.WARNING if share >= _NEAR else Verdict.OK
-        advice = "" if verdict is Verdict.OK else "Have the quota raised: Service Quotas, CloudFormation, Stack count."
-        return Check("stacks", verdict, f"{used} of {limit} that the account may have here", advice)
+
+def _failed_tenants(at_versions: Collection[Mapping[TenantState, int]]) -> Check:
+    counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _NOT_WELL}
+    found = {state: count for state, count in counts.items() if count}
+    if not found:
+        return Check("tenants", Verdict.OK, "none has failed")
+    told = ", ".join(f"{count} {state}" for state, count in found.items())
+    return Check("tenants", Verdict.WARNING, told, f"See why: berth tenants --state {next(iter(found))}")
+
+
+def _stacks(survey: Reconciliation | None, limit: int | None) -> Check:
+    used = survey.looked_at.all_stacks if survey else None
+    if limit is None or used is None:
+        missing = "AWS does not say how many are allowed" if limit is None else "they have not been counted yet"
+        return Check("stacks", Verdict.UNKNOWN, missing)
+    verdict = _verdict(used, limit)
+    advice = "" if verdict is Verdict.OK else "Have the quota raised: Service Quotas, CloudFormation, Stack count."
+    return Check("stacks", verdict, f"{used} of {limit} that the account may have here", advice)
+
+
+def _verdict(used: int, limit: int) -> Verdict:
+    share = used / limit if limit else 1.0
+    return Verdict.PROBLEM if share >= _AT else Verdict.WARNING if share >= _NEAR else Verdict.OK
 
 
 def _told(span: timedelta) -> str:

@@ -20,11 +20,21 @@ from orchestrator.admission import (
     unknown_release,
     unknown_tenant,
 )
+from orchestrator.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.deleting import messages_of, tell_messages
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
 from orchestrator.operations import is_dead
-from orchestrator.ports import Clock, Executions, Pin, Queues, Releases, TenantDescriptions, TenantReader
+from orchestrator.ports import (
+    Clock,
+    CreateLimits,
+    Executions,
+    Pin,
+    Queues,
+    Releases,
+    TenantDescriptions,
+    TenantReader,
+)
 from orchestrator.records import (
     ACCEPTED_FOR,
     Attempt,
@@ -79,6 +89,9 @@ class Lifecycle:
     clock: Clock
     version: str
     """The release that tenants are created at and upgraded to, unless another is named."""
+    limits: CreateLimits
+    counted_for: str | None = None
+    """Whom creates are counted for, by the minute. Operators' are not counted."""
 
     def create(self, tenant: TenantId, request: Request, *, unpin: bool = False, explicit: bool = True) -> Ordered:
         """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too.
@@ -218,6 +231,8 @@ class Lifecycle:
             if pending is not None and pending != attempt:
                 return _about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
+            if refused is None and operation is Operation.CREATE and first_free == 1 and pending is None:
+                refused = self._limited(tenant, audits)  # A create that is pending was let through before.
             if refused is not None:
                 return refused
             if introduce:
@@ -242,6 +257,11 @@ class Lifecycle:
             return None
         recent = self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR
         return metadata.asked_for if recent or self.executions.find_running(metadata.asked_for) else None
+
+    def _limited(self, tenant: TenantId, audits: Sequence[Audit]) -> Refused | None:
+        another = not audits or is_deleted(audits)
+        limited = self.limits.check(tenant, another=another, caller=self.counted_for)
+        return _refused_by(limited, tenant) if limited else None
 
     def _introduce(self, attempt: Attempt, said: Said) -> None:
         """Write down what is said about a tenant whose create is about to be started.
@@ -291,6 +311,25 @@ def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: b
     elif request.pin:
         told.append(f"It is pinned to version {request.pin} now. Move it there: berth upgrade {tenant}")
     return told
+
+
+def _refused_by(limited: Limited, tenant: TenantId) -> Refused:
+    match limited:
+        case FleetFull(tenants, limit):
+            return Refused(
+                Refusal.FLEET_FULL,
+                f"Tenant {tenant} was not created: there are {tenants} tenants, and there may be {limit} "
+                "(berth:maxTenants). Delete tenants that nobody needs, or deploy with a higher limit, up to the number "
+                "of stacks that the account may have. How many that is: berth doctor",
+                {"tenants": tenants, "maxTenants": limit},
+            )
+        case TooManyCreates(limit, seconds):
+            return Refused(
+                Refusal.TOO_MANY_CREATES,
+                f"Tenant {tenant} was not created yet: {limit} creates were started within a minute, which is as many "
+                f"as a caller may (berth:createsPerMinute). The next may be started in {seconds} seconds.",
+                {"retryAfterSeconds": seconds},
+            )
 
 
 def _next_attempt(

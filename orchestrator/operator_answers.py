@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.admission import Refusal, Refused, unknown_tenant
-from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found, problem, root_cause_document
+from orchestrator.answers import (
+    FLEET_FULL_TITLE,
+    RETRY_AFTER_SECONDS,
+    TOO_MANY_CREATES_TITLE,
+    Response,
+    found,
+    problem,
+    root_cause_document,
+)
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.ports import ListedTenant
@@ -30,6 +38,8 @@ _STATUSES = {
     Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
     Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "There is no such reconciliation"),
+    Refusal.FLEET_FULL: (409, FLEET_FULL_TITLE),
+    Refusal.TOO_MANY_CREATES: (429, TOO_MANY_CREATES_TITLE),
 }
 
 

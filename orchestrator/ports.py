@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.records import (
     Attempt,
@@ -25,6 +25,9 @@ from orchestrator.records import (
 from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
+if TYPE_CHECKING:
+    from orchestrator.decisions import Limited
+
 
 class Clock(Protocol):
     def now(self) -> datetime: ...
@@ -42,6 +45,9 @@ class Executions(Protocol):
 
         ``None`` when it has ended: an attempt is made once.
         """
+
+    def execution_of(self, attempt: Attempt) -> str:
+        """The attempt's execution, whether it was ever started or not. Nobody is asked."""
 
     def find_running(self, attempt: Attempt) -> str | None:
         """The attempt's execution, if it runs. One that was started a moment ago may not be seen yet."""
@@ -189,8 +195,27 @@ class FleetReader(Protocol):
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         """How many tenants are at which version, by state. Those without a version are at the empty one."""
 
+    def count_tenants(self) -> int:
+        """How many tenants there are, whatever state they are in. Deleted ones are not there."""
+
     def unfinished_operations(self) -> Iterable[Audit]:
         """Those that say Started, oldest first."""
+
+
+class CreateLimits(Protocol):
+    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:
+        """Why a create that is about to be started must not be; ``None`` when it may.
+
+        ``another`` when the tenant is not there yet. ``caller`` is whom the create is counted for, if for anybody.
+        """
+
+
+class CreateCounts(Protocol):
+    def count(self, caller: str, tenant: TenantId, *, window: datetime, limit: int) -> datetime | None:
+        """Count a create of that tenant for that caller, in the window that begins then: once, however often.
+
+        ``None`` when it is counted. Otherwise the window is full, and its beginning is returned.
+        """
 
 
 class Releases(Protocol):

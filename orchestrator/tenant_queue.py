@@ -18,6 +18,8 @@ from orchestrator.tenants import TenantId
 PATIENCE = timedelta(minutes=55)
 """CloudFormation waits for an hour at most. It is told before that."""
 
+_WAITED_FOR = (Refusal.BUSY, Refusal.TOO_MANY_CREATES)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -88,7 +90,7 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
 
 def _waiting(ordered: Ordered) -> Answer:
     match ordered:
-        case Refused(kind, reason) if kind is not Refusal.BUSY:
+        case Refused(kind, reason) if kind not in _WAITED_FOR:
             return NotProvided(reason)
         case Accepted() | AlreadySo() | Refused():
             return Waiting()

@@ -102,6 +102,9 @@ class DynamoTable:
                 states[state] = states.get(state, 0) + 1
         return counted
 
+    def count_tenants(self) -> int:
+        return sum(self._reads.count_listed(keys.listed_tenants(state)) for state in LISTED_STATES)
+
     def unfinished_operations(self) -> Iterable[Audit]:
         return map(rows.audit_from, self._reads.listed(keys.UNFINISHED_OPERATIONS))
 

@@ -13,6 +13,7 @@
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
 | reconciliation | RECONCILIATION | {id}                                                 |
+| creates  | CREATES#{digest} | WINDOW                                                   |
 
 History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these.
 
@@ -30,6 +31,7 @@ their ids begin with), and the tenants that failed in each:
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 
 from orchestrator.records import Attempt, Operation, Status, TenantState, timestamp
@@ -50,6 +52,7 @@ STAGE_PREFIX = "STAGE#"
 OUTCOME_PREFIX = "TENANT#"
 LISTED_ROLLOUTS = "ROLLOUT"
 RECONCILIATIONS = "RECONCILIATION"
+CREATES_PREFIX = "CREATES#"
 
 Key = dict[str, dict[str, str]]
 
@@ -171,6 +174,11 @@ def registry_key() -> Key:
 
 def pace_key() -> Key:
     return key("PACE", "CLOUDFORMATION")
+
+
+def creates_key(caller: str) -> Key:
+    """Every caller has a partition of its own, so that none can slow another down. Any name fits as its digest."""
+    return key(f"{CREATES_PREFIX}{hashlib.sha256(caller.encode()).hexdigest()}", "WINDOW")
 
 
 # Reconciliations

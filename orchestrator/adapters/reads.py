@@ -42,6 +42,18 @@ class Reads:
             **more,
         )
 
+    def count_listed(self, listing_key: str) -> int:
+        """How many rows the index has under one key. They are read for it, and not sent."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table,
+            IndexName=keys.LISTING_INDEX,
+            KeyConditionExpression="ListingKey = :key",
+            ExpressionAttributeValues={":key": s(listing_key)},
+            Select="COUNT",
+        )
+        with throttling():
+            return sum(page["Count"] for page in pages)
+
     def _query(self, **query: Any) -> Iterator[Item]:
         pages = self.client.get_paginator("query").paginate(TableName=self.table, **query)
         with throttling():

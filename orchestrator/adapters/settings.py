@@ -68,6 +68,21 @@ class Settings:
         return int(self._required("BERTH_ROLLOUT_CONCURRENCY"))
 
     @property
+    def max_tenants(self) -> int:
+        """How many tenants there may be."""
+        return int(self._required("BERTH_MAX_TENANTS"))
+
+    @property
+    def creates_per_minute(self) -> int:
+        """How many creates each caller may start per minute; 0 when they are not counted."""
+        return int(self._required("BERTH_CREATES_PER_MINUTE"))
+
+    @property
+    def create_on_get_queue(self) -> bool:
+        """Whether asking for the queue of a tenant that is not there creates the tenant."""
+        return self._required("BERTH_CREATE_ON_GET_QUEUE") == "true"
+
+    @property
     def queue_access_role(self) -> str | None:
         """The role that temporary credentials are of; without one, none are given."""
         return self.environment.get("BERTH_QUEUE_ACCESS_ROLE") or None

@@ -65,8 +65,11 @@ class StepFunctionsExecutions:
             return execution if self.is_running(execution) else None
         return response["executionArn"]
 
+    def execution_of(self, attempt: Attempt) -> str:
+        return _execution(self._machine(attempt.operation), attempt.name)
+
     def find_running(self, attempt: Attempt) -> str | None:
-        execution = _execution(self._machine(attempt.operation), attempt.name)
+        execution = self.execution_of(attempt)
         return execution if self.is_running(execution) else None
 
     def is_running(self, execution: str) -> bool:

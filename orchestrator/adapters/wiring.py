@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from orchestrator.adapters.cloudformation import CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
+    from orchestrator.adapters.create_counts import DynamoCreateCounts
     from orchestrator.adapters.reconciliations import ReconciliationTable
     from orchestrator.adapters.rollouts import RolloutTable
     from orchestrator.adapters.s3 import S3Manifests, S3Templates
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from orchestrator.adapters.survey import CloudFormationSurvey
     from orchestrator.health import Health
     from orchestrator.lifecycle import Lifecycle
-    from orchestrator.ports import Parameters
+    from orchestrator.limits import Limits
+    from orchestrator.ports import CreateLimits, Parameters
     from orchestrator.reconciling.control import Reconciliations
     from orchestrator.reconciling.reconciler import Reconciler
     from orchestrator.reconciling.settling import Settling
@@ -103,7 +105,8 @@ class Wiring:
 
     @cached_property
     def get_queue(self) -> GetQueue:
-        return GetQueue(self.table, self.executions, self.clock, self.settings.version)
+        limits = (lambda: self.counted_creates) if self.settings.create_on_get_queue else None
+        return GetQueue(self.table, self.executions, self.clock, self.settings.version, limits)
 
     @cached_property
     def api_gateway(self) -> ApiGateway:
@@ -120,7 +123,35 @@ class Wiring:
         return StsCredentials(lambda: client("sts"), role, self.settings.credentials_seconds)
 
     @cached_property
+    def counted_creates(self) -> Limits:
+        """The limits of creates that are counted by caller: the cap on tenants, which may lag, and a rate."""
+        from orchestrator.limits import CountOfTheFleet, CreateRate, Limits
+
+        count, per_minute = CountOfTheFleet(self.table.count_tenants, self.clock), self.settings.creates_per_minute
+        rate = CreateRate(self.create_counts, self.clock, per_minute) if per_minute else None
+        return Limits(count, self.settings.max_tenants, rate)
+
+    @cached_property
+    def create_counts(self) -> DynamoCreateCounts:
+        from orchestrator.adapters.create_counts import DynamoCreateCounts
+
+        return DynamoCreateCounts(self._dynamodb, self.settings.table)
+
+    @cached_property
     def lifecycle(self) -> Lifecycle:
+        """What operators order. There are few orders, so the fleet is counted for each: who made room may use it."""
+        from orchestrator.limits import Limits
+
+        return self._lifecycle(Limits(self.table.count_tenants, self.settings.max_tenants))
+
+    @cached_property
+    def tenant_queue_lifecycle(self) -> Lifecycle:
+        """What other teams' stacks ask for, by Custom::TenantQueue."""
+        from orchestrator.limits import TENANT_QUEUE_RESOURCES
+
+        return self._lifecycle(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
+
+    def _lifecycle(self, limits: CreateLimits, *, counted_for: str | None = None) -> Lifecycle:
         from orchestrator.lifecycle import Lifecycle
 
         return Lifecycle(
@@ -131,6 +162,8 @@ class Wiring:
             queues=self.queues,
             clock=self.clock,
             version=self.settings.version,
+            limits=limits,
+            counted_for=counted_for,
         )
 
     # Reconciling
@@ -152,6 +185,7 @@ class Wiring:
 
     def reconciler(self, *, has_time: Callable[[], bool], pause: Callable[[float], None]) -> Reconciler:
         """A new one each time: it keeps what it finds."""
+        from orchestrator.limits import Unlimited
         from orchestrator.reconciling.reconciler import Reconciler
         from orchestrator.reconciling.repairing import Repairing
 
@@ -164,7 +198,10 @@ class Wiring:
             queues=self.queues,
             settling=self.settling,
             repairing=Repairing(
-                lifecycle=self.lifecycle, corrections=self.table, queue_metadata=self.table, clock=self.clock
+                lifecycle=self._lifecycle(Unlimited()),
+                corrections=self.table,
+                queue_metadata=self.table,
+                clock=self.clock,
             ),
             ledger=self.reconciliation_table,
             rollouts=self.rollout_table,
@@ -203,6 +240,7 @@ class Wiring:
             reconciliations=self.reconciliation_table,
             queues=self.queues,
             stack_limit=self.survey.stack_limit,
+            max_tenants=self.settings.max_tenants,
             dead_letter_queues=self.settings.dead_letter_queues,
             clock=self.clock,
         )

@@ -14,11 +14,12 @@ from orchestrator.stack_arns import Location
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
 OPTIONAL = {"api_proof_digest", "queue_access_role", "response_url_prefix"}
-NUMBERS = {"credentials_seconds", "rollout_concurrency"}
+NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
+FLAGS = {"create_on_get_queue"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
 TYPED = {"location"}
-TEXTS = sorted(VARIABLES.keys() - NUMBERS - SPANS - DOCUMENTS - TYPED)
+TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
 
@@ -34,6 +35,12 @@ def test_a_setting_is_read_from_its_variable(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(NUMBERS))
 def test_a_number_is_read_as_one(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: "900"}), name) == 900
+
+
+@pytest.mark.parametrize("name", sorted(FLAGS))
+def test_a_flag_is_true_or_false(name: str) -> None:
+    assert getattr(Settings({VARIABLES[name]: "true"}), name) is True
+    assert getattr(Settings({VARIABLES[name]: "false"}), name) is False
 
 
 @pytest.mark.parametrize("name", sorted(SPANS))

@@ -543,6 +543,20 @@ class TestListings:
         publish(table, back, at=LATER_STILL + SECOND)
         assert states(table) == [State.READY]
 
+    def test_a_tenant_is_counted_from_its_first_operation_until_it_is_deleted(self, table: Table) -> None:
+        other = a_run(tenant=TenantId.parse("globex"))
+        assert table.count_tenants() == 0
+        take(table, RUN)
+        take(table, other)
+        assert table.count_tenants() == 2
+        publish(table)
+        table.fail(other, QUEUE_TABOO, NOON + SECOND)
+        assert table.count_tenants() == 2
+        take(table, DELETE)
+        assert table.count_tenants() == 2
+        table.remove(DELETE, at=LATER)
+        assert table.count_tenants() == 1
+
     def test_a_delete_that_was_refused_leaves_the_tenant_in_the_state_it_was_in(self, table: Table) -> None:
         create(table)
         take(table, DELETE)

@@ -20,7 +20,7 @@ from tests.fakes.examples import (
     stack_arn,
     take,
 )
-from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates
+from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates, InMemoryCreateCounts
 from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
@@ -49,6 +49,7 @@ __all__ = [
     "FakeStacks",
     "FakeTemplates",
     "FakeThrottling",
+    "InMemoryCreateCounts",
     "InMemoryManifests",
     "InMemoryRollouts",
     "InMemoryTable",

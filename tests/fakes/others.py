@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.execution_input import machine_input
 from orchestrator.records import Attempt, Messages, Queue, Request
+from orchestrator.tenants import TenantId
 from tests.fakes.examples import NOON, execution_arn
 
 
@@ -48,6 +49,9 @@ class FakeExecutions:
         self.running.add(execution)
         return execution
 
+    def execution_of(self, attempt: Attempt) -> str:
+        return execution_arn(attempt.name)
+
     def find_running(self, attempt: Attempt) -> str | None:
         self.looked_for.append(attempt)
         execution = execution_arn(attempt.name)
@@ -81,6 +85,22 @@ class FakeExecutions:
         self.end(execution)
         self.endings[execution] = how
         self._cut_short[execution] = self._clock.now()
+
+
+class InMemoryCreateCounts:
+    """How many creates each caller has started. ``tests/adapters`` holds it and DynamoDB's to one contract."""
+
+    def __init__(self) -> None:
+        self.windows: dict[str, tuple[datetime, set[TenantId]]] = {}
+
+    def count(self, caller: str, tenant: TenantId, *, window: datetime, limit: int) -> datetime | None:
+        began, tenants = self.windows.get(caller, (window, set()))
+        if began < window:
+            began, tenants = window, set()
+        if tenant not in tenants and len(tenants) >= limit:
+            return began
+        self.windows[caller] = began, tenants | {tenant}
+        return None
 
 
 class FakeQueues:

@@ -106,6 +106,9 @@ class InMemoryTable:
                 states[listed.state] = states.get(listed.state, 0) + 1
         return counted
 
+    def count_tenants(self) -> int:
+        return sum(sum(states.values()) for states in self.versions_in_use().values())
+
     def unfinished_operations(self) -> Iterable[Audit]:
         started = [
             audit

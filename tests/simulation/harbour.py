@@ -17,6 +17,7 @@ from typing import Any
 from orchestrator.errors import BerthError, Throttled
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle
+from orchestrator.limits import CreateRate, Limits
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Wish
@@ -33,6 +34,7 @@ from tests.fakes import (
     FakeExecutions,
     FakeRolloutExecutions,
     FakeStacks,
+    InMemoryCreateCounts,
     InMemoryRollouts,
     a_release,
     parameters_of,
@@ -62,6 +64,8 @@ A_FUNCTION_LIVES = timedelta(seconds=55)
 """Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
 COMES_BACK_AFTER = timedelta(seconds=360)
 RECEIVED_AT_MOST = 5
+CREATES_PER_MINUTE = 2
+"""Of all platforms together, which are one caller here; and of other teams' stacks."""
 
 Over = Callable[[Any, Exception | None], None]
 
@@ -113,6 +117,7 @@ class Harbour(World):
         self.teams = Teams(self)
         self.runs: dict[str, TimedExecution] = {}
         self.reconciliations = InMemoryReconciliations()
+        self.create_counts = InMemoryCreateCounts()
         self.agenda = Agenda()
         self._turns: dict[str, int] = {}
         self._woken: set[str] = set()
@@ -388,9 +393,17 @@ class Harbour(World):
 
     # For the others
 
-    def lifecycle_of(self, ports: Ports, version: str) -> Lifecycle:
-        table = ports.table
-        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version)
+    def lifecycle_of(self, ports: Ports, version: str, counted_for: str | None = None) -> Lifecycle:
+        table, limits = ports.table, self.limits_of(ports)
+        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version, limits, counted_for)
+
+    def limits_of(self, ports: Ports) -> Limits:
+        """A rate that callers come up against, and a cap that they do not: there are few tenants here.
+
+        A function that dies while it counts has started nothing, as one that dies before it starts an execution.
+        """
+        rate = CreateRate(self.create_counts, ports.clock, CREATES_PER_MINUTE)
+        return Limits(self.table.count_tenants, len(self.guard.of) + 1, rate)
 
     def queue_of(self, tenant: TenantId) -> Queue:
         """A new one: a new stack has a new queue."""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import Throttled
+from orchestrator.limits import TENANT_QUEUE_RESOURCES
 from orchestrator.resource_requests import Kind, TenantQueueRequest, parse_tenant_queue_request
 from orchestrator.tenant_queue import NotProvided, Provided, Waiting, settle
 from orchestrator.tenants import TenantId
@@ -163,7 +164,7 @@ class Teams:
         wants_it = asked.kind is Kind.CREATE or (asked.kind is Kind.UPDATE and asked.replaces is not None)
         caller = Caller(Role.TEAM, asked.tenant, asked.request.by, wants_it, poll.since)
         harbour.guard.of[asked.tenant].asked.says()
-        lifecycle = harbour.lifecycle_of(harbour.ports_of(caller), poll.version)
+        lifecycle = harbour.lifecycle_of(harbour.ports_of(caller), poll.version, TENANT_QUEUE_RESOURCES)
         harbour.call(caller, lambda: settle(asked, since=poll.since, lifecycle=lifecycle), partial(self._over, poll))
 
     def _over(self, poll: Poll, answer: object, error: Exception | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from orchestrator.errors import Throttled
 from orchestrator.get_queue import Answer, GetQueue
 from orchestrator.lifecycle import Lifecycle
+from orchestrator.limits import Unlimited
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue, Request, Status
 from orchestrator.tenant_stack import stack_settled
@@ -96,11 +97,12 @@ class World:
     def ask(self, around: Around = undisturbed) -> Answer:
         """getQueue, as a platform calls it."""
         ports = self.ports(around)
-        return GetQueue(ports.table, ports.executions, ports.clock, VERSION)(ACME)
+        return GetQueue(ports.table, ports.executions, ports.clock, VERSION, Unlimited)(ACME)
 
     def lifecycle(self, around: Around = undisturbed) -> Lifecycle:
         ports = self.ports(around)
-        return Lifecycle(ports.table, ports.table, ports.table, ports.executions, ports.queues, ports.clock, VERSION)
+        table = ports.table
+        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, VERSION, Unlimited())
 
     # What happens by itself
 

@@ -21,9 +21,18 @@ from orchestrator.answers import (
     root_cause_document,
 )
 from orchestrator.credentials import Access, Credentials
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    FleetFull,
+    NotProvisioned,
+    Ready,
+    TooManyCreates,
+    Unknown,
+)
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
+from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
@@ -38,9 +47,12 @@ ANSWERS: dict[type, tuple[Answer, int]] = {
     Failed: (Failed(FAILURE), 424),
     BeingDeleted: (BeingDeleted(DELETE), 409),
     Deleted: (Deleted(replace(DELETE, status=Status.SUCCESS)), 410),
+    Unknown: (Unknown(), 404),
+    FleetFull: (FleetFull(1_900, 1_900), 409),
+    TooManyCreates: (TooManyCreates(60, 37), 429),
 }
 PROBLEMS = [
-    pytest.param(answer(ACME, given), status, id=str(status))
+    pytest.param(answer(ACME, given), status, id=f"{status} {type(given).__name__}")
     for given, status in ANSWERS.values()
     if status not in (200, 202)
 ] + [
@@ -125,7 +137,29 @@ def test_every_kind_of_problem_has_a_type_of_its_own() -> None:
 
 @pytest.mark.parametrize(("response", "status"), PROBLEMS)
 def test_only_what_is_worth_repeating_says_when(response: Response, status: int) -> None:
-    assert ("Retry-After" in response.headers) == (status == 503)
+    assert ("Retry-After" in response.headers) == (status in (429, 503))
+
+
+def test_one_create_too_many_is_told_with_the_limit_and_when_to_ask_again() -> None:
+    response = answer(ACME, TooManyCreates(60, 37))
+    assert response.headers["Retry-After"] == "37"
+    assert response.body["retryAfterSeconds"] == 37
+    for told in ("60 creates", "berth:createsPerMinute", "Nothing was started", "37 seconds"):
+        assert told in str(response.body["detail"])
+
+
+def test_a_platform_is_not_told_how_many_tenants_there_are() -> None:
+    assert "1900" not in json.dumps(answer(ACME, FleetFull(1_900, 1_900)).body)
+
+
+@pytest.mark.parametrize("given", [Unknown(), NotProvisioned()])
+def test_where_asking_creates_nothing_the_caller_is_told_who_does(given: Unknown | NotProvisioned) -> None:
+    assert "Ask an operator to create it: berth create acme" in str(answer(ACME, given).body["detail"])
+
+
+def test_who_asks_for_credentials_too_soon_is_told_to_ask_for_the_queue_first_where_that_helps() -> None:
+    told = str(answer(ACME, NotProvisioned(asking_provisions=True)).body["detail"])
+    assert "Ask for its queue first, which provisions it: GET /tenants/acme/queue" in told
 
 
 def test_a_failure_tells_the_resource_that_failed_and_cloudformations_reason() -> None:

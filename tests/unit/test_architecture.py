@@ -161,6 +161,7 @@ def test_get_queues_function_starts_light() -> None:
         "BERTH_TABLE": "berth",
         "BERTH_VERSION": "0.1.0",
         "BERTH_LINGER_SECONDS": "60",
+        "BERTH_CREATE_ON_GET_QUEUE": "true",
     }
     done = subprocess.run(
         [sys.executable, "-c", LOADED_BY_GET_QUEUE],
@@ -174,7 +175,8 @@ def test_get_queues_function_starts_light() -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
-    assert not {f"orchestrator.{name}" for name in ("validation", "schemas", "lifecycle")} & set(told["modules"])
+    needed_by_others = ("validation", "schemas", "lifecycle", "admission", "limits", "adapters.create_counts")
+    assert not {f"orchestrator.{name}" for name in needed_by_others} & set(told["modules"])
     assert not [name for name in told["modules"] if is_in(name, "orchestrator.rollouts")]
     later = {
         f"orchestrator.adapters.{name}" for name in ("cloudformation", "cloudwatch", "rollouts", "s3", "sqs", "sts")

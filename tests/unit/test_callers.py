@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.callers import NOBODY_KNOWN, ApiGateway, caller, digest_of, role_of, source_identity
+from orchestrator.callers import NOBODY_KNOWN, ApiGateway, caller, counted_as, digest_of, role_of, source_identity
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 
@@ -81,6 +81,23 @@ def test_all_sessions_of_a_role_are_one_caller_and_two_roles_are_two() -> None:
     assert len(sessions) == 1
     assert role_of("arn:aws:sts::000000000000:assumed-role/platform2/i-0") not in sessions
     assert role_of("arn:aws:sts::000000000001:assumed-role/platform/i-0") not in sessions
+
+
+@pytest.mark.parametrize(
+    ("callers", "counted"),
+    [
+        ([ADA, f"{ADA}-2", role_of(ADA)], "arn:aws:sts::000000000000:assumed-role/operator"),
+        (
+            ["arn:aws:sts::000000000000:federated-user/a", "arn:aws:sts::000000000000:federated-user/b"],
+            "arn:aws:sts::000000000000:federated-user",
+        ),
+        (["arn:aws:iam::000000000000:user/team/ada"], "arn:aws:iam::000000000000:user/team/ada"),
+        (["arn:aws:iam::000000000000:root"], "arn:aws:iam::000000000000:root"),
+        ([NOBODY_KNOWN], NOBODY_KNOWN),
+    ],
+)
+def test_creates_are_counted_for_whoever_cannot_change_its_name_by_itself(callers: list[str], counted: str) -> None:
+    assert {counted_as(each) for each in callers} == {counted}
 
 
 # Whether it was API Gateway that said so

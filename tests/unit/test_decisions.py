@@ -7,7 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready, StartCreate, Wait, decide, ready
+from orchestrator.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    NotProvisioned,
+    Ready,
+    StartCreate,
+    Unknown,
+    Wait,
+    decide,
+    look,
+    ready,
+)
 from orchestrator.records import Audit, Metadata, Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
@@ -72,7 +84,7 @@ def test_a_published_tenant_is_served_even_while_outdated() -> None:
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
 def test_an_unknown_tenant_is_created_by_the_first_attempt(metadata: Metadata | None) -> None:
-    assert decide(metadata, [], VERSION) == StartCreate(1)
+    assert decide(metadata, [], VERSION) == StartCreate(1, another=True)
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
@@ -206,6 +218,48 @@ def test_only_the_abandoned_execution_counts_as_abandoned() -> None:
 
 def test_an_abandoned_delete_counts_as_failed_and_does_not_bring_the_tenant_back() -> None:
     assert decide(None, [CREATED, later(DELETING)], VERSION, abandoned={DELETING.execution}) == Failed(later(DELETING))
+
+
+# Where asking creates nothing
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_tenant_that_nobody_has_created_is_unknown_to_who_only_looks(metadata: Metadata | None) -> None:
+    assert look(metadata, [], VERSION) == Unknown()
+
+
+@pytest.mark.parametrize("metadata", NOT_SERVED)
+def test_a_tenant_whose_queue_has_vanished_has_none_to_who_only_looks(metadata: Metadata | None) -> None:
+    assert look(metadata, [CREATED], VERSION) == NotProvisioned()
+
+
+def test_a_create_that_failed_at_an_earlier_version_is_told_as_failed_to_who_only_looks() -> None:
+    failed = an_audit(Status.FAILURE, version="0.0.9", root_cause=QUEUE_TABOO)
+    assert look(None, [failed], VERSION) == Failed(failed)
+    assert look(None, [failed, later(CREATED)], VERSION) == NotProvisioned()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "audits"),
+    [
+        pytest.param(PUBLISHED, [CREATED], id="served"),
+        pytest.param(None, [CREATING], id="being created"),
+        pytest.param(None, [CREATE_FAILED], id="failed"),
+        pytest.param(WITHDRAWN, [CREATED, DELETING], id="being deleted"),
+        pytest.param(None, [CREATED, DELETED], id="deleted"),
+    ],
+)
+def test_whatever_starts_nothing_is_the_same_to_who_only_looks(metadata: Metadata | None, audits: list[Audit]) -> None:
+    assert look(metadata, audits, VERSION) == decide(metadata, audits, VERSION)
+
+
+# One more tenant, or one that is there
+
+
+def test_only_a_tenant_of_which_nothing_is_recorded_would_be_one_more() -> None:
+    assert decide(None, [], VERSION) == StartCreate(1, another=True)
+    assert decide(UNPUBLISHED, [], VERSION) == StartCreate(1, another=True)
+    assert decide(None, [CREATED], VERSION) == StartCreate(2, another=False)
 
 
 # The short cut

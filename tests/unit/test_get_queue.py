@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
 from orchestrator.errors import Unsettled
-from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, NotProvisioned, Provisioning
+from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
+from orchestrator.limits import Unlimited
 from orchestrator.operations import begin
 from orchestrator.outcomes import Begun, GaveUp
-from orchestrator.ports import Publication
-from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, Status
+from orchestrator.ports import Pin, Publication
+from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -46,7 +47,7 @@ class World:
     def __init__(self) -> None:
         self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
         self.table.record_release(a_release())
-        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION)
+        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, Unlimited)
 
     def publish(self) -> None:
         self.table.plant_metadata(some_metadata())
@@ -91,7 +92,7 @@ def test_a_ready_tenant_costs_one_read_of_its_metadata_and_nothing_else() -> Non
     table, executions = CountingReader(), FakeExecutions()
     table.plant_metadata(some_metadata())
 
-    answer = GetQueue(table, executions, FakeClock(), VERSION)(ACME)
+    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME)
 
     assert answer == Ready(QUEUE, VERSION)
     assert table.reads == ["metadata"]
@@ -109,7 +110,7 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
     take(table, run)
 
-    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION)(ACME), Ready)
+    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME), Ready)
     assert not executions.inputs
 
 
@@ -192,14 +193,14 @@ class EndsWhileStarting(FakeExecutions):
 
 def test_a_create_that_finished_in_between_is_ready() -> None:
     table = InMemoryTable()
-    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION)(ACME)
+    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION, Unlimited)(ACME)
     assert answer == Ready(QUEUE, VERSION)
 
 
 def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again() -> None:
     table = InMemoryTable()
     executions = EndsWhileStarting(table, published=False)
-    answer = GetQueue(table, executions, FakeClock(), VERSION)(ACME)
+    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME)
     assert isinstance(answer, Failed)
     assert answer.audit.root_cause == QUEUE_TABOO
     assert len(executions.inputs) == 1
@@ -310,7 +311,7 @@ class NothingCanBeStarted(FakeExecutions):
 def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:
     executions = NothingCanBeStarted()
     with pytest.raises(Unsettled, match=r"acme.*create-acme-.*-0\.1\.0-25"):
-        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION)(ACME)
+        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION, Unlimited)(ACME)
     assert len(executions.inputs) == 25
 
 
@@ -330,13 +331,13 @@ class TestFinding:
 
     def test_a_tenant_without_a_queue_is_left_alone(self) -> None:
         world = World()
-        assert world.get_queue.find(ACME) == NotProvisioned()
+        assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
         assert world.executions.started == []
 
     def test_a_queue_that_has_vanished_is_not_made_again(self) -> None:
         world = World()
         world.table.plant_audit(an_audit(Status.SUCCESS))
-        assert world.get_queue.find(ACME) == NotProvisioned()
+        assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
         assert world.executions.started == []
 
     @pytest.mark.parametrize(
@@ -356,3 +357,57 @@ class TestFinding:
         assert isinstance(found, expected)
         assert found == world.get_queue(ACME)
         assert world.executions.started == []
+
+
+# Where getQueue only looks
+
+
+@pytest.fixture
+def looking() -> World:
+    world = World()
+    world.get_queue = GetQueue(world.table, world.executions, world.clock, VERSION, None)
+    return world
+
+
+def test_asking_for_a_tenant_that_nobody_has_created_creates_nothing(looking: World) -> None:
+    assert looking.get_queue(ACME) == Unknown()
+    assert not looking.executions.inputs
+    assert not looking.executions.asked_about
+
+
+def test_a_tenant_that_an_operator_has_just_asked_for_is_on_its_way(looking: World) -> None:
+    looking.table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+    assert looking.get_queue(ACME) == Provisioning(SECOND)
+    looking.clock.advance(ACCEPTED_FOR)
+    assert looking.get_queue(ACME) == Unknown()
+
+
+def test_a_tenant_that_an_operator_has_created_is_waited_for_and_served(looking: World) -> None:
+    take(looking.table, a_run())
+    assert looking.get_queue(ACME) == Provisioning(FIRST)
+    looking.table.publish(a_run(), Publication("stack-1", QUEUE, VERSION, None), at=NOON)
+    assert looking.get_queue(ACME) == Ready(QUEUE, VERSION)
+
+
+def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looking: World) -> None:
+    take(looking.table, a_run(started_at=NOON))
+    looking.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    assert looking.get_queue(ACME) == Provisioning(FIRST)
+    assert not looking.executions.asked_about
+    looking.table.fail(a_run(), QUEUE_TABOO, looking.clock.now())
+    assert isinstance(looking.get_queue(ACME), Failed)
+    assert not looking.executions.inputs
+
+
+def test_a_queue_that_has_vanished_is_not_made_anew(looking: World) -> None:
+    looking.table.plant_audit(an_audit(Status.SUCCESS))
+    assert looking.get_queue(ACME) == NotProvisioned()
+    assert not looking.executions.inputs
+
+
+def test_who_asks_for_credentials_is_told_the_same_and_not_to_ask_for_the_queue_first(looking: World) -> None:
+    assert looking.get_queue.find(ACME) == Unknown()
+    looking.table.plant_audit(an_audit(Status.SUCCESS))
+    assert looking.get_queue.find(ACME) == NotProvisioned(asking_provisions=False)
+    looking.publish()
+    assert looking.get_queue.find(ACME) == Ready(QUEUE, VERSION)

@@ -49,6 +49,7 @@ def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
         Check("survey", Verdict.OK, "ran 0 s ago"),
         Check("dead letters", Verdict.OK, "events: none"),
         Check("dead letters", Verdict.OK, "schedules: none"),
+        Check("tenant limit", Verdict.OK, "1 of 1900 that there may be (berth:maxTenants)"),
         Check("stacks", Verdict.OK, "7 of 2000 that the account may have here"),
     ]
 
@@ -195,6 +196,30 @@ def test_a_queue_that_is_gone_is_a_problem(world: World) -> None:
     world.queues.gone.add(QUEUES["schedules"])
     told = checks(world)["dead letters"]
     assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue is gone")
+
+
+# How many tenants there may be
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(11, Verdict.OK), (10, Verdict.WARNING), (9, Verdict.WARNING), (8, Verdict.PROBLEM)]
+)
+def test_tenants_are_few_enough_or_not(world: World, limit: int, verdict: Verdict) -> None:
+    for number in range(8):
+        world.add(f"tenant-{number}")
+    world.max_tenants = limit
+    told = checks(world)["tenant limit"]
+    assert (told.verdict, told.detail) == (verdict, f"8 of {limit} that there may be (berth:maxTenants)")
+    assert ("berth:maxTenants" in told.advice) is (verdict is not Verdict.OK)
+
+
+def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(world: World) -> None:
+    world.max_tenants = world.stack_limit = 500
+    told = checks(world)["tenant limit"]
+    assert told.verdict is Verdict.WARNING
+    assert told.advice.startswith("The account may have 500 stacks: set berth:maxTenants below that")
+    world.stack_limit = None
+    assert checks(world)["tenant limit"].verdict is Verdict.OK
 
 
 # Stacks

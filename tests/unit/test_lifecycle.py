@@ -14,6 +14,7 @@ from orchestrator.errors import Unsettled
 from orchestrator.fleet import tenant_detail
 from orchestrator.get_queue import GetQueue, Provisioning
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.limits import Unlimited
 from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.outcomes import Begun, Done
 from orchestrator.ports import Pin
@@ -78,6 +79,7 @@ class World:
             queues=self.queues,
             clock=self.clock,
             version=NEXT_VERSION,
+            limits=Unlimited(),
         )
 
     def begun(self, ordered: object) -> Run:
@@ -570,7 +572,7 @@ def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) ->
 
 
 def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: World) -> None:
-    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION)
+    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION, Unlimited)
     answer = get_queue(ACME, by="a platform")
     assert isinstance(answer, Provisioning)
     world.failed(world.begun(Accepted(an_attempt(version=NEXT_VERSION), answer.execution)))

@@ -38,6 +38,7 @@ from orchestrator.fleet import PAGE_SIZE
 from orchestrator.get_queue import GetQueue
 from orchestrator.health import Health, Verdict
 from orchestrator.lifecycle import Lifecycle
+from orchestrator.limits import Unlimited
 from orchestrator.operator_requests import (
     MOST_A_PAGE,
     parse_create,
@@ -248,12 +249,12 @@ class World:
 
     @property
     def get_queue(self) -> GetQueue:
-        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION)
+        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, Unlimited)
 
     @property
     def lifecycle(self) -> Lifecycle:
         table = self.table
-        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION)
+        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
 
     @property
     def rollouts(self) -> Rollouts:
@@ -278,7 +279,8 @@ class World:
     @property
     def health(self) -> Health:
         dead_letters = {"events": "https://sqs.eu-west-1.amazonaws.com/0/events"}
-        return Health(self.table, self.reconciliation_table, self.queues, lambda: 2_000, dead_letters, self.clock)
+        ledger = self.reconciliation_table
+        return Health(self.table, ledger, self.queues, lambda: 2_000, 1_900, dead_letters, self.clock)
 
     def plant_reconciliation(self, status: ReconciliationStatus) -> None:
         self.reconciliation_table.record_reconciliation(

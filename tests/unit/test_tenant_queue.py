@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from orchestrator.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.lifecycle import Accepted
 from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
 from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
@@ -445,3 +446,32 @@ def test_a_delete_is_not_waited_for_for_ever_either(world: Asked) -> None:
     world.begun(world.latest())
     world.clock.advance(PATIENCE)
     assert "55 minutes" in why_not(world.settle(DELETE))
+
+
+# Limits of creates
+
+
+class CannotCreate:
+    """Limits that nobody gets past."""
+
+    def __init__(self, limited: Limited | None) -> None:
+        self.limited = limited
+
+    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:  # noqa: ARG002
+        return self.limited
+
+
+def test_a_resource_waits_while_too_many_creates_are_started_and_is_then_provided(world: Asked) -> None:
+    limits = CannotCreate(TooManyCreates(60, 37))
+    world.lifecycle = replace(world.lifecycle, limits=limits)
+    assert world.settle(CREATE) == Waiting()
+    assert not world.executions.started
+    limits.limited = None
+    world.created_by(CREATE)
+    assert world.settle(CREATE) == Provided(QUEUE)
+
+
+def test_a_resource_is_told_at_once_that_there_are_as_many_tenants_as_there_may_be(world: Asked) -> None:
+    world.lifecycle = replace(world.lifecycle, limits=CannotCreate(FleetFull(1_900, 1_900)))
+    assert "there are 1900 tenants" in why_not(world.settle(CREATE))
+    assert not world.executions.started

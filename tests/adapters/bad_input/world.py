@@ -52,6 +52,7 @@ from tests.fakes import (
     FakeRolloutExecutions,
     FakeStacks,
     FakeTemplates,
+    InMemoryCreateCounts,
     InMemoryManifests,
     InMemoryRollouts,
     InMemoryTable,
@@ -83,6 +84,9 @@ ENVIRONMENT = {
     "BERTH_LOCATION": "aws:eu-west-1:000000000000",
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
     "BERTH_ROLLOUT_CONCURRENCY": "8",
+    "BERTH_MAX_TENANTS": "1900",
+    "BERTH_CREATES_PER_MINUTE": "60",
+    "BERTH_CREATE_ON_GET_QUEUE": "true",
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:000000000000:function:metadata",
     "BERTH_DEAD_LETTER_QUEUES": '{"events": "https://sqs.eu-west-1.amazonaws.com/0/dead"}',
 }
@@ -90,6 +94,7 @@ ENVIRONMENT = {
 READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
+        "count_tenants",
         *("release", "releases", "is_running", "is_over", "how_it_ended"),
         *("find", "changes", "events", "answers", "messages", "dead_letter_queue", "read", "issue"),
         *("all", "drift", "stack_limit", "unknown", "went_off", "reconciliation"),
@@ -260,6 +265,7 @@ def _fakes() -> dict[str, Any]:
     assert metadata.stack_id == planted.stack_id
     return {
         "table": table,
+        "create_counts": InMemoryCreateCounts(),
         "executions": executions,
         "stacks": stacks,
         "writable_stacks": stacks,

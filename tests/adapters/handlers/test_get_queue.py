@@ -17,7 +17,7 @@ from orchestrator.records import Operation
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of
-from tests.fakes import EXPLICIT, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, take
+from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, take
 
 ASKING = {"tenantId": "acme"}
 DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
@@ -68,7 +68,8 @@ def test_an_unknown_tenant_starts_one_execution_however_often_it_is_asked_for(fu
     assert {headers["Retry-After"] for _, headers, _ in answers} == {"2"}
     assert {body["execution"] for _, _, body in answers} == set(functions.all_executions)
     assert functions.executions() == [a_run().attempt.name]
-    assert functions.rows == 0
+    assert functions.table.metadata(ACME) is None
+    assert functions.table.audits(ACME) == []
 
 
 def test_all_instances_of_a_service_ask_for_the_same(functions: Functions) -> None:
@@ -220,7 +221,8 @@ def test_bad_input_writes_nothing_and_starts_nothing(functions: Functions, event
     assert (status, headers["Content-Type"]) == (400, "application/problem+json")
     assert body["detail"]
     assert functions.requests == []
-    assert functions.rows == 0
+    assert functions.table.metadata(ACME) is None
+    assert functions.table.audits(ACME) == []
     assert functions.all_executions == []
 
 

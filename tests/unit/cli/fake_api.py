@@ -17,6 +17,7 @@ from orchestrator.errors import InvalidRequest
 from orchestrator.fleet import list_tenants, tenant_detail
 from orchestrator.health import Health
 from orchestrator.lifecycle import Lifecycle
+from orchestrator.limits import Unlimited
 from orchestrator.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
 from orchestrator.operator_requests import (
     parse_create,
@@ -95,6 +96,7 @@ class InMemoryApi(BerthApi):
         self.reconciliations = InMemoryReconciliations()
         self.dead_letter_queues = {"reconciliations": DEAD_LETTERS}
         self.stack_limit: int | None = 2000
+        self.max_tenants = 1900
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
         self.asked: list[str] = []
@@ -108,7 +110,7 @@ class InMemoryApi(BerthApi):
     @property
     def lifecycle(self) -> Lifecycle:
         table = self.table
-        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION)
+        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
 
     def request(
         self,
@@ -206,6 +208,7 @@ class InMemoryApi(BerthApi):
             self.reconciliations,
             self.queues,
             lambda: self.stack_limit,
+            self.max_tenants,
             self.dead_letter_queues,
             self.clock,
         )

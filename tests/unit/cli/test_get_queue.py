@@ -11,9 +11,9 @@ from orchestrator.answers import answer, come_back_later, no_credentials, refuse
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.credentials import Access, Credentials
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready
 from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, NotProvisioned, Provisioning
+from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
@@ -209,7 +209,7 @@ class TestCredentials:
         assert "s3cr" not in repr(scene.api.queue_answers)
 
     def test_of_a_tenant_without_a_queue_there_are_none_and_none_is_provisioned(self, scene: Scene) -> None:
-        scene.queue_answers(NotProvisioned())
+        scene.queue_answers(NotProvisioned(asking_provisions=True))
         result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.startswith("Error: Tenant acme has no queue yet. Ask for its queue first")

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.health import Health
 from orchestrator.lifecycle import Lifecycle
+from orchestrator.limits import Unlimited
 from orchestrator.ports import Publication, Stack
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import (
@@ -139,6 +140,7 @@ class World:
         self.rollouts = InMemoryRollouts()
         self.rollout_executions = FakeRolloutExecutions()
         self.stack_limit: int | None = 2_000
+        self.max_tenants = 1_900
         self.dead_letter_queues: dict[str, str] = {}
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
@@ -160,7 +162,7 @@ class World:
     @property
     def repairing(self) -> Repairing:
         table = self.table
-        lifecycle = Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION)
+        lifecycle = Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
         return Repairing(lifecycle, table, table, self.clock)
 
     def reconciler(self, **more: Any) -> Reconciler:
@@ -187,6 +189,7 @@ class World:
             reconciliations=self.ledger,
             queues=self.queues,
             stack_limit=lambda: self.stack_limit,
+            max_tenants=self.max_tenants,
             dead_letter_queues=self.dead_letter_queues,
             clock=self.clock,
         )

@@ -1,0 +1,105 @@
+"""How many requests each of getQueue's answers costs, in order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.fleet import LISTED_STATES
+from orchestrator.records import Operation
+from tests.adapters.conftest import client
+from tests.adapters.handlers.functions import Functions
+from tests.fakes import NOON, QUEUE_TABOO, a_run, take
+
+ASKING = {"tenantId": "acme"}
+DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
+GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
+LOOK = [GET, QUERY, GET]
+"""The metadata, which is not served; then the audits, and the metadata again, in this order."""
+COUNT = [QUERY] * len(LISTED_STATES)
+"""Of all tenants, state by state: once per minute and function."""
+NOTE = "dynamodb.UpdateItem"
+"""The caller's creates of this minute. The first of a minute costs two."""
+START, DESCRIBE = "stepfunctions.StartExecution", "stepfunctions.DescribeExecution"
+
+
+def cost(functions: Functions, expected: int, *, tenant: str = "acme") -> list[str]:
+    before = len(functions.requests)
+    assert functions.get_queue({"tenantId": tenant})[0] == expected
+    return functions.requests[before:]
+
+
+def test_a_tenant_that_is_served_costs_one_read(functions: Functions) -> None:
+    functions.serve()
+    assert cost(functions, 200) == [GET]
+    take(functions.table, a_run(operation=Operation.UPDATE, version="0.2.0"))
+    assert cost(functions, 200) == [GET]
+
+
+def test_a_tenant_that_nobody_knows(functions: Functions) -> None:
+    assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, NOTE, START]
+    assert cost(functions, 202, tenant="another") == [*LOOK, NOTE, START]
+
+
+def test_a_tenant_that_nobody_knows_in_the_next_minute(functions: Functions) -> None:
+    functions.get_queue(ASKING)
+    functions.clock.advance(timedelta(minutes=1))
+    assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
+
+
+def test_one_create_too_many(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "1")
+    functions.get_queue(ASKING)
+    assert cost(functions, 429, tenant="another") == [*LOOK, NOTE]
+
+
+def test_one_tenant_too_many(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_MAX_TENANTS", "1")
+    functions.serve()
+    assert cost(functions, 409, tenant="another") == [*LOOK, *COUNT]
+    assert cost(functions, 409, tenant="yet-another") == LOOK
+
+
+def test_a_tenant_that_nobody_knows_where_get_queue_only_looks(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTH_CREATE_ON_GET_QUEUE", "false")
+    assert cost(functions, 404) == LOOK
+
+
+def test_where_creates_are_not_counted(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "0")
+    assert cost(functions, 202) == [*LOOK, *COUNT, START]
+    assert cost(functions, 202) == [*LOOK, START]
+
+
+def test_a_tenant_that_is_being_created(functions: Functions) -> None:
+    take(functions.table, a_run())
+    assert cost(functions, 202) == LOOK
+
+
+def test_a_tenant_whose_create_has_died(functions: Functions) -> None:
+    take(functions.table, a_run())
+    functions.clock.advance(timedelta(minutes=6))
+    assert cost(functions, 202) == [*LOOK, DESCRIBE, NOTE, NOTE, START]
+
+
+def test_an_attempt_that_ended_before_it_could_record_anything(functions: Functions) -> None:
+    _, _, body = functions.get_queue(ASKING)
+    client("stepfunctions").stop_execution(executionArn=body["execution"])
+    assert cost(functions, 202) == [*LOOK, NOTE, START, DESCRIBE, QUERY, GET, START]
+
+
+def test_a_tenant_whose_create_failed(functions: Functions) -> None:
+    functions.table.fail(a_run(), QUEUE_TABOO, NOON)
+    assert cost(functions, 424) == LOOK
+
+
+def test_a_tenant_that_is_being_deleted_or_was(functions: Functions) -> None:
+    functions.serve()
+    take(functions.table, DELETE)
+    assert cost(functions, 409) == LOOK
+    functions.table.remove(DELETE, at=DELETE.started_at)
+    assert cost(functions, 410) == LOOK

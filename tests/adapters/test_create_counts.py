@@ -1,0 +1,85 @@
+"""How creates are counted by caller: one contract for the fake and for DynamoDB."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.adapters.create_counts import DynamoCreateCounts
+from orchestrator.adapters.keys import CREATES_PREFIX, creates_key
+from orchestrator.errors import Unsettled
+from orchestrator.ports import CreateCounts
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import TABLE
+from tests.fakes import ACME, NOON, InMemoryCreateCounts
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+CALLER = "arn:aws:sts::123456789012:assumed-role/platform"
+NEXT = NOON + timedelta(minutes=1)
+GLOBEX, INITECH = TenantId.parse("globex"), TenantId.parse("initech")
+
+
+@pytest.fixture
+def counts(rows: DynamoDBClient | None) -> CreateCounts:
+    return DynamoCreateCounts(rows, TABLE) if rows else InMemoryCreateCounts()
+
+
+def test_as_many_tenants_are_counted_as_there_may_be_and_no_more(counts: CreateCounts) -> None:
+    assert counts.count(CALLER, ACME, window=NOON, limit=2) is None
+    assert counts.count(CALLER, GLOBEX, window=NOON, limit=2) is None
+    assert counts.count(CALLER, INITECH, window=NOON, limit=2) == NOON
+
+
+def test_a_tenant_is_counted_once_however_often(counts: CreateCounts) -> None:
+    for _ in range(3):
+        assert counts.count(CALLER, ACME, window=NOON, limit=1) is None
+    assert counts.count(CALLER, GLOBEX, window=NOON, limit=1) == NOON
+    assert counts.count(CALLER, ACME, window=NOON, limit=1) is None
+
+
+def test_the_next_window_is_empty_again(counts: CreateCounts) -> None:
+    counts.count(CALLER, ACME, window=NOON, limit=1)
+    assert counts.count(CALLER, GLOBEX, window=NEXT, limit=1) is None
+    assert counts.count(CALLER, ACME, window=NEXT, limit=1) == NEXT
+
+
+def test_a_window_that_another_clock_has_begun_is_the_one_that_counts(counts: CreateCounts) -> None:
+    counts.count(CALLER, ACME, window=NEXT, limit=2)
+    assert counts.count(CALLER, GLOBEX, window=NOON, limit=2) is None
+    assert counts.count(CALLER, INITECH, window=NOON, limit=2) == NEXT
+
+
+def test_every_caller_is_counted_by_itself(counts: CreateCounts) -> None:
+    counts.count(CALLER, ACME, window=NOON, limit=1)
+    assert counts.count("another", GLOBEX, window=NOON, limit=1) is None
+
+
+def test_a_caller_has_one_row_however_many_windows_and_tenants(dynamodb: DynamoDBClient) -> None:
+    counts = DynamoCreateCounts(dynamodb, TABLE)
+    for number in range(10):
+        for tenant in (ACME, GLOBEX):
+            counts.count(CALLER, tenant, window=NOON + number * timedelta(minutes=1), limit=1)
+    (row,) = dynamodb.scan(TableName=TABLE)["Items"]
+    assert row["pk"] == creates_key(CALLER)["pk"]
+    assert row["Tenants"] == {"SS": ["acme"]}
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=3_000).filter(str.isprintable))
+def test_any_caller_fits_a_key(caller: str) -> None:
+    key = creates_key(caller)["pk"]["S"]
+    assert key.startswith(CREATES_PREFIX)
+    assert len(key) < 100
+
+
+def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch, dynamodb: DynamoDBClient) -> None:
+    counts = DynamoCreateCounts(dynamodb, TABLE)
+    monkeypatch.setattr(counts, "_update", lambda *_: {})
+    with pytest.raises(Unsettled, match=r"acme.*Ask again"):
+        counts.count(CALLER, ACME, window=NOON, limit=1)

@@ -1,0 +1,250 @@
+"""How many tenants there may be, and how fast a caller may add to them: one rule, whoever starts the creates."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.admission import Refusal, Refused
+from orchestrator.decisions import FleetFull, TooManyCreates
+from orchestrator.get_queue import GetQueue, Provisioning
+from orchestrator.lifecycle import Accepted, Lifecycle
+from orchestrator.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
+from orchestrator.records import Operation, Request, Status
+from orchestrator.tenants import TenantId
+from tests.fakes import (
+    ACME,
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    InMemoryCreateCounts,
+    InMemoryTable,
+    a_release,
+    an_audit,
+)
+
+PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform"
+PER_MINUTE = 60
+A_SECOND = timedelta(seconds=1)
+
+
+def tenant(number: int) -> TenantId:
+    return TenantId.parse(f"made-up-{number}")
+
+
+class World:
+    """getQueue, and a fleet whose creates begin as soon as they are started."""
+
+    def __init__(self, *, per_minute: int = PER_MINUTE, max_tenants: int = 1_900) -> None:
+        self.clock, self.table, self.executions = FakeClock(), InMemoryTable(), FakeExecutions()
+        self.counts = InMemoryCreateCounts()
+        rate = CreateRate(self.counts, self.clock, per_minute)
+        self.limits = Limits(self.table.count_tenants, max_tenants, rate)
+        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, lambda: self.limits)
+
+    def ask(self, who: TenantId, by: str = PLATFORM) -> object:
+        answer = self.get_queue(who, by=by)
+        if isinstance(answer, Provisioning) and not self.table.audits(who):
+            self.table.plant_audit(an_audit(Status.STARTED, tenant=who, at=self.clock.now()))
+        return answer
+
+
+# The rate
+
+
+def test_thousands_of_made_up_tenants_from_one_caller_start_as_many_creates_as_it_may() -> None:
+    world = World()
+    answers = [world.ask(tenant(number)) for number in range(5_000)]
+    assert len(world.executions.inputs) == PER_MINUTE
+    assert set(answers[PER_MINUTE:]) == {TooManyCreates(PER_MINUTE, 60)}
+
+
+def test_thousands_of_session_names_are_one_caller_and_one_row() -> None:
+    world = World()
+    for number in range(5_000):
+        world.ask(tenant(number), by=f"{PLATFORM}/session-{number}")
+    assert len(world.executions.inputs) == PER_MINUTE
+    assert len(world.counts.windows) == 1
+
+
+def test_one_caller_takes_nothing_from_another() -> None:
+    world = World(per_minute=1)
+    assert isinstance(world.ask(tenant(1)), Provisioning)
+    assert isinstance(world.ask(tenant(2)), TooManyCreates)
+    assert isinstance(world.ask(tenant(2), by="arn:aws:iam::123456789012:user/ada"), Provisioning)
+
+
+def test_who_asks_again_when_told_to_is_let_through() -> None:
+    world = World(per_minute=1)
+    world.clock.advance(timedelta(seconds=17, milliseconds=300))
+    world.ask(tenant(1))
+    refused = world.ask(tenant(2))
+    assert refused == TooManyCreates(1, 43)
+    world.clock.advance(refused.retry_after_seconds * A_SECOND)
+    assert isinstance(world.ask(tenant(2)), Provisioning)
+
+
+def test_however_many_ask_for_one_tenant_it_is_one_create() -> None:
+    world = World(per_minute=2)
+    assert {world.get_queue(ACME, by=PLATFORM) for _ in range(100)} == {world.get_queue(ACME, by=PLATFORM)}
+    assert isinstance(world.ask(tenant(1)), Provisioning)
+    assert isinstance(world.ask(tenant(2)), TooManyCreates)
+
+
+def test_a_tenant_that_needs_no_create_is_answered_whatever_the_caller_has_started() -> None:
+    world = World(per_minute=1)
+    world.ask(tenant(1))
+    assert isinstance(world.ask(tenant(2)), TooManyCreates)
+    assert isinstance(world.ask(tenant(1)), Provisioning)
+
+
+def test_a_clock_that_is_ahead_does_not_give_a_caller_two_windows() -> None:
+    world = World(per_minute=1)
+    world.clock.advance(WINDOW)
+    assert isinstance(world.ask(tenant(1)), Provisioning)
+    world.clock.advance(-A_SECOND)
+    assert world.ask(tenant(2)) == TooManyCreates(1, 60)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 400), st.sampled_from([PLATFORM, f"{PLATFORM}/a", "another"]), st.integers(0, 30)),
+        max_size=200,
+    ),
+    st.integers(1, 5),
+)
+def test_no_caller_starts_more_within_a_minute_than_it_may_whatever_it_asks(
+    asked: list[tuple[int, str, int]], per_minute: int
+) -> None:
+    world = World(per_minute=per_minute)
+    started: dict[tuple[str, object], set[str]] = {}
+    for number, by, seconds in asked:
+        world.clock.advance(seconds * A_SECOND)
+        before = len(world.executions.inputs)
+        world.ask(tenant(number), by=by)
+        minute = world.clock.now().replace(second=0)
+        caller = "another" if by == "another" else PLATFORM
+        started.setdefault((caller, minute), set()).update(list(world.executions.inputs)[before:])
+    assert all(len(executions) <= per_minute for executions in started.values())
+
+
+# The cap
+
+
+def test_at_the_cap_no_tenant_is_added_by_whomever() -> None:
+    world = World(max_tenants=3)
+    for number in range(100):
+        world.ask(tenant(number), by=f"caller {number}")
+    assert len(world.executions.inputs) == 3
+    assert world.ask(tenant(99)) == FleetFull(3, 3)
+
+
+def test_at_the_cap_nothing_is_counted_for_the_caller() -> None:
+    world = World(max_tenants=0)
+    world.ask(tenant(1))
+    assert not world.counts.windows
+
+
+def test_a_tenant_that_is_deleted_makes_room() -> None:
+    world = World(max_tenants=1)
+    world.ask(tenant(1))
+    world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(1), version=None))
+    assert isinstance(world.ask(tenant(2)), Provisioning)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param(an_audit(Status.SUCCESS), id="its queue has vanished"),
+        pytest.param(an_audit(Status.FAILURE, version="0.0.9"), id="its create failed at an earlier version"),
+    ],
+)
+def test_a_tenant_that_is_there_is_mended_also_at_the_cap(there: object) -> None:
+    world = World(max_tenants=1)
+    world.table.plant_audit(there)  # type: ignore[arg-type]
+    assert isinstance(world.ask(ACME), Provisioning)
+
+
+def test_a_count_is_believed_for_a_minute_and_then_made_anew() -> None:
+    clock, counted = FakeClock(), [7]
+    count = CountOfTheFleet(lambda: counted[-1], clock)
+    assert count() == 7
+    counted.append(8)
+    clock.advance(COUNT_HOLDS_FOR - A_SECOND)
+    assert count() == 7
+    clock.advance(A_SECOND)
+    assert count() == 8
+
+
+def test_repairs_are_not_limited() -> None:
+    assert Unlimited().check(ACME, another=True, caller="anyone") is None
+
+
+# Those who order creates: operators, and other teams' stacks
+
+
+def ordered(world: World, who: TenantId, *, counted_for: str | None = None) -> object:
+    world.table.record_release(a_release())
+    table = world.table
+    lifecycle = Lifecycle(
+        table, table, table, world.executions, FakeQueues(), world.clock, VERSION, world.limits, counted_for
+    )
+    return lifecycle.create(who, Request(by="ada"))
+
+
+def test_an_operator_is_refused_at_the_cap_and_told_how_many_there_are_and_what_to_do() -> None:
+    world = World(max_tenants=1)
+    world.ask(tenant(1))
+    refused = ordered(world, tenant(2))
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.FLEET_FULL
+    for told in ("made-up-2", "there are 1 tenants", "may be 1", "berth:maxTenants", "berth doctor"):
+        assert told in refused.reason
+    assert refused.details == {"tenants": 1, "maxTenants": 1}
+    assert world.table.metadata(tenant(2)) is None
+    assert len(world.executions.inputs) == 1
+
+
+def test_a_deleted_tenant_that_is_to_come_back_is_one_more() -> None:
+    world = World(max_tenants=1)
+    world.ask(tenant(1))
+    world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(2), version=None))
+    refused = ordered(world, tenant(2))
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.FLEET_FULL
+
+
+def test_a_tenant_whose_create_failed_is_created_again_also_at_the_cap() -> None:
+    world = World(max_tenants=1)
+    world.table.plant_audit(an_audit(Status.FAILURE))
+    assert isinstance(ordered(world, ACME), Accepted)
+
+
+def test_operators_are_not_held_to_a_rate() -> None:
+    world = World(per_minute=1)
+    assert all(isinstance(ordered(world, tenant(number)), Accepted) for number in range(10))
+    assert not world.counts.windows
+
+
+def test_other_teams_stacks_are_held_to_the_rate_and_nothing_is_written_of_a_tenant_that_has_to_wait() -> None:
+    world = World(per_minute=1)
+    assert isinstance(ordered(world, tenant(1), counted_for="resources"), Accepted)
+    refused = ordered(world, tenant(2), counted_for="resources")
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.TOO_MANY_CREATES
+    assert world.table.metadata(tenant(2)) is None
+    world.clock.advance(WINDOW)
+    assert isinstance(ordered(world, tenant(2), counted_for="resources"), Accepted)
+
+
+def test_a_create_that_was_accepted_and_has_not_begun_is_accepted_again_also_when_the_fleet_is_full_by_now() -> None:
+    world = World(max_tenants=1)
+    first = ordered(world, tenant(1))
+    assert isinstance(first, Accepted)
+    world.table.plant_audit(an_audit(Status.STARTED, tenant=tenant(2)))
+    assert ordered(world, tenant(1)) == first
