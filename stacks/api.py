@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -18,6 +18,7 @@ from orchestrator.callers import PROOF_VARIABLE
 from orchestrator.credentials import CREDENTIAL_ROUTES, Access
 from stacks.api_proof import ApiProof
 from stacks.functions import BerthFunction, FunctionKit
+from stacks.limits import limit_creates, limit_tenants
 from stacks.log_groups import log_group
 from stacks.permissions import allow
 from stacks.reconciliation import Reconciliation
@@ -25,6 +26,7 @@ from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
 from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
+from stacks.throttles import ORDERS, THROTTLES
 
 QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
 SEND_ROUTE, RECEIVE_ROUTE = (
@@ -58,9 +60,6 @@ OPERATOR_ROUTES = (
 
 STAGE = "$default"
 
-# Well under an account's 10,000 a second, which all its HTTP APIs share.
-_REQUESTS_PER_SECOND = 500
-_BURST = 1000
 # API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
 _GIVEN_UP_AFTER_SECONDS = 29
 
@@ -98,6 +97,7 @@ class Api(Construct):
         self.get_queue = self._get_queue(kit, machines, settings)
         self.operators = self._operators(kit, machines, rollouts, reconciliation, dead_letters)
         self.proof = ApiProof(self, "Proof", kit=kit, generation=settings.api_proof_generation)
+        limit_tenants(self.operators, settings=settings)
 
         api = apigateway.HttpApi(
             self,
@@ -107,27 +107,36 @@ class Api(Construct):
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
-        _add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE])
-        _add_routes(api, self.operators, OPERATOR_ROUTES)
+        routes = [
+            *_add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE]),
+            *_add_routes(api, self.operators, OPERATOR_ROUTES),
+        ]
         stage = apigateway.HttpStage(
             self,
             "Stage",
             http_api=api,
             stage_name=STAGE,
             auto_deploy=True,
-            throttle=apigateway.ThrottleSettings(rate_limit=_REQUESTS_PER_SECOND, burst_limit=_BURST),
+            # Every route has its own. This is for one that somebody adds by hand.
+            throttle=apigateway.ThrottleSettings(rate_limit=ORDERS.per_second, burst_limit=ORDERS.burst),
         )
+        # A stage has settings only of routes that are there.
+        stage.node.add_dependency(*routes)
         access_log = log_group(self, "AccessLog", days=kit.log_retention_days)
         resource = stage.node.default_child
         assert isinstance(resource, apigateway.CfnStage)  # noqa: S101 - what the construct is made of
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
         )
+        resource.route_settings = {
+            route: {"ThrottlingRateLimit": THROTTLES[route].per_second, "ThrottlingBurstLimit": THROTTLES[route].burst}
+            for route in (QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE, *OPERATOR_ROUTES)
+        }
+        # The functions are there before the stage, which comes after its routes, and these after the functions. While
+        # a deployment brings another proof, the functions believe nobody until the stage has it, too.
         resource.stage_variables = {PROOF_VARIABLE: self.proof.value}
         for function in (self.get_queue, self.operators):
             function.function.add_environment("BERTH_API_PROOF_DIGEST", self.proof.digest)
-            # A function that asks for the proof is there only once API Gateway has it.
-            function.function.node.add_dependency(stage)
         self._api = api
         self.id = api.api_id
         self.url = stage.url
@@ -143,11 +152,16 @@ class Api(Construct):
             name="get_queue",
             timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             reserved_concurrency=settings.get_queue_concurrency,
-            environment={"BERTH_CREATE_MACHINE": machines.create.state_machine_arn},
+            environment={
+                "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
+                "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
+            },
         )
         kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
-        allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
-        machines.allow_describing(get_queue.role)
+        if settings.create_on_get_queue:
+            limit_creates(get_queue, kit=kit, settings=settings)
+            allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
+            machines.allow_describing(get_queue.role)
         return get_queue
 
     def _operators(
@@ -191,10 +205,12 @@ def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[sq
     allow(role, ["cloudformation:DescribeAccountLimits"], "*", wildcard_because=_LIMITS_ARE_THE_ACCOUNTS)
 
 
-def _add_routes(api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]) -> None:
+def _add_routes(
+    api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]
+) -> Iterator[apigateway.HttpRoute]:
     integration = HttpLambdaIntegration(
         function.node.id, function.function, payload_format_version=apigateway.PayloadFormatVersion.VERSION_2_0
     )
     for route in routes:
         method, path = route.split(" ")
-        api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
+        yield from api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)

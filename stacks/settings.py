@@ -22,6 +22,7 @@ _LOG_RETENTION_DAYS = frozenset(
 )
 
 MOST_GENERATIONS = 999_999_999
+_TENANTS_AT_MOST = 1_000_000
 
 
 class SettingInvalid(BerthError):
@@ -69,6 +70,12 @@ class Settings:
     """Whether a deployment ends by moving every tenant to the release that it has published."""
     api_proof_generation: int = 1
     """Another number has the deployment make anew what API Gateway proves itself with."""
+    max_tenants: int = 1_900
+    """How many tenants may be created. CloudFormation lets an account have 2,000 stacks unless that quota is raised."""
+    creates_per_minute: int = 60
+    """How many creates each caller of getQueue may start per minute; 0 for as many as it likes."""
+    create_on_get_queue: bool = True
+    """Whether asking for the queue of a tenant that is not there creates the tenant."""
 
     response_url_prefix: str | None = None
     """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
@@ -91,6 +98,10 @@ class Settings:
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
+            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=_TENANTS_AT_MOST),
+            # The tenants are kept in one row per caller, which must not grow large.
+            creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
+            create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
         if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
             raise SettingInvalid(
@@ -116,6 +127,13 @@ def _seconds(context: Node, key: str, default: int, *, at_most: int = 3600) -> i
     if not 1 <= seconds <= at_most:
         raise SettingInvalid(f"{key} is {seconds}; it must be 1 to {at_most} seconds.")
     return seconds
+
+
+def _number(context: Node, key: str, default: int, *, at_least: int = 0, at_most: int) -> int:
+    number = _integer(context, key, default)
+    if not at_least <= number <= at_most:
+        raise SettingInvalid(f"{key} is {number}; it must be {at_least} to {at_most}.")
+    return number
 
 
 def _concurrency(context: Node, key: str) -> int | None:

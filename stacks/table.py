@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from orchestrator.adapters.keys import (
+    CREATES_PREFIX,
     HISTORY_PREFIX,
     LISTED_ROLLOUTS,
     LISTING_INDEX,
@@ -32,6 +33,8 @@ REGISTRY_ROWS = registry_key()["pk"]["S"]
 PACE_ROWS = pace_key()["pk"]["S"]
 """How often CloudFormation has throttled, which slows rollouts down."""
 RECONCILIATION_ROWS = RECONCILIATIONS
+CREATES_ROWS = f"{CREATES_PREFIX}*"
+"""How many creates each caller has started in the current minute."""
 
 LISTED_TENANTS = "TENANT#*"
 """The partitions of the index that tenants are listed in, whatever their state."""
@@ -75,6 +78,22 @@ class TenantTable(Construct):
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role list tenants, by way of the index."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+
+    def allow_counting_tenants(self, role: iam.Role) -> None:
+        """Let a role see how many tenants there are, and none of them."""
+        allow(
+            role,
+            ["dynamodb:Query"],
+            f"{self._table.table_arn}/index/{LISTING_INDEX}",
+            conditions={
+                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [LISTED_TENANTS]},
+                "StringEquals": {"dynamodb:Select": "COUNT"},
+            },
+        )
+
+    def allow_counting_creates(self, role: iam.Role) -> None:
+        """Let a role count the creates that each caller starts."""
+        self.allow(role, "UpdateItem", rows=CREATES_ROWS)
 
     def allow_listing_unfinished(self, role: iam.Role) -> None:
         """Let a role list the operations that say Started."""

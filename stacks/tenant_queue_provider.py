@@ -8,6 +8,7 @@ from __future__ import annotations
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
+from stacks.limits import limit_creates
 from stacks.permissions import allow
 from stacks.settings import Settings
 from stacks.tenant_machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
@@ -36,6 +37,7 @@ class TenantQueueProvider(Construct):
                 "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
             },
         )
+        limit_creates(self.settle_tenant_queue, kit=kit, settings=settings)
         machines.allow_orders(self.settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
         self.machine = machine(
             self,

@@ -69,6 +69,18 @@ def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture(scope="session")
+def looking_only(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane, whose getQueue creates no tenants."""
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createOnGetQueue="false"))
+
+
+@pytest.fixture(scope="session")
+def uncounted(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane, whose callers may start as many creates as they like."""
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createsPerMinute="0"))
+
+
+@pytest.fixture(scope="session")
 def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """The control plane with all that can be switched on."""
     assembly = tmp_path_factory.mktemp("assembly")
@@ -93,6 +105,9 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         linger_seconds=2,
         rollout_on_publish=True,
         api_proof_generation=2,
+        max_tenants=5_000,
+        creates_per_minute=10,
+        create_on_get_queue=False,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)

@@ -40,7 +40,12 @@ def _condition(condition: Json | None, names: dict[str, str]) -> str:
     match condition:
         case None:
             return ""
-        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows}}:
+        case {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows},
+            "StringEquals": {"dynamodb:Select": "COUNT"},
+        }:
+            return f", rows {' and '.join(rows)}, to count them"
+        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows}} if len(condition) == 1:
             return f", rows {' and '.join(rows)}"
         case {"StringEquals": {"cloudformation:RoleArn": role}}:
             return f", with {names[spelled(role)]}"

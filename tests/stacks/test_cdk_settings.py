@@ -31,6 +31,9 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
         linger_seconds=60,
         rollout_on_publish=False,
         api_proof_generation=1,
+        max_tenants=1900,
+        creates_per_minute=60,
+        create_on_get_queue=True,
     )
 
 
@@ -46,6 +49,9 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         "berth:lingerSeconds": "2",
         "berth:rolloutOnPublish": "true",
         "berth:apiProofGeneration": "2",
+        "berth:maxTenants": "5000",
+        "berth:createsPerMinute": "10",
+        "berth:createOnGetQueue": "false",
     }
     expected = Settings(
         await_stack_seconds=2,
@@ -60,6 +66,9 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         linger_seconds=2,
         rollout_on_publish=True,
         api_proof_generation=2,
+        max_tenants=5000,
+        creates_per_minute=10,
+        create_on_get_queue=False,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -92,6 +101,12 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:apiProofGeneration", "next", "must be a whole number"),
         ("berth:rolloutOnPublish", "yes", "must be true or false"),
         ("berth:rolloutOnPublish", "1", "must be true or false"),
+        ("berth:maxTenants", "0", "must be 1 to 1000000"),
+        ("berth:maxTenants", "-1", "must be 1 to 1000000"),
+        ("berth:maxTenants", "many", "must be a whole number"),
+        ("berth:createsPerMinute", "-1", "must be 0 to 600"),
+        ("berth:createsPerMinute", "601", "must be 0 to 600"),
+        ("berth:createOnGetQueue", "no", "must be true or false"),
     ],
 )
 def test_a_wrong_setting_is_named_together_with_what_would_do(

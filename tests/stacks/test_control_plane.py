@@ -14,6 +14,7 @@ from aws_cdk.assertions import Match, Template
 
 from lambdas.operators import ROUTES
 from orchestrator.callers import PROOF_VARIABLE
+from orchestrator.credentials import CREDENTIAL_ROUTES
 from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.control_plane import ControlPlaneStack
@@ -22,6 +23,7 @@ from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest,
 from stacks.rollouts import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
 from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
+from stacks.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
 
 Json = dict[str, Any]
 
@@ -41,6 +43,7 @@ OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
 
 EVERY_FUNCTION = {"BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
+CREATE_LIMITS = {"BERTH_MAX_TENANTS", "BERTH_CREATES_PER_MINUTE"}
 STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
 ROLLOUTS = {"BERTH_ROLLOUT_MACHINE", "BERTH_RELEASE_BUCKET", "BERTH_ROLLOUT_CONCURRENCY"}
 
@@ -169,10 +172,12 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("get_queue", {"BERTH_CREATE_MACHINE", "BERTH_API_PROOF_DIGEST"}),
+        ("get_queue", {"BERTH_CREATE_MACHINE", "BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | CREATE_LIMITS),
         (
             "operators",
-            MACHINES | ROLLOUTS | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_API_PROOF_DIGEST"},
+            MACHINES
+            | ROLLOUTS
+            | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_MAX_TENANTS", "BERTH_API_PROOF_DIGEST"},
         ),
         ("api_proof", set()),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN"}),
@@ -181,7 +186,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
         ("start_stack", STACKS),
         ("publish_release", {"BERTH_RELEASE_BUCKET"}),
         ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
-        ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"}),
+        ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"} | CREATE_LIMITS),
         ("begin", {"BERTH_METADATA_SERVICE_TOKEN"}),
         ("check_messages", {"BERTH_EMPTY_FOR_SECONDS"}),
         ("finish", {"BERTH_METADATA_SERVICE_TOKEN"}),
@@ -582,8 +587,7 @@ def test_functions_are_called_in_the_form_that_they_understand(control_plane: Js
 def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
     (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
     assert stage["StageName"] == "$default"
-    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] > 0
-    assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] > 0
+    assert stage["DefaultRouteSettings"] == _settings_of(ORDERS)
     assert {"requestId", "caller", "route", "status"} <= set(json.loads(stage["AccessLogSettings"]["Format"]))
 
 
@@ -604,13 +608,6 @@ def test_api_gateway_alone_has_the_proof_and_functions_have_its_digest(
     assert json.dumps(control_plane).count(json.dumps(digest)) == 2
 
 
-@pytest.mark.parametrize("name", ["get_queue", "operators"])
-def test_a_function_asks_for_the_proof_only_once_api_gateway_has_it(
-    control_plane: Json, function_ids: dict[str, str], the_only: Callable[[str], str], name: str
-) -> None:
-    assert the_only("AWS::ApiGatewayV2::Stage") in control_plane["Resources"][function_ids[name]]["DependsOn"]
-
-
 def test_the_proof_is_made_once_and_again_when_that_is_asked_for(control_plane: Json, other_settings: Template) -> None:
     def generation(template: Json) -> str:
         (proof,) = _properties(template, "Custom::ApiProof")
@@ -623,6 +620,59 @@ def test_the_proof_is_made_once_and_again_when_that_is_asked_for(control_plane: 
 def test_the_access_log_has_no_stage_variables(control_plane: Json) -> None:
     (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
     assert "stageVariables" not in stage["AccessLogSettings"]["Format"]
+
+
+def test_every_route_has_a_throttle_of_its_own_and_there_is_none_for_a_route_that_is_not_there(
+    control_plane: Json,
+) -> None:
+    routes = {route["RouteKey"] for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")}
+    assert set(THROTTLES) == routes
+    (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
+    assert stage["RouteSettings"] == {route: _settings_of(THROTTLES[route]) for route in routes}
+
+
+def test_platforms_may_ask_often_people_may_look_and_orders_are_few() -> None:
+    assert THROTTLES[QUEUE_ROUTE] == QUEUES
+    assert all(THROTTLES[route] is CREDENTIALS for route in CREDENTIAL_ROUTES)
+    for route in OPERATOR_ROUTES:
+        assert THROTTLES[route] is (READS if route.startswith("GET ") else ORDERS), route
+    assert ORDERS.per_second < READS.per_second < CREDENTIALS.per_second < QUEUES.per_second
+    assert ORDERS.burst < READS.burst < CREDENTIALS.burst < QUEUES.burst
+
+
+def test_the_stage_comes_after_the_routes_that_it_has_settings_of(
+    control_plane: Json, the_only: Callable[[str], str]
+) -> None:
+    resources = control_plane["Resources"]
+    routes = {name for name, resource in resources.items() if resource["Type"] == "AWS::ApiGatewayV2::Route"}
+    assert routes <= set(resources[the_only("AWS::ApiGatewayV2::Stage")]["DependsOn"])
+
+
+def _settings_of(throttle: Throttle) -> Json:
+    return {"ThrottlingRateLimit": throttle.per_second, "ThrottlingBurstLimit": throttle.burst}
+
+
+# Limits of creates
+
+
+@pytest.mark.parametrize("name", ["get_queue", "settle_tenant_queue"])
+def test_who_starts_creates_for_others_is_told_how_many_there_may_be_and_how_fast(
+    control_plane: Json, function_ids: dict[str, str], name: str
+) -> None:
+    told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
+    assert (told["BERTH_MAX_TENANTS"], told["BERTH_CREATES_PER_MINUTE"]) == ("1900", "60")
+
+
+def test_get_queue_creates_unless_it_is_told_not_to(
+    control_plane: Json, looking_only: Json, function_ids: dict[str, str]
+) -> None:
+    def told(template: Json) -> Json:
+        variables: Json = template["Resources"][function_ids["get_queue"]]["Properties"]["Environment"]["Variables"]
+        return variables
+
+    assert told(control_plane)["BERTH_CREATE_ON_GET_QUEUE"] == "true"
+    assert told(looking_only)["BERTH_CREATE_ON_GET_QUEUE"] == "false"
+    assert not CREATE_LIMITS & set(told(looking_only))
 
 
 # What the deployment says

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,7 @@ import pytest
 from orchestrator.adapters.keys import (
     LISTED_ROLLOUTS,
     UNFINISHED_OPERATIONS,
+    creates_key,
     history_pk,
     listed_failures,
     listed_tenants,
@@ -26,6 +28,7 @@ from orchestrator.records import TenantState
 from orchestrator.tenants import TenantId
 from stacks.releases import RELEASES
 from stacks.table import (
+    CREATES_ROWS,
     HISTORY_ROWS,
     LISTED_IN_ROLLOUTS,
     LISTED_TENANTS,
@@ -85,6 +88,11 @@ TAKES_ORDERS: Grants = {
     **SEES_EXECUTIONS,
 }
 
+LIMITS_CREATES: Grants = {
+    f"the index, rows {LISTED_TENANTS}, to count them": {"dynamodb:Query"},
+    f"the table, rows {CREATES_ROWS}": {"dynamodb:UpdateItem"},
+}
+
 NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
 
 LISTS = "rollouts' lists"
@@ -135,6 +143,7 @@ ACTS_WITH_THE_STACK_ROLE: Grants = {
 FUNCTIONS: dict[str, Grants] = {
     "get_queue": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        **LIMITS_CREATES,
         **on_machines("states:StartExecution", "create_tenant"),
         **SEES_EXECUTIONS,
     },
@@ -298,6 +307,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "settle_tenant_queue": {
         **TAKES_ORDERS,
+        **LIMITS_CREATES,
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },
@@ -336,6 +346,20 @@ def test_a_function_may_do_exactly_this(
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
     assert grants(control_plane, role, names | own_log_group) == EVERY_FUNCTION | FUNCTIONS[name]
+
+
+def test_a_get_queue_that_only_looks_starts_nothing_and_counts_nothing(
+    looking_only: Json, function_ids: dict[str, str], names: dict[str, str]
+) -> None:
+    function = looking_only["Resources"][function_ids["get_queue"]]["Properties"]
+    own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
+    allowed = grants(looking_only, function["Role"]["Fn::GetAtt"][0], names | own_log_group)
+    assert allowed == EVERY_FUNCTION | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
+
+
+def test_where_creates_are_not_counted_nobody_may_count_them(uncounted: Json) -> None:
+    counting = [statement for _, statement in statements(uncounted) if CREATES_ROWS in json.dumps(statement)]
+    assert counting == []
 
 
 def test_functions_do_not_share_roles(control_plane: Json, function_ids: dict[str, str]) -> None:
@@ -415,6 +439,7 @@ def test_the_policies_rows_are_the_keys_that_the_table_uses() -> None:
         REGISTRY_ROWS: registry_key()["pk"]["S"],
         PACE_ROWS: pace_key()["pk"]["S"],
         RECONCILIATION_ROWS: reconciliation_key("survey")["pk"]["S"],
+        CREATES_ROWS: creates_key("a caller")["pk"]["S"],
     }
     for rows, its_own in partitions.items():
         assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [its_own]
