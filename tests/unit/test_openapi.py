@@ -33,6 +33,7 @@ from orchestrator import validation
 from orchestrator.admission import Refusal
 from orchestrator.callers import ApiGateway, digest_of
 from orchestrator.credentials import CREDENTIAL_ROUTES, Access, Credentials
+from orchestrator.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.get_queue import GetQueue
@@ -47,7 +48,7 @@ from orchestrator.operator_requests import (
     parse_pin,
     parse_upgrade,
 )
-from orchestrator.ports import Publication
+from orchestrator.ports import CreateLimits, Publication
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -246,15 +247,19 @@ class World:
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)
     reconciliation_table: Any = field(default_factory=InMemoryReconciliations)
+    limits: CreateLimits | None = field(default_factory=Unlimited)
+    """``None`` where getQueue only looks."""
 
     @property
     def get_queue(self) -> GetQueue:
-        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, Unlimited)
+        limits = self.limits
+        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, (lambda: limits) if limits else None)
 
     @property
     def lifecycle(self) -> Lifecycle:
         table = self.table
-        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
+        limits = self.limits or Unlimited()
+        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, limits)
 
     @property
     def rollouts(self) -> Rollouts:
@@ -959,6 +964,38 @@ def overtaken(only: str | None) -> World:
     return world(only, table=table, executions=Overtaken(table))
 
 
+class Limiting:
+    """Nothing is created."""
+
+    def __init__(self, limited: Limited) -> None:
+        self._limited = limited
+
+    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:  # noqa: ARG002
+        return self._limited
+
+
+def full(only: str | None) -> World:
+    made = world(only, limits=Limiting(FleetFull(1_900, 1_900)))
+    if only == "deleted":
+        # It was to come back, and could not.
+        failed = an_audit(
+            Status.FAILURE, tenant=TenantId.parse(only), version=NEXT_VERSION, at=LATEST, request=EXPLICIT
+        )
+        made.table.plant_audit(failed)
+    return made
+
+
+def too_fast(only: str | None) -> World:
+    return world(only, limits=Limiting(TooManyCreates(60, 37)))
+
+
+def only_looking(only: str | None) -> World:
+    made = world(only, limits=None)
+    if only == "vanished":
+        made.table.plant_audit(an_audit(Status.SUCCESS, tenant=TenantId.parse(only)))
+    return made
+
+
 def throttled(_only: str | None) -> World:
     return World(table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
 
@@ -976,6 +1013,16 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     gateway.use(lambda only: world(only, credentials=None))
     note(Asked("getSendCredentials", "ready"))
     note(Asked("getReceiveCredentials", "ready"))
+    gateway.use(full)
+    note(Asked("getQueue", "never-heard-of"))
+    note(Asked("createTenant", "never-heard-of"))
+    note(Asked("retryTenant", "deleted"))
+    gateway.use(too_fast)
+    note(Asked("getQueue", "never-heard-of"))
+    gateway.use(only_looking)
+    for name in ("getQueue", "getSendCredentials", "getReceiveCredentials"):
+        note(Asked(name, "never-heard-of"))
+        note(Asked(name, "vanished"))
     gateway.use(overtaken)
     note(Asked("retryTenant", "update-failed"))
     gateway.use(throttled)
