@@ -76,6 +76,6 @@ bootstrap: install ## Prepare an AWS account and region for the CDK, once, with 
 
 deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
 	@$(BIN)/python -m stacks.dependencies
-	@cdk deploy Berth $(CDK_ARGS)
+	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
 .PHONY: help install demo up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy

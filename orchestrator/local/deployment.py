@@ -35,6 +35,8 @@ CONTEXT = {
     "berth:credentialsSeconds": "900",
     # Each tenant at once is several processes here: more than this make a rollout slower, not faster.
     "berth:rolloutConcurrency": "8",
+    # Tests and benchmarks create tenants faster than a platform should.
+    "berth:createsPerMinute": "600",
     # Functions answer at once here, so what an aborted execution had called has ended by then.
     "berth:lingerSeconds": "2",
     # The emulator counts messages exactly, and at once.
