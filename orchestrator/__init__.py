@@ -19,6 +19,8 @@ What operators ask for:
 9. :mod:`orchestrator.fleet`           one tenant in full, all tenants at a glance
 10. :mod:`orchestrator.tenant_queue`   the same, asked for by a resource in another team's stack
 
+How many tenants there may be, and how fast a caller may add to them: :mod:`orchestrator.limits`.
+
 What the machines do then:
 
 11. :mod:`orchestrator.operations`     the life of one operation: begin, finish, record the failure (and when it is

@@ -19,7 +19,7 @@ QUEUES = Throttle(per_second=500, burst=1000)
 account share.
 """
 CREDENTIALS = Throttle(per_second=100, burst=200)
-"""Each answer is a session of STS, whose rate all of the account shares. A session lasts for 15 minutes at least, so that
+"""Each answer is a session of STS, whose rate all of the account shares. A session lasts for 15 minutes at least, so
 nobody needs one per message.
 """
 READS = Throttle(per_second=50, burst=100)

@@ -26,8 +26,8 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
     From here: your credentials, the control plane's stack, its API. Then what the
     control plane says of itself: operations that hang, tenants that have failed,
-    whether what runs by itself does, undelivered events, the quota of stacks.
-    Nothing is changed.
+    whether what runs by itself does, undelivered events, how many tenants and
+    stacks there may be. Nothing is changed.
 
     The exit code is 8 if there is a problem, and 6 if the control plane cannot be
     reached, or credentials are missing. With warnings alone it is 0.

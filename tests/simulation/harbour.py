@@ -64,7 +64,7 @@ A_FUNCTION_LIVES = timedelta(seconds=55)
 """Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
 COMES_BACK_AFTER = timedelta(seconds=360)
 RECEIVED_AT_MOST = 5
-CREATES_PER_MINUTE = 2
+CREATES_PER_MINUTE = 1
 """Of all platforms together, which are one caller here; and of other teams' stacks."""
 
 Over = Callable[[Any, Exception | None], None]

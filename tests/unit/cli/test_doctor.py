@@ -48,6 +48,7 @@ def test_all_is_well(scene: Scene) -> None:
         "ok      reconciler    ran 0 s ago",
         "ok      survey        ran 0 s ago",
         "ok      dead letters  reconciliations: none",
+        "ok      tenant limit  0 of 1900 that there may be (berth:maxTenants)",
         "ok      stacks        10 of 2000 that the account may have here",
         "",
         "All is well.",

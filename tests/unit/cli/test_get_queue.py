@@ -11,7 +11,16 @@ from orchestrator.answers import answer, come_back_later, no_credentials, refuse
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.credentials import Access, Credentials
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready
+from orchestrator.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    FleetFull,
+    NotProvisioned,
+    Ready,
+    TooManyCreates,
+    Unknown,
+)
 from orchestrator.errors import InvalidRequest
 from orchestrator.get_queue import Answer, Provisioning
 from orchestrator.records import Operation, Status
@@ -116,6 +125,39 @@ def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Sc
     assert scene.pauses == [2, 7, 2, 2, 1]
     assert "The API asks to come back later (429): Too Many Requests" in result.stderr
     assert "The API asks to come back later (503): Rate exceeded" in result.stderr
+
+
+def test_a_tenant_that_asking_does_not_create_is_told_with_who_does(scene: Scene) -> None:
+    scene.queue_answers(Unknown())
+    result = scene.berth("get-queue", "acme")
+    assert result.exit_code == ExitCode.GONE
+    assert result.stderr == (
+        "Error: No such tenant: acme. Asking for its queue does not create it here. Ask an operator to create it: "
+        "berth create acme\n"
+    )
+
+
+def test_one_tenant_too_many_is_refused_with_where_to_look(scene: Scene) -> None:
+    scene.queue_answers(FleetFull(1_900, 1_900))
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.REFUSED
+    assert "as many tenants as it may have" in result.stderr
+    assert "berth doctor" in result.stderr
+
+
+def test_one_create_too_many_is_told_with_when_to_ask_again(scene: Scene) -> None:
+    scene.queue_answers(TooManyCreates(60, 37))
+    result = scene.berth("get-queue", "acme")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert "Ask again in 37 seconds." in result.stderr
+    assert scene.pauses == []
+
+
+def test_who_waits_waits_also_for_the_next_create_that_may_be_started(scene: Scene) -> None:
+    scene.queue_answers(TooManyCreates(60, 37), PROVISIONING, READY)
+    result = scene.berth("get-queue", "acme", "--wait")
+    assert result.exit_code == ExitCode.OK
+    assert scene.pauses == [37, 2]
 
 
 def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
