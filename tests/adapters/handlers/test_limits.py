@@ -102,6 +102,16 @@ class TestTheRate:
         assert statuses(answers).count(202) == PER_MINUTE
         assert len(functions.all_executions) == PER_MINUTE
 
+    def test_calling_it_in_api_gateways_name_for_ever_other_callers_is_the_same_one_caller(
+        self, functions: Functions
+    ) -> None:
+        forged = [
+            over_http(made_up(n), by=f"{PLATFORM}-{n}") | {"stageVariables": {"proof": "a guess"}} for n in range(MANY)
+        ]
+        assert statuses([functions.get_queue(event) for event in forged]).count(202) == PER_MINUTE
+        assert functions.get_queue({"tenantId": "one-more"})[0] == 429
+        assert functions.get_queue(over_http("one-more", by=PLATFORM))[0] == 202
+
 
 class TestTheCap:
     @pytest.fixture(autouse=True)
