@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from orchestrator.adapters.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
 from orchestrator.credentials import TENANT_TAG
 from orchestrator.local.home import CHECKOUT
+from orchestrator.records import TenantState
 from orchestrator.tenants import TenantId
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from tests.e2e.deployed import Deployed, eventually
@@ -183,6 +185,33 @@ def test_a_function_that_was_taken_over_reaches_no_rows_but_its_own(enforced: En
         KeyConditionExpression="pk = :pk",
         ExpressionAttributeValues={":pk": {"S": "ELSEWHERE"}},
     )
+
+
+def test_get_queue_sees_how_many_tenants_there_are_and_not_which(
+    enforced: Enforced, tenants: tuple[TenantId, TenantId]
+) -> None:
+    dynamodb, table = table_of(enforced.function("get_queue"))
+    listed: dict[str, Any] = {
+        "TableName": table,
+        "IndexName": LISTING_INDEX,
+        "KeyConditionExpression": "ListingKey = :key",
+        "ExpressionAttributeValues": {":key": {"S": listed_tenants(TenantState.READY)}},
+    }
+    assert dynamodb.query(**listed, Select="COUNT")["Count"] >= len(tenants)
+    assert denied(dynamodb.query, **listed)
+    assert denied(dynamodb.query, **listed, Select="ALL_ATTRIBUTES")
+    listed["ExpressionAttributeValues"] = {":key": {"S": UNFINISHED_OPERATIONS}}
+    assert denied(dynamodb.query, **listed, Select="COUNT")
+
+
+def test_get_queue_counts_creates_and_changes_nothing_else(enforced: Enforced) -> None:
+    dynamodb, table = table_of(enforced.function("get_queue"))
+    counted = creates_key("an attacker's caller")
+    dynamodb.update_item(TableName=table, Key=counted, **UPDATE)
+    assert denied(dynamodb.get_item, TableName=table, Key=counted)
+    assert denied(dynamodb.delete_item, TableName=table, Key=counted)
+    for partition in ("TENANT_ID#acme", "RELEASE", "CREATES"):
+        assert denied(dynamodb.update_item, TableName=table, Key={**counted, "pk": {"S": partition}}, **UPDATE)
 
 
 def test_a_function_that_was_taken_over_reaches_its_own_rows_and_in_a_transaction_no_others(enforced: Enforced) -> None:
