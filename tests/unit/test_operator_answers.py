@@ -104,6 +104,8 @@ STATUSES = {
     Refusal.ROLLOUT_OVER: (409, "rollout-over"),
     Refusal.NOTHING_TO_APPROVE: (409, "nothing-to-approve"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
+    Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
+    Refusal.TOO_MANY_CREATES: (429, "too-many-creates"),
 }
 
 
