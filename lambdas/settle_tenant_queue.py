@@ -2,42 +2,51 @@
 
 from typing import Any
 
-from lambdas.runtime import logger, tell, wiring
+from lambdas.runtime import count, logger, tell, wiring
 from orchestrator.adapters.custom_resource import answer_resource
-from orchestrator.errors import Throttled
 from orchestrator.schemas import SettleStep, parse_settle_step
-from orchestrator.tenant_queue import Answer, NotProvided, Provided, Waiting, settle
+from orchestrator.tenant_queue import Answer, NotConfirmed, NotProvided, Provided, answer
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    step = parse_settle_step(event)
-    asked = step.asked
-    with logger.append_context_keys(tenant_id=asked.tenant.value, resource=asked.request.by, request=asked.kind.value):
-        answer = _settled(step)
-        if not isinstance(answer, Waiting):
-            _give(step, answer)
-        logger.info("Custom::TenantQueue", extra=tell(answer))
-    return tell(answer)
+    step = parse_settle_step(event, wiring.settings.location)
+    claim = step.claim
+    with logger.append_context_keys(
+        tenant_id=claim.tenant_id, resource=str(claim.resource), request=claim.kind.value, request_id=claim.request_id
+    ):
+        settled = _settled(step)
+        if isinstance(settled, Provided | NotProvided):
+            _give(step, settled)
+        if isinstance(settled, NotConfirmed):
+            count("RequestNotConfirmed")
+            logger.warning("Custom::TenantQueue", extra=tell(settled))
+        else:
+            logger.info("Custom::TenantQueue", extra=tell(settled))
+    return tell(settled)
 
 
-def _settled(step: SettleStep) -> Answer:
+def _settled(step: SettleStep) -> Answer | NotConfirmed:
     if step.fault is not None:
         return NotProvided(step.fault)
-    try:
-        return settle(step.asked, since=step.since, lifecycle=wiring.tenant_queue_lifecycle)
-    except Throttled:
-        return Waiting()
+    return answer(
+        step.claim,
+        step.asked,
+        confirmed=step.confirmed,
+        since=step.since,
+        lifecycle=wiring.tenant_queue_lifecycle,
+        resources=wiring.stack_resources,
+    )
 
 
-def _give(step: SettleStep, answer: Provided | NotProvided) -> None:
-    if isinstance(answer, NotProvided):
+def _give(step: SettleStep, given: Provided | NotProvided) -> None:
+    if isinstance(given, NotProvided):
         # With the id that it has, if it has one: a new one would have CloudFormation delete the old.
-        answer_resource(step.event, physical_id=step.physical_id, reason=answer.reason)
+        answer_resource(step.event, physical_id=step.physical_id, reason=given.reason)
         return
-    queue = answer.queue
+    queue = given.queue
     if queue is None:
         answer_resource(step.event, physical_id=step.physical_id)
     else:
         # The resource is the tenant. Another tenant is another resource, and the old one is asked to go.
         data = {"QueueUrl": queue.url, "QueueArn": queue.arn}
-        answer_resource(step.event, physical_id=step.asked.tenant.value, data=data)
+        answer_resource(step.event, physical_id=step.claim.tenant_id or step.physical_id, data=data)

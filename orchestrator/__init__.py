@@ -4,6 +4,7 @@ This package is the product. Read it in this order:
 
 1. :mod:`orchestrator.tenants`         who a tenant is, and the names derived from its id
 2. :mod:`orchestrator.records`         what is remembered: metadata, audit, history, lock, release
+    (and who asks: :mod:`orchestrator.stack_resources`)
 
 What platforms ask for:
 
@@ -17,7 +18,8 @@ What operators ask for:
 7. :mod:`orchestrator.admission`       which operation may run on which tenant, as a pure function
 8. :mod:`orchestrator.lifecycle`       create, upgrade, retry and delete
 9. :mod:`orchestrator.fleet`           one tenant in full, all tenants at a glance
-10. :mod:`orchestrator.tenant_queue`   the same, asked for by a resource in another team's stack
+10. :mod:`orchestrator.tenant_queue`   the same, asked for by a resource in another team's stack, once CloudFormation
+    says that it is (:mod:`orchestrator.confirming`)
 
 How many tenants there may be, and how fast a caller may add to them: :mod:`orchestrator.limits`.
 

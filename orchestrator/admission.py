@@ -14,7 +14,7 @@ from enum import StrEnum
 from orchestrator.decisions import revived
 from orchestrator.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Release, Request, Run, Status
 from orchestrator.releases import is_older
-from orchestrator.stack_resources import Requester
+from orchestrator.stack_resources import Requester, StackResource
 from orchestrator.tenants import TenantId
 
 
@@ -133,6 +133,17 @@ def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | 
     return UNKNOWN_CREATOR if there_before else None
 
 
+def other_owner(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
+    """Whose tenant it is, if there is one and somebody else brought it into being.
+
+    A create that never came to its end has brought nothing into being.
+    """
+    if metadata is None or (metadata.created_by is None and metadata.version is None):
+        return None
+    owner = owner_of(metadata, audits)
+    return None if owner == by else owner
+
+
 def _create_refusal(
     attempt: Attempt, request: Request, asked_at: datetime, metadata: Metadata | None, audits: Sequence[Audit]
 ) -> Refused | None:
@@ -140,6 +151,12 @@ def _create_refusal(
         return None
     if delete_counts(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
+    if request.resource is not None and delete_counts(audits) and not _deleted_for(request.resource, audits):
+        return Refused(
+            Refusal.TENANT_DELETED,
+            f"Tenant {attempt.tenant} was deleted, and not by this resource, so this resource does not bring it back. "
+            f"Ask an operator of Berth to do so: berth create {attempt.tenant}",
+        )
     pin = request.pin or (metadata.pinned_version if metadata else None)
     if pin not in (None, attempt.version):
         return Refused(
@@ -148,6 +165,12 @@ def _create_refusal(
             f"Create it at its pin: berth create {attempt.tenant}",
         )
     return None
+
+
+def _deleted_for(resource: StackResource, audits: Sequence[Audit]) -> bool:
+    """Whether it was this resource that deleted its own tenant, or the same one of the stack before this one."""
+    deletes = [audit.request for audit in audits if audit.operation is Operation.DELETE]
+    return any(delete.own and delete.resource and resource.stands_for(delete.resource) for delete in deletes)
 
 
 def _deleted_since(asked_at: datetime, audits: Sequence[Audit]) -> bool:

@@ -32,6 +32,7 @@ from orchestrator.ports import (
     Pin,
     Queues,
     Releases,
+    Seen,
     TenantDescriptions,
     TenantReader,
 )
@@ -93,26 +94,37 @@ class Lifecycle:
     counted_for: str | None = None
     """Whom creates are counted for, by the minute. Operators' are not counted."""
 
-    def create(self, tenant: TenantId, request: Request, *, unpin: bool = False, explicit: bool = True) -> Ordered:
+    def create(
+        self,
+        tenant: TenantId,
+        request: Request,
+        *,
+        unpin: bool = False,
+        explicit: bool = True,
+        only_if: Seen | None = None,
+    ) -> Ordered:
         """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too.
 
         Not ``explicit`` when nobody asked for the tenant itself: whoever was deleted meanwhile is not brought back.
+        With ``only_if`` nothing is said about a tenant that has become somebody else's since it was seen.
         """
         if request.pin and self.releases.release(request.pin) is None:
             return unknown_release(tenant, request.pin)
         metadata = self.reader.metadata(tenant)
         if metadata is not None and metadata.published:
-            return self._describe(tenant, metadata, request, unpin=unpin)
+            return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
             if not explicit:
-                self.descriptions.describe(tenant, labels=None, pin=Pin(lift=True), at=self.clock.now())
+                self.descriptions.describe(
+                    tenant, labels=None, pin=Pin(lift=True), at=self.clock.now(), only_if=only_if
+                )
         asked = replace(request, explicit=explicit)
         # A tenant that was pinned before, and has no queue since, comes back where it was to stay.
         pinned = metadata.pinned_version if metadata else None
         version = request.pin or pinned or self.version
         said = Said(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
-        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said)
+        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said, only_if=only_if)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
@@ -197,13 +209,16 @@ class Lifecycle:
             return _busy(tenant, self.reader.lock(tenant))
         return AlreadySo(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
 
-    def _describe(self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> Ordered:
+    def _describe(
+        self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: Seen | None
+    ) -> Ordered:
         """Labels and pin of a tenant that is there. A pin says where it stays; it moves nothing."""
         there = f"Tenant {tenant} is there, at version {metadata.version}"
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return AlreadySo(f"{there}.")
-        if not self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now()):
+        said = self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now(), only_if=only_if)
+        if not said:
             return _busy(tenant, self.reader.lock(tenant))
         return AlreadySo(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
 
@@ -216,6 +231,7 @@ class Lifecycle:
         metadata: Metadata | None,
         *,
         introduce: Said | None = None,
+        only_if: Seen | None = None,
     ) -> Ordered:
         first_free = 1
         for _ in range(_ROUNDS):
@@ -235,8 +251,9 @@ class Lifecycle:
                 refused = self._limited(tenant, audits)  # A create that is pending was let through before.
             if refused is not None:
                 return refused
-            if introduce:
-                self._introduce(attempt, introduce)
+            # A resource says nothing about a tenant that somebody is about to create: it may become theirs.
+            if introduce and (only_if is None or pending is None) and not self._introduce(attempt, introduce, only_if):
+                return _busy(tenant, None)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
@@ -263,14 +280,14 @@ class Lifecycle:
         limited = self.limits.check(tenant, another=another, caller=self.counted_for)
         return _refused_by(limited, tenant) if limited else None
 
-    def _introduce(self, attempt: Attempt, said: Said) -> None:
+    def _introduce(self, attempt: Attempt, said: Said, only_if: Seen | None) -> bool:
         """Write down what is said about a tenant whose create is about to be started.
 
         Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
         if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
         """
-        self.descriptions.describe(
-            attempt.tenant, labels=said.labels, pin=said.pin, at=self.clock.now(), asked_for=attempt
+        return self.descriptions.describe(
+            attempt.tenant, labels=said.labels, pin=said.pin, at=self.clock.now(), asked_for=attempt, only_if=only_if
         )
 
     def _refusal(

@@ -22,7 +22,8 @@ from orchestrator.records import (
     Run,
     TenantState,
 )
-from orchestrator.stack_resources import Requester
+from orchestrator.stack_arns import StackArn
+from orchestrator.stack_resources import Requester, StackResource
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -152,8 +153,15 @@ class Pin:
     lift: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What somebody has seen of a tenant before writing: its metadata, or that there was none."""
+
+    metadata: Metadata | None
+
+
 class TenantDescriptions(Protocol):
-    """What an operator may say about a tenant without an operation on it."""
+    """What may be said about a tenant without an operation on it."""
 
     def describe(
         self,
@@ -163,10 +171,13 @@ class TenantDescriptions(Protocol):
         pin: Pin,
         at: datetime,
         asked_for: Attempt | None = None,
+        only_if: Seen | None = None,
     ) -> bool:
         """Set what is given. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
 
         With the create that was ``asked_for`` and is about to be started also such a tenant is described.
+        With ``only_if`` nothing is set, either, when somebody has brought the tenant into being, or has asked for it,
+        since it was seen.
         """
 
 
@@ -318,6 +329,24 @@ class Stacks(Protocol):
 
     def events(self, stack_id: str) -> Iterable[ResourceEvent]:
         """Newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceState:
+    """A resource of a stack as CloudFormation describes it."""
+
+    resource_type: str
+    status: str
+    physical_id: str
+    """Empty while the resource has none."""
+
+
+class StackResources(Protocol):
+    """Resources in stacks of other teams. Every method may raise :class:`orchestrator.errors.Throttled`."""
+
+    def resource(self, resource: StackResource) -> ResourceState | None: ...
+
+    def stack_status(self, stack: StackArn) -> str | None: ...
 
 
 class Queues(Protocol):

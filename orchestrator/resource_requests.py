@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.errors import InvalidRequest, InvalidTenantId
 from orchestrator.records import Queue, Request
+from orchestrator.stack_arns import Location
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
@@ -65,6 +66,22 @@ class RolloutRequest:
     """Than that of the last deployment, if there was one."""
 
 
+TENANT_QUEUE_TYPES = frozenset({"Custom::TenantQueue", "AWS::CloudFormation::CustomResource"})
+"""The types that the resource may have in a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Which resource of which stack asks for what, as an event says that whoever invokes a function can make up."""
+
+    kind: Kind
+    resource: StackResource
+    request_id: str
+    physical_id: str | None
+    tenant_id: str | None
+    """The tenant that the event names, if that is a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class TenantQueueRequest:
     kind: Kind
@@ -94,6 +111,7 @@ def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | 
     )
 
 
+_CLAIM = _custom_resource({})
 _TENANT_METADATA = _custom_resource({"TenantId": TENANT_ID, "InboundQueueArn": TEXT, "InboundQueueUrl": TEXT})
 _RELEASE = _custom_resource(
     {
@@ -160,10 +178,26 @@ def parse_rollout_request(event: object) -> RolloutRequest:
     return RolloutRequest(version, another_version=checked.get("OldResourceProperties", {}).get("Version") != version)
 
 
-def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
-    checked = valid(_TENANT_QUEUE, event)
+def parse_claim(event: object, here: Location) -> Claim:
+    """All that must be right before CloudFormation is asked about an event. ``here`` is where Berth is deployed."""
+    checked = valid(_CLAIM, event)
     if len(json.dumps(checked)) > _MOST_CHARACTERS:
         raise InvalidRequest(f"the event: it is too large; at most {_MOST_CHARACTERS} characters are allowed")
+    resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
+    if resource.stack.location != here:
+        raise InvalidRequest(f"StackId: {checked['StackId']!a} is not a stack of this account and region")
+    tenant_id = checked["ResourceProperties"].get("TenantId")
+    return Claim(
+        kind=Kind(checked["RequestType"]),
+        resource=resource,
+        request_id=checked["RequestId"],
+        physical_id=checked.get("PhysicalResourceId"),
+        tenant_id=tenant_id if isinstance(tenant_id, str) else None,
+    )
+
+
+def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
+    checked = valid(_TENANT_QUEUE, event)
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])

@@ -16,7 +16,8 @@ from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.execution_input import request_from
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run, parse_timestamp
-from orchestrator.resource_requests import TenantQueueRequest, parse_tenant_queue_request
+from orchestrator.resource_requests import Claim, TenantQueueRequest, parse_claim, parse_tenant_queue_request
+from orchestrator.stack_arns import Location
 from orchestrator.tenants import TenantId
 from orchestrator.validation import (
     DRAIN_SECONDS,
@@ -101,10 +102,14 @@ _FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE})
 _SETTLE_STEP = Schema(
     object_of(
         {"execution": object_of({"StartTime": TEXT, "Input": object_of({"event": {"type": "object"}})})},
-        {"failure": ERROR},
+        {"failure": ERROR, "confirmed": {"type": "boolean"}},
     )
 )
 _STACK_EVENT = Schema(object_of({"detail": object_of({"stack-id": TEXT})}))
+
+
+REFUSED = "refused"
+"""The physical id of a resource that was never provided, because what it asked for could not be understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +147,21 @@ class FinishStep:
 
 @dataclass(frozen=True, slots=True)
 class SettleStep:
-    asked: TenantQueueRequest
+    claim: Claim
+    asked: TenantQueueRequest | InvalidRequest
+    """The request, or why it is none."""
     since: datetime
+    confirmed: bool
+    """CloudFormation has confirmed it at an earlier step. The machine of 0.5.0 does not say."""
     event: Mapping[str, Any]
     """What CloudFormation sent, and where the answer goes."""
     fault: str | None
 
     @property
     def physical_id(self) -> str:
-        return self.event.get("PhysicalResourceId") or self.asked.tenant.value
+        if self.claim.physical_id:
+            return self.claim.physical_id
+        return REFUSED if isinstance(self.asked, InvalidRequest) else self.asked.tenant.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +241,26 @@ def parse_failure_step(event: object) -> FailureStep:
     return FailureStep(run, cause, failure.get("failedStack"))
 
 
-def parse_settle_step(event: object) -> SettleStep:
+def parse_settle_step(event: object, here: Location) -> SettleStep:
+    """``here`` is where Berth is deployed, and where the stacks are that may ask."""
     checked = valid(_SETTLE_STEP, event)
     execution, failure = checked["execution"], checked.get("failure")
     given = execution["Input"]["event"]
     return SettleStep(
-        asked=parse_tenant_queue_request(given),
+        claim=parse_claim(given, here),
+        asked=_tenant_queue_request(given),
         since=_started_at(execution),
+        confirmed=checked.get("confirmed", False),
         event=given,
         fault=fault_of(failure) if failure else None,
     )
+
+
+def _tenant_queue_request(event: Mapping[str, Any]) -> TenantQueueRequest | InvalidRequest:
+    try:
+        return parse_tenant_queue_request(event)
+    except InvalidRequest as invalid:
+        return invalid
 
 
 def fault_of(failure: Mapping[str, Any]) -> str:

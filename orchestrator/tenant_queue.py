@@ -5,24 +5,33 @@ CloudFormation asks once and waits; this is asked again and again until there is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.admission import Refusal, Refused, brought_into_being
+from orchestrator.admission import Refusal, Refused, brought_into_being, other_owner
+from orchestrator.confirming import is_confirmed, is_undone
+from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.records import Audit, Operation, Queue, Status
-from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.ports import Seen, StackResources
+from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Queue, Request, Status
+from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 PATIENCE = timedelta(minutes=55)
 """CloudFormation waits for an hour at most. It is told before that."""
+
+CONSISTENT_WITHIN = timedelta(seconds=30)
+"""How far CloudFormation's descriptions may lag behind. A request that it has not confirmed by then is refused."""
 
 _WAITED_FOR = (Refusal.BUSY, Refusal.TOO_MANY_CREATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
+    confirmed: bool = True
+    """CloudFormation has confirmed the request, and need not be asked again."""
     outcome = "waiting"
 
 
@@ -40,33 +49,114 @@ class NotProvided:
     outcome = "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class NotConfirmed:
+    """The request is not CloudFormation's. Nobody waits for an answer, so none is given."""
+
+    reason: str
+    outcome = "refused"
+
+
 Answer = Waiting | Provided | NotProvided
 
 
-def settle(asked: TenantQueueRequest, *, since: datetime, lifecycle: Lifecycle) -> Answer:
-    """Take one step towards the answer. ``since`` is when it was asked for."""
-    answer = _delete(asked, since, lifecycle) if asked.kind is Kind.DELETE else _provide(asked, since, lifecycle)
+def answer(
+    claim: Claim,
+    asked: TenantQueueRequest | InvalidRequest,
+    *,
+    confirmed: bool,
+    since: datetime,
+    lifecycle: Lifecycle,
+    resources: StackResources,
+) -> Answer | NotConfirmed:
+    """Take one step towards the answer, once CloudFormation has ``confirmed`` that the request is its own.
+
+    Until then nothing is done, and nothing is told to anybody. ``since`` is when the request came.
+    """
+    # Before CloudFormation is asked: a function may be slow, and what it was told is old then.
+    waited = lifecycle.clock.now() - since
+    try:
+        if not confirmed and not is_confirmed(claim, resources):
+            return _doubted(claim, waited)
+        confirmed = True
+        if isinstance(asked, InvalidRequest):
+            return _refused(claim, asked)
+        return settle(asked, since=since, lifecycle=lifecycle, undone=lambda: is_undone(claim, resources))
+    except Throttled:
+        return Waiting(confirmed)
+
+
+def _doubted(claim: Claim, waited: timedelta) -> Waiting | NotConfirmed:
+    if waited <= CONSISTENT_WITHIN:
+        return Waiting(confirmed=False)
+    return NotConfirmed(
+        f"CloudFormation does not confirm this request: it is not at the {claim.kind} of {claim.resource} as a "
+        f"{' or '.join(sorted(TENANT_QUEUE_TYPES))}. The event was made up, or came too late. Nothing was done."
+    )
+
+
+def _refused(claim: Claim, invalid: InvalidRequest) -> Provided | NotProvided:
+    """Whatever was refused was never provided, so it can always be deleted: else its stack could not roll back."""
+    return Provided(None) if claim.kind is Kind.DELETE else NotProvided(f"{type(invalid).__name__}: {invalid}")
+
+
+def settle(
+    asked: TenantQueueRequest, *, since: datetime, lifecycle: Lifecycle, undone: Callable[[], bool] = lambda: False
+) -> Answer:
+    """Take one step towards the answer. ``since`` is when it was asked for, ``undone`` says if an update is undone."""
+    if asked.kind is Kind.DELETE:
+        answer = _delete(asked, since, lifecycle)
+    else:
+        answer = _provide(asked, since, lifecycle, undone)
     if isinstance(answer, Waiting) and lifecycle.clock.now() - since > PATIENCE:
         minutes = int(PATIENCE.total_seconds() // 60)
         return NotProvided(f"Tenant {asked.tenant} was not settled within {minutes} minutes.")
     return answer
 
 
-def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
+def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, undone: Callable[[], bool]) -> Answer:
     tenant, reader = asked.tenant, lifecycle.reader
-    audits = reader.audits(tenant)
-    pinned = metadata.pinned_version if (metadata := reader.metadata(tenant)) else None
+    seen, audits = reader.metadata(tenant), reader.audits(tenant)
+    owner = other_owner(asked.request.requester, seen, audits)
+    if owner is not None and seen is not None:
+        # Refusing to go back would leave the stack stuck. Nothing is said about the tenant then, either.
+        if (differing := _differing(asked.request, seen)) and not undone():
+            return _not_the_owner(asked.tenant, owner, differing)
+        asked = replace(asked, request=replace(asked.request, labels=None, pin=None), unpin=False)
+    pinned = seen.pinned_version if seen else None
     version = asked.request.pin or pinned or lifecycle.version
     if failed := _failed([audit for audit in audits if audit.version == version], Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
     # An update of the same tenant asks for labels and a version; it brings nobody back.
     same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
     request = replace(asked.request, asked_at=since)
-    ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant)
+    ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant, only_if=Seen(seen))
     metadata = reader.metadata(tenant)
     if isinstance(ordered, AlreadySo) and metadata and metadata.published:
         return Provided(metadata.queue)
     return _waiting(ordered)
+
+
+def _differing(request: Request, metadata: Metadata) -> list[str]:
+    """The properties that say something else about the tenant than what is recorded."""
+    properties = {
+        "Labels": (request.labels, metadata.labels),
+        "Version": (request.pin, metadata.pinned_version),
+    }
+    return [name for name, (said, recorded) in properties.items() if said not in (None, recorded)]
+
+
+def _not_the_owner(tenant: TenantId, owner: Requester, differing: Sequence[str]) -> NotProvided:
+    properties = " and ".join(differing)
+    return NotProvided(
+        f"Tenant {tenant} was brought into being by {_name(owner)}, so this resource cannot change its {properties}. "
+        f"Leave {properties} out of this resource to get the tenant's queue as it is, or ask an operator of Berth to "
+        "change the tenant."
+    )
+
+
+def _name(owner: Requester) -> str:
+    return "somebody who was not recorded" if owner in ("", UNKNOWN_CREATOR) else str(owner)
 
 
 def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:

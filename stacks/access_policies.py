@@ -1,4 +1,4 @@
-"""Who may call the API, as policies to attach to the roles of platforms, senders, receivers and operators."""
+"""Who may call Berth, as policies to attach to the roles of platforms, senders, receivers, operators and teams."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE, STAGE, Api
+from stacks.functions import BerthFunction
 from stacks.permissions import acknowledge_wildcard, statement
 
 _PARAMETER = re.compile(r"\{\w+\}")
@@ -20,8 +21,11 @@ _ALL_OR_NONE = (
 )
 
 
+_BY_CLOUDFORMATION = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
+
+
 class AccessPolicies(Construct):
-    def __init__(self, scope: Construct, construct_id: str, *, api: Api) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, api: Api, tenant_queue: BerthFunction) -> None:
         super().__init__(scope, construct_id)
         self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
         self.sender = self._policy(
@@ -42,6 +46,14 @@ class AccessPolicies(Construct):
         )
         # The command line finds the API by the outputs of the control plane's stack.
         self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
+        # For whoever deploys a stack with a Custom::TenantQueue in it, or for the role that CloudFormation deploys it
+        # with: in both cases CloudFormation says that it calls on their behalf. Nobody invokes the function directly.
+        self.team = iam.ManagedPolicy(
+            self,
+            "Team",
+            description="Have tenants' queues in stacks, by Custom::TenantQueue, and nothing else.",
+            statements=[statement(["lambda:InvokeFunction"], [tenant_queue.arn], _BY_CLOUDFORMATION)],
+        )
 
     def _policy(self, name: str, api: Api, description: str, routes: Sequence[str]) -> iam.ManagedPolicy:
         resources = [self._resource(api, route) for route in routes]

@@ -88,10 +88,10 @@ class ControlPlaneStack(Stack):
             dead_letters=dead_letters,
             settings=settings,
         )
-        access = AccessPolicies(self, "Access", api=api)
         if settings.credentials_seconds is not None:
             QueueAccess(self, "QueueAccess", get_queue=api.get_queue, seconds=settings.credentials_seconds)
         provider = TenantQueueProvider(self, "TenantQueueProvider", kit=kit, machines=machines, settings=settings)
+        access = AccessPolicies(self, "Access", api=api, tenant_queue=provider.tenant_queue)
         # These start creates, so every version that a tenant may be created at has to be published by then.
         for function in (api.get_queue, api.operators, provider.settle_tenant_queue, reconciliation.reconcile):
             function.function.node.add_dependency(*releases.releases)
@@ -115,7 +115,7 @@ class ControlPlaneStack(Stack):
             functions.append(automatic.start_rollout)
         alarms = Alarms(self, "Alarms", topic_arn=settings.alarm_topic_arn)
         watch_operations(alarms, machines)
-        watch_tenant_queues(alarms, provider.machine)
+        watch_tenant_queues(alarms, provider)
         watch_rollouts(alarms, rollouts.machine)
         watch_functions(alarms, functions)
         watch_api(alarms, api)
@@ -138,6 +138,7 @@ class ControlPlaneStack(Stack):
         CfnOutput(self, "SenderPolicyArn", value=access.sender.managed_policy_arn)
         CfnOutput(self, "ReceiverPolicyArn", value=access.receiver.managed_policy_arn)
         CfnOutput(self, "OperatorPolicyArn", value=access.operator.managed_policy_arn)
+        CfnOutput(self, "TeamPolicyArn", value=access.team.managed_policy_arn)
         CfnOutput(self, "TableName", value=table.name)
         CfnOutput(self, "GetQueueFunctionName", value=api.get_queue.function.function_name)
         CfnOutput(self, "OperatorsFunctionName", value=api.operators.function.function_name)

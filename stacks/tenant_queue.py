@@ -22,8 +22,9 @@ _SERVICE_TIMEOUT = Duration.seconds(3600)
 class TenantQueue(Construct):
     """Provisions the tenant if there is none, and provides its queue.
 
-    ``version`` pins the tenant to a release. ``on_delete`` says what becomes of the tenant when this resource goes: it
-    is retained, unless deleting was asked for and it was this resource that had the tenant created.
+    ``version`` pins the tenant to a release. Only the resource that had the tenant created sets ``version`` and
+    ``labels``; any other leaves them out. ``on_delete`` says what becomes of the tenant when this resource goes: it is
+    retained, unless deleting was asked for and it was this resource that had the tenant created.
     """
 
     def __init__(

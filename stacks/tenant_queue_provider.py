@@ -5,6 +5,7 @@ The function that CloudFormation calls hands the request to a machine, which can
 
 from __future__ import annotations
 
+from aws_cdk import Stack
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
@@ -38,6 +39,12 @@ class TenantQueueProvider(Construct):
             },
         )
         limit_creates(self.settle_tenant_queue, kit=kit, settings=settings)
+        allow(
+            self.settle_tenant_queue.role,
+            ["cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"],
+            Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name="*/*"),
+            wildcard_because="Any team's stack may ask for a tenant's queue, and CloudFormation has to confirm it.",
+        )
         machines.allow_orders(self.settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
         self.machine = machine(
             self,

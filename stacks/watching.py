@@ -14,6 +14,7 @@ from stacks.api import Api
 from stacks.functions import BerthFunction
 from stacks.reconciliation import Reconciliation
 from stacks.tenant_machines import TenantMachines
+from stacks.tenant_queue_provider import TenantQueueProvider
 
 _SLOW_MILLISECONDS = 1000
 """Of a call that is one read of a row, and usually takes a hundredth of this."""
@@ -54,8 +55,9 @@ def _watch_operation(alarms: Alarms, name: str, machine: sfn.StateMachine, verb:
     )
 
 
-def watch_tenant_queues(alarms: Alarms, machine: sfn.StateMachine) -> None:
-    """It fails whenever another team's stack asks for what cannot be: that team is told, by CloudFormation."""
+def watch_tenant_queues(alarms: Alarms, provider: TenantQueueProvider) -> None:
+    """The machine fails whenever another team's stack asks for what cannot be: that team is told, by CloudFormation."""
+    machine = provider.machine
     for name, metric in (
         ("TenantQueueTimedOut", machine.metric_timed_out(period=PERIOD)),
         ("TenantQueueAborted", machine.metric_aborted(period=PERIOD)),
@@ -66,6 +68,13 @@ def watch_tenant_queues(alarms: Alarms, machine: sfn.StateMachine) -> None:
             "A request for a tenant's queue by another team's stack ended without an answer, so that stack waits "
             "for an hour. The execution's input names the stack: tell that team, and have its operation repeated.",
         )
+    alarms.add(
+        "TenantQueueNotConfirmed",
+        provider.settle_tenant_queue.counted("RequestNotConfirmed", period=PERIOD, statistic="Sum"),
+        "Somebody asked for a tenant's queue in the name of a stack, and CloudFormation does not confirm it. Nothing "
+        "was done. The log of settle_tenant_queue names the stack, CloudTrail who invoked berth-tenant-queue: take "
+        "that permission from them, and give them the managed policy for teams instead.",
+    )
 
 
 def watch_rollouts(alarms: Alarms, machine: sfn.StateMachine) -> None:

@@ -1,4 +1,7 @@
-"""Tenants' stacks. CloudFormation says different things with one error code; only here are its words read."""
+"""Tenants' stacks, and resources in the stacks of others.
+
+CloudFormation says different things with one error code; only here are its words read.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
 from orchestrator.errors import Conflict, Throttled
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
 from orchestrator.records import Queue
 from orchestrator.releases import TENANT_PARAMETER, stack_parameters
+from orchestrator.stack_arns import StackArn
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -187,6 +192,38 @@ class CloudFormationStacks:
     def _deployment(self) -> DeploymentConfigTypeDef:
         # Express returns before resources have stabilised: the queue itself is asked before it is published.
         return {"Mode": self._mode, "DisableRollback": False}
+
+
+class CloudFormationResources:
+    """Implements :class:`orchestrator.ports.StackResources`.
+
+    Both are asked for by the stack's id: a stack of the same name may be another one.
+    """
+
+    def __init__(self, client: CloudFormationClient) -> None:
+        self._client = client
+
+    def resource(self, resource: StackResource) -> ResourceState | None:
+        try:
+            with throttling():
+                found = self._client.describe_stack_resource(
+                    StackName=str(resource.stack), LogicalResourceId=resource.logical_id
+                )["StackResourceDetail"]
+        except ClientError as error:
+            if _does_not_exist(error):
+                return None
+            raise
+        return ResourceState(found["ResourceType"], found["ResourceStatus"], found.get("PhysicalResourceId", ""))
+
+    def stack_status(self, stack: StackArn) -> str | None:
+        try:
+            with throttling():
+                stacks = self._client.describe_stacks(StackName=str(stack))["Stacks"]
+        except ClientError as error:
+            if _does_not_exist(error):
+                return None
+            raise
+        return stacks[0]["StackStatus"] if stacks else None
 
 
 def _does_not_exist(error: ClientError) -> bool:

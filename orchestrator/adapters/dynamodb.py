@@ -34,7 +34,7 @@ from orchestrator.tenants import TenantId
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from orchestrator.ports import ListedTenant, Pin, Publication, Stack
+    from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -222,10 +222,15 @@ class DynamoTable:
         pin: Pin,
         at: datetime,
         asked_for: Attempt | None = None,
+        only_if: Seen | None = None,
     ) -> bool:
         expression, values = self._writes.described(labels, pin, at, asked_for)
-        there = "attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"
-        return self._update_metadata(tenant, expression, values, condition=None if asked_for else there)
+        conditions = [] if asked_for else ["attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"]
+        if only_if is not None:
+            unclaimed, further = self._writes.unclaimed_since(only_if.metadata)
+            conditions.append(unclaimed)
+            values |= further
+        return self._update_metadata(tenant, expression, values, condition=" AND ".join(conditions) or None)
 
     # What the tenant's stack keeps true
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from orchestrator.adapters.cloudformation import CloudFormationStacks
+    from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.create_counts import DynamoCreateCounts
     from orchestrator.adapters.reconciliations import ReconciliationTable
@@ -67,6 +67,13 @@ class Wiring:
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
         return CloudFormationStacks(client("cloudformation"), on_throttled=self._note_throttled)
+
+    @cached_property
+    def stack_resources(self) -> CloudFormationResources:
+        """Resources in stacks of other teams."""
+        from orchestrator.adapters.cloudformation import CloudFormationResources
+
+        return CloudFormationResources(client("cloudformation"))
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:

@@ -126,11 +126,13 @@ class Writes:
         if operation is Operation.DELETE:
             sets.append("WithdrawnBy = :me")
             values[":me"] = s(run.execution)
-        if request.labels is not None:
+        # A resource of another team has written them down, too, if the tenant was nobody else's then.
+        says = request.resource is None
+        if says and request.labels is not None:
             # Whoever asked for the create has written them down; somebody may have said something else since.
             sets.append("Labels = if_not_exists(Labels, :labels)")
             values[":labels"] = rows.labels_value(request.labels)
-        if request.pin is not None:
+        if says and request.pin is not None:
             sets.append("PinnedVersion = if_not_exists(PinnedVersion, :pin)")
             values[":pin"] = s(request.pin)
         gone = ["RootCause"]
@@ -268,6 +270,23 @@ class Writes:
         elif pin.lift:
             removes = " REMOVE PinnedVersion"
         return f"SET {', '.join(sets)}{removes}", values
+
+    def unclaimed_since(self, seen: Metadata | None) -> tuple[str, Item]:
+        """A condition and its values: nobody has brought the tenant into being, or asked for it, since it was seen."""
+        conditions, values = ["attribute_not_exists(CreatedBy)"], Item()
+        creator = seen.created_by if seen else None
+        if creator is not None:
+            # 0.5.0 wrote a resource as text.
+            conditions = ["CreatedBy IN (:creator, :creatorsText)"]
+            values = {":creator": rows.requester_value(creator), ":creatorsText": s(str(creator))}
+        served = seen is not None and seen.version is not None
+        conditions.append("attribute_exists(Version)" if served else "attribute_not_exists(Version)")
+        if seen is None or seen.asked_for_at is None:
+            conditions.append("attribute_not_exists(AskedForAt)")
+        else:
+            conditions.append("AskedForAt = :seenAskedForAt")
+            values[":seenAskedForAt"] = time(seen.asked_for_at)
+        return " AND ".join(conditions), values
 
     def _state(self, tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, Item]:
         listing_key, listing_sort = keys.listed_tenant(tenant, state, version)

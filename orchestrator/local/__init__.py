@@ -3,6 +3,7 @@
     emulator        start, find and stop the emulator
     server          the emulator's own process
     guard           who may talk to it
+    custom_resources  what its CloudFormation does not say of custom resources
     access_key      the key that requests are signed with
     home            the directory that holds its state
     deployment      the CDK app, deployed by the CDK's own command line

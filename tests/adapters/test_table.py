@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,9 +11,10 @@ import pytest
 from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
-from orchestrator.ports import ListedTenant, Pin
-from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Release, Request, Status
+from orchestrator.ports import ListedTenant, Pin, Publication, Seen
+from orchestrator.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Release, Request, Status
 from orchestrator.records import TenantState as State
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
     DELETE,
@@ -46,6 +48,7 @@ from tests.fakes import (
     QUEUE_TABOO,
     VERSION,
     a_release,
+    a_resource,
     a_run,
     an_attempt,
     take,
@@ -246,6 +249,72 @@ class TestDescriptions:
         before = everything(table)
         assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER_STILL)
         assert everything(table) == before
+
+
+def brought_by(table: Table, creator: Requester | None) -> None:
+    take(table, RUN)
+    table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, creator), at=LATER)
+
+
+CLAIMS: dict[str, Callable[[Table], object]] = {
+    "nothing": lambda _table: None,
+    "somebody has asked for it": lambda table: table.describe(
+        ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt()
+    ),
+    "somebody has asked for it again": lambda table: table.describe(
+        ACME, labels=None, pin=Pin(), at=LATER, asked_for=an_attempt()
+    ),
+    "a resource's": lambda table: brought_by(table, a_resource()),
+    "a resource's as 0.5.0 wrote it": lambda table: brought_by(table, str(a_resource())),
+    "another resource's": lambda table: brought_by(table, a_resource("OtherQueue")),
+    "an operator's": lambda table: brought_by(table, "ada"),
+    "from before creators were recorded": lambda table: brought_by(table, None),
+    "vanished, and a resource's": lambda table: (
+        brought_by(table, a_resource()),
+        table.forget_queue(ACME, stack_id="stack-1", vanished=True),
+    ),
+}
+"""How a tenant may come to be somebody's."""
+SAID = {"labels": {"tier": "gold"}, "pin": Pin(VERSION), "at": LATER_STILL}
+
+
+class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
+    @pytest.mark.parametrize("claim", CLAIMS)
+    @pytest.mark.parametrize("asked_for", [None, an_attempt(2)], ids=["there", "asked for"])
+    def test_as_it_was_seen_it_is_described(self, table: Table, claim: str, asked_for: Attempt | None) -> None:
+        CLAIMS[claim](table)
+        seen = table.metadata(ACME)
+        described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=Seen(seen))  # type: ignore[arg-type]
+        assert described is (seen is not None or asked_for is not None)
+        assert (table.metadata(ACME) is not None) is described
+
+    @pytest.mark.parametrize("claim", [name for name in CLAIMS if name != "nothing"])
+    @pytest.mark.parametrize("asked_for", [None, an_attempt(2)], ids=["there", "asked for"])
+    def test_a_tenant_that_was_nobodys_and_is_somebodys_is_not(
+        self, table: Table, claim: str, asked_for: Attempt | None
+    ) -> None:
+        CLAIMS[claim](table)
+        before = everything(table)
+        for seen in (None, Metadata(ACME, None, None, None, None, NOON)):
+            described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=Seen(seen))  # type: ignore[arg-type]
+            assert not described
+        assert everything(table) == before
+
+    @pytest.mark.parametrize("claim", ["another resource's", "an operator's", "from before creators were recorded"])
+    def test_a_tenant_that_was_ones_own_and_is_somebody_elses_is_not(self, table: Table, claim: str) -> None:
+        CLAIMS[claim](table)
+        before = everything(table)
+        seen = replace(metadata_of(table), created_by=a_resource())
+        assert not table.describe(ACME, **SAID, only_if=Seen(seen))  # type: ignore[arg-type]
+        assert everything(table) == before
+
+    def test_a_tenant_that_was_deleted_since_is_not(self, table: Table) -> None:
+        create(table)
+        seen = metadata_of(table)
+        take(table, DELETE)
+        table.remove(DELETE, at=LATER)
+        assert not table.describe(ACME, **SAID, asked_for=an_attempt(2), only_if=Seen(seen))  # type: ignore[arg-type]
+        assert table.metadata(ACME) is None
 
 
 class TestWhatTheStackKeepsTrue:

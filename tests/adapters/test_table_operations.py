@@ -295,6 +295,15 @@ class TestWhatBeginningDoesToTheMetadata:
         metadata = metadata_of(table)
         assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
 
+    def test_a_resource_of_another_team_sets_none_then(self, table: Table) -> None:
+        """It has said them before, if the tenant was nobody else's. By now it may be."""
+        create(table)
+        before = table.metadata(ACME)
+        resource = a_resource()
+        request = Request(by=str(resource), resource=resource, labels={"tier": "gold"}, pin=NEXT_VERSION)
+        take(table, a_run(2, started_at=LATER, request=request))
+        assert table.metadata(ACME) == before
+
     def test_labels_and_pin_of_which_nothing_is_said_stay(self, table: Table) -> None:
         create(table)
         take(table, replace(UPDATE, request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))

@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 from orchestrator.local.deployment import response_url_prefix
-from orchestrator.records import Status
 from orchestrator.resource_requests import OnDelete
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_tenant, tenant_of
 
 Template = dict[str, Any]
+RESOURCE = "TenantQueueF2B52764"
+"""The logical id of the tenant's queue in the example."""
 
 
 def example(tenant: str, on_delete: OnDelete = OnDelete.RETAIN) -> Template:
@@ -32,9 +33,14 @@ def example(tenant: str, on_delete: OnDelete = OnDelete.RETAIN) -> Template:
 
 def with_failure(template: Template) -> Template:
     """The same, with a resource that fails once the tenant's queue is there."""
-    (queue,) = (name for name, resource in template["Resources"].items() if resource["Type"] == "Custom::TenantQueue")
-    broken = {"Type": "AWS::SQS::Queue", "DependsOn": queue, "Properties": {"VisibilityTimeout": 999_999}}
+    broken = {"Type": "AWS::SQS::Queue", "DependsOn": RESOURCE, "Properties": {"VisibilityTimeout": 999_999}}
     return {**template, "Resources": {**template["Resources"], "Broken": broken}}
+
+
+def without_labels(template: Template) -> Template:
+    """The same, of a team that leaves the labels to whoever created the tenant."""
+    del template["Resources"][RESOURCE]["Properties"]["Labels"]
+    return template
 
 
 class Team:
@@ -42,7 +48,7 @@ class Team:
 
     def __init__(self, berth: Deployed, stack: str) -> None:
         self.stack = stack
-        self._cloudformation = berth.client("cloudformation")
+        self._cloudformation, self._emulator = berth.client("cloudformation"), berth.emulator
         self._id = ""
 
     def deploy(self, template: Template) -> str:
@@ -57,6 +63,17 @@ class Team:
         else:
             self._id = self._cloudformation.create_stack(**arguments)["StackId"]
         return self._settled()
+
+    def event(self, request_type: str, tenant: TenantId, **properties: object) -> dict[str, Any]:
+        """What CloudFormation sends for the resource in this stack, or somebody else in its name."""
+        return {
+            "RequestType": request_type,
+            "StackId": self._id,
+            "LogicalResourceId": RESOURCE,
+            "PhysicalResourceId": tenant.value,
+            "ResponseURL": f"{response_url_prefix(self._emulator)}nobody-waits",
+            "ResourceProperties": {"TenantId": tenant.value, **properties},
+        }
 
     def delete(self) -> str:
         self._cloudformation.delete_stack(StackName=self._id)
@@ -112,7 +129,9 @@ def test_the_rollback_of_a_stack_takes_along_only_what_the_stack_itself_had_crea
     there_before, new = a_tenant(berth, "there-before"), TenantId("new-with-stack")
     for tenant, status in ((there_before, 200), (new, 410)):
         team = Team(berth, f"team-{tenant}")
-        assert team.deploy(with_failure(example(tenant.value, OnDelete.DELETE))) == "ROLLBACK_COMPLETE"
+        template = with_failure(without_labels(example(tenant.value, OnDelete.DELETE)))
+        assert team.deploy(template) == "ROLLBACK_COMPLETE"
+        assert "cannot change" not in team.reasons()
         assert berth.ask(tenant).status == status
 
 
@@ -138,18 +157,62 @@ def test_messages_in_the_queue_keep_the_stack_from_deleting_the_tenant(berth: De
     assert berth.ask(tenant).status == 410
 
 
-def test_the_same_event_twice_has_the_effect_of_one(berth: Deployed) -> None:
-    tenant = TenantId("twice")
-    event = {
-        "RequestType": "Create",
-        "StackId": "arn:aws:cloudformation:us-east-1:000000000000:stack/a-team/1",
-        "RequestId": "3b0f7a52-0000-4000-8000-000000000001",
-        "LogicalResourceId": "Queue",
-        "ResponseURL": f"{response_url_prefix(berth.emulator)}nobody-waits",
-        "ResourceProperties": {"TenantId": tenant.value},
-    }
-    for _ in range(3):
-        berth.invoke("berth-tenant-queue", event)
+def test_deploy_destroy_and_deploy_again_works_and_nobody_else_brings_the_tenant_back(berth: Deployed) -> None:
+    tenant = TenantId("deployed-again")
+    template = example(tenant.value, OnDelete.DELETE)
+    first = Team(berth, "team-again")
+    assert first.deploy(template) == "CREATE_COMPLETE", first.reasons()
+    assert first.delete() == "DELETE_COMPLETE", first.reasons()
+    assert berth.ask(tenant).status == 410
 
-    assert berth.settled(tenant).status == 200
-    assert [entry.status for entry in berth.table.history(tenant)] == [Status.STARTED, Status.SUCCESS]
+    rival = Team(berth, "team-rival")
+    assert rival.deploy(template) == "ROLLBACK_COMPLETE"
+    assert "Ask an operator" in rival.reasons()
+    assert berth.ask(tenant).status == 410
+
+    again = Team(berth, "team-again")
+    assert again.deploy(template) == "CREATE_COMPLETE", again.reasons()
+    assert berth.ask(tenant).status == 200
+    assert again.delete() == "DELETE_COMPLETE", again.reasons()
+    assert berth.ask(tenant).status == 410
+
+
+def test_another_teams_stack_does_not_relabel_a_tenant(berth: Deployed) -> None:
+    tenant = a_tenant(berth, "labelled-by-nobody")
+    team = Team(berth, "team-relabels")
+    assert team.deploy(example(tenant.value)) == "ROLLBACK_COMPLETE"
+    assert "cannot change its Labels" in team.reasons()
+    assert tenant_of(berth, tenant)["labels"] == {}
+
+
+def test_an_event_that_somebody_made_up_has_no_effect(berth: Deployed) -> None:
+    """They invoke the function themselves, in the name of the very resources that own the tenants."""
+    owned, deleted = TenantId("owned-by-a-team"), TenantId("deleted-by-a-team")
+    owner, deleter = Team(berth, "team-owner"), Team(berth, "team-deleter")
+    assert owner.deploy(example(owned.value, OnDelete.DELETE)) == "CREATE_COMPLETE", owner.reasons()
+    assert deleter.deploy(example(deleted.value, OnDelete.DELETE)) == "CREATE_COMPLETE", deleter.reasons()
+    assert deleter.delete() == "DELETE_COMPLETE", deleter.reasons()
+    before = berth.table.metadata(owned)
+
+    forged = {
+        "delete": owner.event("Delete", owned, OnDelete="delete"),
+        "relabel": owner.event("Update", owned, Labels={"team": "another"}),
+        "revive": deleter.event("Create", deleted),
+    }
+    for request_id, event in forged.items():
+        # It waits for CloudFormation to catch up, and so does the next one, at the same time.
+        berth.invoke("berth-tenant-queue", event | {"RequestId": request_id})
+
+    for request_id in forged:
+        assert how_it_ended(berth, f"tenant-queue-{request_id}") == "Berth.NotConfirmed"
+    assert berth.table.metadata(owned) == before
+    assert berth.ask(owned).status == 200
+    assert berth.ask(deleted).status == 410
+
+
+def how_it_ended(berth: Deployed, name: str) -> str:
+    """The error that the execution of that name ended with."""
+    pages = berth.client("stepfunctions").get_paginator("list_state_machines").paginate()
+    machines = [machine["stateMachineArn"] for page in pages for machine in page["stateMachines"]]
+    (machine,) = (each for each in machines if "TenantQueueProvider" in each)
+    return str(berth.ended(f"{machine.replace(':stateMachine:', ':execution:')}:{name}")["error"])

@@ -21,6 +21,7 @@ from tests.fakes.examples import (
     take,
 )
 from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates, InMemoryCreateCounts
+from tests.fakes.resources import FakeResources
 from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
@@ -44,6 +45,7 @@ __all__ = [
     "FakeClock",
     "FakeExecutions",
     "FakeQueues",
+    "FakeResources",
     "FakeRolloutExecutions",
     "FakeStack",
     "FakeStacks",

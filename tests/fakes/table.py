@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.ports import ListedTenant, Pin, Publication, Stack
+from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
 from orchestrator.records import (
     UNKNOWN_CREATOR,
     Attempt,
@@ -158,10 +158,11 @@ class InMemoryTable:
             metadata = replace(metadata, asked_for=None, asked_for_at=None)
         if run.attempt.operation is Operation.DELETE:
             metadata = replace(metadata, withdrawn_by=run.execution)
-        if request.labels is not None and not (rows.labelled and rows.metadata):
+        says = request.resource is None  # A resource has said it before, if the tenant was nobody else's then.
+        if says and request.labels is not None and not (rows.labelled and rows.metadata):
             metadata = replace(metadata, labels=dict(request.labels))
             rows.labelled = True
-        if request.pin is not None:
+        if says and request.pin is not None:
             metadata = replace(metadata, pinned_version=metadata.pinned_version or request.pin)
         rows.metadata = metadata
         rows.show()
@@ -267,8 +268,11 @@ class InMemoryTable:
         pin: Pin,
         at: datetime,
         asked_for: Attempt | None = None,
+        only_if: Seen | None = None,
     ) -> bool:
         rows = self._of(tenant)
+        if only_if is not None and _claim(rows.metadata) != _claim(only_if.metadata):
+            return False
         if asked_for:
             rows.metadata = replace(
                 rows.metadata or _nothing_about(tenant), asked_for=asked_for, asked_for_at=_stored(at)
@@ -441,6 +445,13 @@ def _listed(tenant: TenantId, rows: _Tenant, state: TenantState, root_cause: Roo
         root_cause=root_cause,
         position=f"{metadata.version or ''}#{tenant}",
     )
+
+
+def _claim(metadata: Metadata | None) -> tuple[object, ...]:
+    """Who has brought the tenant into being, whether it is there, and when it was last asked for."""
+    if metadata is None:
+        return None, False, None
+    return metadata.created_by, metadata.version is not None, metadata.asked_for_at
 
 
 def _nothing_about(tenant: TenantId) -> Metadata:

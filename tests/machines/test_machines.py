@@ -30,7 +30,7 @@ USE_CASES: dict[str, Callable[..., Any]] = {
     "await_stack": tenant_stack.await_stack,
     "inspect_stack": tenant_stack.inspect_stack,
     "finish": operations.finish,
-    "settle_tenant_queue": tenant_queue.settle,
+    "settle_tenant_queue": tenant_queue.answer,
     "advance_rollout": Advancing.advance,
     "admit_tenant": Gate.admit,
     "record_outcome": Gate.record,

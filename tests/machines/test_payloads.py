@@ -16,7 +16,8 @@ from orchestrator.rollouts.advancing import NotSucceeded, RunStage
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import Item, Turn
 from orchestrator.rollouts.requests import parse_await_operator_step, parse_rollout_step, parse_turn
-from orchestrator.tenant_queue import NotProvided
+from orchestrator.stack_arns import Location
+from orchestrator.tenant_queue import NotConfirmed, NotProvided, Waiting
 from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, ROLLOUT, TURN, machine
@@ -30,6 +31,7 @@ RUNS = {
     stem: a_run(2, operation=operation, version=NEXT_VERSION, request=REQUESTS[stem])
     for stem, operation in zip(OPERATIONS, Operation, strict=True)
 }
+HERE = Location.parse("aws:eu-west-1:000000000000")
 FAULT = {"Error": "Lambda.Unknown", "Cause": "Task timed out after 15.00 seconds"}
 EVENT = {
     "RequestType": "Create",
@@ -196,13 +198,22 @@ def test_a_failed_run_fails_with_what_is_known(stem: str, given: dict[str, str])
 
 
 def test_cloudformations_event_reaches_the_step_that_settles_it() -> None:
-    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle"))
-    assert (asked.asked.tenant, asked.since, asked.event, asked.fault) == (ACME, NOON, EVENT, None)
+    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle", {"event": EVENT}), HERE)
+    assert (asked.claim.tenant_id, asked.since, asked.event, asked.fault) == (ACME.value, NOON, EVENT, None)
+    assert not asked.confirmed
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_what_cloudformation_has_confirmed_is_carried_on_to_the_next_step(confirmed: bool) -> None:
+    settle = asl.states(machine("tenant_queue"))["Settle"]
+    passed_on = asl.evaluate(settle["Output"], {"states": {"result": {"Payload": tell(Waiting(confirmed))}}})
+    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle", passed_on), HERE)
+    assert asked.confirmed is confirmed
 
 
 def test_a_fault_reaches_the_step_that_tells_cloudformation() -> None:
-    asked = schemas.parse_settle_step(payload("tenant_queue", "TellFailure", FAULT))
-    assert asked.asked.tenant == ACME
+    asked = schemas.parse_settle_step(payload("tenant_queue", "TellFailure", FAULT), HERE)
+    assert asked.claim.tenant_id == ACME.value
     assert asked.fault == "Lambda.Unknown: Task timed out after 15.00 seconds"
 
 
@@ -210,6 +221,12 @@ def test_a_fault_reaches_the_step_that_tells_cloudformation() -> None:
 def test_a_resource_that_is_not_provided_fails_its_run_with_what_is_known(given: dict[str, str]) -> None:
     cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotProvided"]["Cause"], {"states": {"input": given}})
     assert all(value in cause for value in given.values())
+
+
+def test_a_request_that_is_not_confirmed_fails_its_run_with_the_reason() -> None:
+    given = tell(NotConfirmed("It was made up."))
+    cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotConfirmed"]["Cause"], {"states": {"input": given}})
+    assert "It was made up." in cause
 
 
 @for_each_operation

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from orchestrator.stack_resources import Requester
+
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -41,8 +43,8 @@ class Asked:
     """Labels and pins, by the executions that their creates were answered with."""
     answered_deletes: dict[str, datetime] = field(default_factory=dict)
     """When each delete was last asked for by somebody who was told that it is under way, by their executions."""
-    creators: set[str] = field(default_factory=set)
-    """Those who brought the tenant into being since it was last deleted: several if its stack vanished meanwhile."""
+    owner: Requester | None = None
+    """Whoever brought the tenant into being since it was last deleted, also if its stack has vanished meanwhile."""
     sayings: int = 0
     """How often somebody began to set labels or a pin."""
     saying: int = 0
@@ -88,10 +90,9 @@ class Asked:
         latest_delete = max(self.deletes.values(), default=LONG_AGO)
         return [execution for execution, create in self.creates.items() if create.accepted_at > latest_delete]
 
-    def is_there(self, by: str, *, anew: bool) -> None:
-        """A create has succeeded. ``anew`` when the tenant was not there before."""
-        if anew:
-            self.creators.add(by)
+    def is_there(self, by: Requester) -> None:
+        """A create has succeeded."""
+        self.owner = by if self.owner is None else self.owner
 
     def is_gone(self) -> None:
-        self.creators.clear()
+        self.owner = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 
 
@@ -17,6 +18,7 @@ class Role(Enum):
     EVENT = "the function that hears of stacks"
     PERSON = "an operator or a platform"
     TEAM = "a Custom::TenantQueue in the stack of another team"
+    FORGER = "somebody who pretends to be such a resource"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Caller:
     """Whether this is somebody who asks for the tenant itself, and not only for its queue."""
     asked_at: datetime | None = None
     """When it was asked for, if that was before this call."""
+    resource: StackResource | None = None
+    """The resource of another team that asks."""
 
     def __str__(self) -> str:
         return self.execution.rpartition(":")[2] or self.role.value

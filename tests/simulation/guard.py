@@ -7,16 +7,18 @@ asked for, and compares that with what is recorded and with what CloudFormation 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.execution_input import request_from
 from orchestrator.get_queue import Answer
 from orchestrator.ports import Stack
 from orchestrator.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.stack_resources import Requester, StackResource
 from orchestrator.tenants import TenantId
 from tests.fakes import FakeClock, FakeExecutions, InMemoryTable
 from tests.simulation.asked import Asked
@@ -116,6 +118,10 @@ class TenantGuard:
         for key, audit in now.audits.items():
             if audit != was.audits.get(key):
                 self._audit_changes(caller, call, was, was.audits.get(key), audit, now)
+        if said_of(was) != said_of(now):
+            resource = caller.resource or self._world.resource_of(caller.execution)
+            self.check_owner(resource, "describes")
+            self._world.seen["described by its own resource"] += resource is not None and resource == self.asked.owner
         if call == "table.correct" and now.metadata != was.metadata:
             assert now.owner is None, f"{caller} corrects what belongs to {now.owner}"
             self.served = now.served
@@ -148,12 +154,11 @@ class TenantGuard:
         elif owner is not None and self._world.runs[owner].operation is Operation.DELETE:
             self._restore(owner, now)
 
-    def check_creator(self, delete: str) -> None:
-        """A resource of another team deletes only a tenant that this very resource brought into being."""
-        resource = self._world.deletes_of_teams.get(delete)
-        creators = self.asked.creators
-        mine = resource is None or not creators or resource in creators
-        assert mine, f"{resource} deletes {self.tenant}, which was created by {', '.join(sorted(creators))}"
+    def check_owner(self, resource: StackResource | None, does: str) -> None:
+        """A resource of another team deletes and describes only a tenant that it brought into being itself."""
+        owner = self.asked.owner
+        mine = resource is None or owner in (None, resource)
+        assert mine, f"{resource} {does} {self.tenant}, which was brought into being by {owner or 'nobody knows who'}"
 
     def _audit_changes(
         self, caller: Caller, call: str, was: Rows, was_audit: Audit | None, audit: Audit, now: Rows
@@ -183,17 +188,27 @@ class TenantGuard:
         assert owner == caller.execution, f"{caller} revives a tenant that belongs to {owner}"
         assert self._world.runs[owner].explicit, f"{caller} brings back a deleted tenant unasked"
         if self.to_go:
+            self._check_reviver(self._world.resource_of(owner))
             wanted = self.asked.may_bring_back(owner, self._delete)
             assert wanted, f"{caller} brings back a deleted tenant, which nobody asked for since"
             self.asked.is_gone()  # From now on it is another tenant of the same name.
             self._world.seen["revived"] += 1
         self.deleted = self.to_go = False
 
+    def _check_reviver(self, resource: StackResource | None) -> None:
+        """A resource brings back only what it has deleted, or the same resource of a stack of the same name."""
+        if resource is None:
+            return
+        deleted_by = self._world.resource_of(self._delete or "")
+        may = deleted_by is not None and resource.stands_for(deleted_by)
+        assert may, f"{resource} brings back {self.tenant}, which was deleted by {deleted_by or 'somebody else'}"
+        self._world.seen["revived by its own resource"] += 1
+
     def _succeeded(self, audit: Audit, now: Rows) -> None:
         name = _short(audit.execution)
         if audit.operation is Operation.DELETE:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
-            self.check_creator(audit.execution)
+            self.check_owner(self._world.resource_of(audit.execution), "deletes")
             self.served, self.withdrawn, self.deleted, self.to_go = None, None, True, True
             self.asked.is_gone()
             return
@@ -206,7 +221,7 @@ class TenantGuard:
             assert self.fits(self.served), f"{name} has succeeded, but the stack is at {stack.version}"
             self._world.seen["only recorded"] += stack.version != audit.version
         else:
-            self.asked.is_there(self._world.requested_by(audit.execution), anew=self.served is None)
+            self.asked.is_there(self._world.requester_of(audit.execution))
             if self.served is None or not self.fits(self.served):
                 self.served = stack.queue, stack.version
             self._check_description(audit, now)
@@ -293,8 +308,6 @@ class Guard:
         self.seen: Counter[str] = Counter()
         self.let_go: set[str] = set()
         """Stacks that go, and have been told that their queue is taken back."""
-        self.deletes_of_teams: dict[str, str] = {}
-        """Which resource of another team has started it, by execution."""
         self.touched: set[str] = set()
         """Deletes that have had CloudFormation delete a stack."""
         self.of = {tenant: TenantGuard(tenant, self) for tenant in tenants}
@@ -307,28 +320,31 @@ class Guard:
         if name in CHANGES_A_STACK:
             with self._stacks_compared(caller, name):
                 return call()
-        started = len(self._executions.inputs)
         told = call()
         if name == "executions.start" and told:
-            self._accepted(caller, told, new=len(self._executions.inputs) > started)
+            self._accepted(caller, told)
         return told
 
-    def _accepted(self, caller: Caller, execution: str, *, new: bool) -> None:
+    def _accepted(self, caller: Caller, execution: str) -> None:
         """That execution was started by somebody, or was running already."""
+        assert caller.role is not Role.FORGER, f"{caller} has started {execution} by a forged event"
         given, now = self._executions.inputs[execution], self.clock.now()
         asked = self.of[TenantId.parse(given["tenantId"])].asked
         if given["operation"] == Operation.DELETE:
             asked.delete(execution, caller.asked_at or now)
-            if caller.role is Role.TEAM and new:
-                self.deletes_of_teams[execution] = caller.execution
         elif given["operation"] == Operation.CREATE and caller.wants_it:
             asked.create(execution, asked_at=caller.asked_at or now, at=now)
 
     def _request(self, execution: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._executions.inputs[execution].get("request", {}))
 
-    def requested_by(self, execution: str) -> str:
-        return str(self._request(execution).get("by", ""))
+    def requester_of(self, execution: str) -> Requester:
+        return request_from(self._request(execution)).requester
+
+    def resource_of(self, execution: str) -> StackResource | None:
+        """The resource of another team for which the execution was started, if it was for one."""
+        known = execution in self._executions.inputs
+        return request_from(self._request(execution)).resource if known else None
 
     def same_content(self, one: str | None, other: str | None) -> bool:
         if one == other:
@@ -343,6 +359,7 @@ class Guard:
         for tenant, guard in self.of.items():
             now = guard.rows()
             if now != before[tenant]:
+                assert caller.role is not Role.FORGER, f"a forged event of {caller} changes rows of {tenant}"
                 assert caller.tenant in (None, tenant), f"{caller} of {caller.tenant} changes rows of {tenant}"
                 guard.changed(caller, name, before[tenant], now)
                 guard.check()
@@ -363,7 +380,7 @@ class Guard:
                 whose = fake.stack.tenant_id
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
                 if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
-                    guard.check_creator(owner)
+                    guard.check_owner(self.resource_of(owner), "deletes")
                     self._deletes(owner, before[stack_id], guard.withdrawn_at)
 
     def _deletes(self, owner: str, stack: Stack, withdrawn_at: datetime) -> None:
@@ -378,6 +395,13 @@ class Guard:
     def check(self) -> None:
         for guard in self.of.values():
             guard.check()
+
+
+def said_of(rows: Rows) -> tuple[Mapping[str, str], str | None] | None:
+    """The labels and the pin. Of a tenant that is gone nothing is said."""
+    metadata = rows.metadata
+    said = (metadata.labels, metadata.pinned_version) if metadata else ({}, None)
+    return None if said == ({}, None) else said
 
 
 def _key(audit: Audit) -> AuditKey:

@@ -194,7 +194,7 @@ class Harbour(World):
     def ports_of(self, caller: Caller) -> Ports:
         skew = timedelta(seconds=self.chance.uniform(-1, 1) * self.weather.skew)
         clock = SkewedClock(self.clock, skew) if skew else self.clock
-        ports = self.ports(self._around(caller))
+        ports = self.ports(self.around(caller))
         return Ports(ports.table, ports.stacks, ports.queues, ports.executions, clock)
 
     def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
@@ -239,7 +239,7 @@ class Harbour(World):
             return self.chance.uniform(1, 25)
         return self.chance.uniform(5, 35) if self.chance.random() < 0.3 else self.chance.uniform(0, 3)
 
-    def _around(self, caller: Caller) -> Around:
+    def around(self, caller: Caller) -> Around:
         def around(name: str, call: Callable[[], Any]) -> Any:
             weather, chance = self.weather, self.chance
             if self._at_work and chance.random() < weather.hold:
@@ -368,14 +368,14 @@ class Harbour(World):
         caller = Caller(Role.RECONCILER, None)
         ports = self.ports_of(caller)
         table, stale = ports.table, self.chance.random() < self.weather.stale
-        fleet = watched("table", self.chance.choice(self._indexes), self._around(caller)) if stale else table
+        fleet = watched("table", self.chance.choice(self._indexes), self.around(caller)) if stale else table
         survey = FakeSurvey(self._seen_stacks if stale else self.stacks)
         reconciler = Reconciler(
             tenants=table,
             fleet=fleet,
             releases=table,
             stacks=ports.stacks,
-            survey=watched("stacks", survey, self._around(caller)),
+            survey=watched("stacks", survey, self.around(caller)),
             queues=ports.queues,
             settling=self.settling(ports),
             repairing=Repairing(self.lifecycle_of(ports, VERSION), table, table, ports.clock),

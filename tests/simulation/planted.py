@@ -48,8 +48,11 @@ from tests.simulation.voyage import (
     admitted_long_ago,
     all_at_once,
     ask,
+    create,
     create_and_delete,
     delete,
+    team_creates,
+    team_updates,
 )
 from tests.simulation.weather import (
     BROKEN_STACKS,
@@ -287,6 +290,33 @@ def _whoever_created_last_is_the_creator(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(module, "brought_into_being", brought_into_being)
 
 
+def _anybodys_resource_describes_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_queue, "other_owner", lambda *_: None)
+
+
+def _describe_what_is_somebody_elses_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resource that was slow writes what it was allowed to when it looked."""
+    describe = Table.describe
+    monkeypatch.setattr(Table, "describe", lambda *args, **named: describe(*args, **{**named, "only_if": None}))
+
+
+def _anybodys_resource_brings_back_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_deleted_for", lambda *_: True)
+
+
+def _believe_every_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_queue, "is_confirmed", lambda *_: True)
+
+
+def _any_stack_that_is_at_work_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CloudFormation is asked about the stack, and not about the resource."""
+    monkeypatch.setattr(
+        tenant_queue,
+        "is_confirmed",
+        lambda claim, resources: resources.resource(claim.resource) is not None,
+    )
+
+
 def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     describe = Table.describe
 
@@ -298,7 +328,7 @@ def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lifecycle, "_introduce", lambda *_, **__: None)
+    monkeypatch.setattr(Lifecycle, "_introduce", lambda *_, **__: True)
 
 
 def _last_to_begin_has_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +351,7 @@ class Planted:
     happenings: tuple[Happening, ...] | None = None
 
 
+SLOW = Weather(slow=0.9, hold=0.6)
 LONG_LIVED_ZOMBIES = replace(ZOMBIES, cut_short=0.02, hold=0.7, stack_hangs=0.3, lost_settlements=1.0)
 AT_WORK = "takes the lock of .*, which is at work"
 BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
@@ -371,8 +402,24 @@ BUGS = {
     "a dead delete leaves its tenant withdrawn": Planted(
         _leave_withdrawn_what_a_dead_delete_withdrew, "None is served, not", DEATHS, CROWDED
     ),
+    "any resource describes a tenant": Planted(
+        _anybodys_resource_describes_a_tenant, "describes .*, which was brought into being by", None, SHARED
+    ),
+    "a slow resource describes a tenant": Planted(
+        _describe_what_is_somebody_elses_by_now,
+        "describes .*, which was brought into being by",
+        SLOW,
+        (team_creates, team_creates, ask, create, team_updates),
+    ),
+    "any resource brings back a tenant": Planted(
+        _anybodys_resource_brings_back_a_tenant, "brings back .*, which was deleted by", None, SHARED
+    ),
+    "every event is believed": Planted(_believe_every_event, "forged event", None, SHARED),
+    "an event about any resource is believed": Planted(
+        _any_stack_that_is_at_work_confirms, "forged event", None, SHARED
+    ),
     "who created last is the creator": Planted(
-        _whoever_created_last_is_the_creator, "which was created by", OLD_COUNTS, VANISHING
+        _whoever_created_last_is_the_creator, "deletes .*, which was brought into being by", OLD_COUNTS, VANISHING
     ),
     "labels are lost before a create begins": Planted(
         _lose_what_is_said_before_a_create_begins, "was asked for with", None, HASTY

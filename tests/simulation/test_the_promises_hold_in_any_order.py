@@ -37,7 +37,7 @@ BEGINNINGS = (voyage.nothing_there, voyage.served, voyage.deleted_before, voyage
 ORDERS = (
     *(voyage.ask, voyage.create, voyage.upgrade, voyage.delete, voyage.retry, voyage.admitted_long_ago),
     *(voyage.create_with_labels, voyage.pin, voyage.drain, voyage.create_and_delete),
-    *(voyage.team_creates, voyage.team_updates, voyage.team_deletes),
+    *(voyage.team_creates, voyage.team_updates, voyage.team_deletes, voyage.team_deploys_again, voyage.forge),
 )
 
 tenants = st.sampled_from(TENANTS)

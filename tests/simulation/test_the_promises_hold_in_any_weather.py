@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.records import Operation, Status
 from tests.simulation.planted import BUGS, Planted
-from tests.simulation.voyage import Broken, Happening, Voyage
+from tests.simulation.voyage import OWNED, Broken, Happening, Voyage
 from tests.simulation.weather import Weather
 
 SEEDS = range(150)
@@ -43,10 +43,17 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     healed = {"settled", "taken over", "revived", "given back to service"}
     resources = {f"{kind} of a resource: {end}" for kind in ("Create", "Update") for end in ("Provided", "NotProvided")}
     resources |= {f"{kind} of a resource is rolled back" for kind in ("Create", "Update")}
-    resources |= {"Delete of a resource: Provided"}
+    resources |= {"Delete of a resource: Provided", "forged: NotConfirmed", "shown late"}
     by_hand = {f"deleted by hand when {status}" for status in ("CREATE_COMPLETE", "CREATE_IN_PROGRESS")}
     others = {"described", "sent", "only recorded"} | resources | by_hand
     assert ends | settled | answers | orders | deaths | trouble | healed | others <= set(seen)
+
+
+def test_tenants_of_teams_are_described_deleted_and_brought_back_by_their_own_resources_alone() -> None:
+    seen = sail_all(SEEDS, happenings=OWNED)
+    ends = {f"{kind} of a resource: {end}" for kind in ("Create", "Update") for end in ("Provided", "NotProvided")}
+    own = {"described by its own resource", "revived by its own resource"}
+    assert ends | own | {"forged: NotConfirmed"} <= set(seen)
 
 
 def test_a_seed_tells_the_same_story_again() -> None:

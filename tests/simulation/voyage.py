@@ -16,6 +16,7 @@ from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.records import SURVEY, Wish
 from orchestrator.records import Attempt, Operation, Queue, Request, Status
 from orchestrator.releases import fingerprint
+from orchestrator.resource_requests import Kind
 from orchestrator.tenants import TenantId
 from tests.fakes import an_audit, parameters_of, some_metadata
 from tests.simulation.harbour import VERSIONS, Harbour
@@ -126,7 +127,7 @@ def legacy(harbour: Harbour, tenant: TenantId) -> None:
 def _is_served(harbour: Harbour, tenant: TenantId, queue: Queue, version: str) -> None:
     guard = harbour.guard.of[tenant]
     guard.served = (queue, version)
-    guard.asked.is_there("whoever was there before", anew=True)
+    guard.asked.is_there("whoever was there before")
     harbour.platforms.is_given(tenant, queue.url)
 
 
@@ -273,11 +274,22 @@ def team_deletes(harbour: Harbour, _tenant: TenantId, version: str) -> None:
     harbour.teams.delete(version)
 
 
+def team_deploys_again(harbour: Harbour, _tenant: TenantId, version: str) -> None:
+    harbour.teams.deploy_again({"OnDelete": "delete", **_said(harbour)}, version)
+
+
+def forge(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """Somebody pretends to be a team's resource, to delete, describe or bring back a tenant."""
+    forged = properties(tenant, OnDelete="delete", **_said(harbour))
+    physical_id = harbour.chance.choice((tenant.value, "refused"))
+    harbour.teams.forge(harbour.chance.choice(list(Kind)), forged, physical_id, version)
+
+
 HAPPENINGS: tuple[Happening, ...] = (
     *(ask, ask, create, create_with_labels, upgrade, upgrade, delete, delete, retry, retry, retry),
     *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago, create_and_delete, ask_and_create_with_labels),
     *(abort, throttle, send, receive, survey, delete_the_stack_by_hand, pin),
-    *(team_creates, team_updates, team_deletes),
+    *(team_creates, team_updates, team_deletes, team_deploys_again, forge),
 )
 INSISTENT: tuple[Happening, ...] = (*(retry, retry, retry, ask, ask, delete, all_at_once), *(admitted_long_ago, abort))
 """Whoever asks is told that it failed, or that there is nothing, and asks again."""
@@ -289,12 +301,18 @@ MEDDLED: tuple[Happening, ...] = (
 )
 """Stacks go behind Berth's back, and what is missing is repaired."""
 SHARED: tuple[Happening, ...] = (
-    *(team_creates, team_creates, team_updates, team_updates, team_updates, team_deletes),
+    *(team_creates, team_creates, team_updates, team_updates, team_updates, team_deletes, team_deletes),
+    *(team_deploys_again, team_deploys_again, forge, forge, create_with_labels, pin),
     *(delete, delete, create, ask, retry, send, admitted_long_ago, abort),
 )
 """Resources of other teams, and operators who do not know of them."""
+OWNED: tuple[Happening, ...] = (
+    *(team_creates, team_creates, team_updates, team_updates, team_updates, team_deletes, team_deletes),
+    *(team_deploys_again, team_deploys_again, forge, forge, ask),
+)
+"""Tenants belong to resources of teams, and others would like to have them."""
 VANISHING: tuple[Happening, ...] = (
-    *(team_creates, team_creates, team_deletes, delete_the_stack_by_hand, create, ask, drain, send),
+    *(team_creates, team_creates, team_updates, team_deletes, delete_the_stack_by_hand, create, ask, drain, send),
 )
 """Tenants vanish and are made anew, by resources of other teams and by others."""
 DRAINED: tuple[Happening, ...] = (
@@ -307,4 +325,7 @@ HASTY: tuple[Happening, ...] = (
     *(delete, create, ask, create_with_labels, pin, upgrade),
 )
 """One thing is asked for before the other has begun."""
-KINDS = (HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED, VANISHING, DRAINED, HASTY)
+KINDS = (
+    *(HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED),
+    *(OWNED, OWNED, VANISHING, DRAINED, HASTY),
+)

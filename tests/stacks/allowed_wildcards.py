@@ -38,6 +38,7 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
 
 MANY: Mapping[str, str] = {
     "tenant stacks": "tenants come and go, and their stacks begin alike",
+    "all stacks": "any team's stack may ask for a tenant's queue",
     "tenant queues": "CloudFormation names them after the stacks",
     "published templates": "each version has an object of its own",
     "rollouts' lists": "each stage of each rollout has one",

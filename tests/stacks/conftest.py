@@ -222,6 +222,7 @@ def names(
         table: "the table",
         f"{table}/index/Listing": "the index",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{STACK_NAME_PREFIX}*/*": "tenant stacks",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/*/*": "all stacks",
         f"arn:<AWS::Partition>:sqs:{here}:{STACK_NAME_PREFIX}*": "tenant queues",
         f"<{stack_role}.Arn>": "the stack role",
         f"{bucket}/tenant-stack/*": "published templates",

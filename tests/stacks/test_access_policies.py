@@ -1,4 +1,4 @@
-"""Who may call the API: a policy each for platforms, senders, receivers and operators."""
+"""Who may call Berth: a policy each for platforms, senders, receivers, operators and teams."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Json = dict[str, Any]
 POLICIES = ("PlatformPolicyArn", "SenderPolicyArn", "ReceiverPolicyArn", "OperatorPolicyArn")
 ALONE = {"PlatformPolicyArn": QUEUE_ROUTE, "SenderPolicyArn": SEND_ROUTE, "ReceiverPolicyArn": RECEIVE_ROUTE}
 """Each lets its holder call one route."""
+TEAM = "TeamPolicyArn"
 NOT_ROUTES = (
     "DELETE /tenants/{tenantId}/queue",
     "POST /tenants/{tenantId}/queue",
@@ -78,9 +79,10 @@ def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_hav
     """CloudFormation makes another policy for another id or another description."""
     kept = {
         control_plane["Outputs"][output]["Value"]["Ref"]: _policy(control_plane, output)["Description"]
-        for output in POLICIES
+        for output in (*POLICIES, TEAM)
     }
     assert kept == {
+        "AccessTeamA046C7FB": "Have tenants' queues in stacks, by Custom::TenantQueue, and nothing else.",
         "AccessPlatformD7036C2A": "Ask Berth for tenants' queues, and nothing else.",
         "AccessSenderC1B3BFE6": "Get temporary credentials to send to tenants' queues, and nothing else.",
         "AccessReceiverCBF026A7": "Get temporary credentials to receive from tenants' queues, and nothing else.",
@@ -89,7 +91,7 @@ def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_hav
     }
 
 
-@pytest.mark.parametrize("output", POLICIES)
+@pytest.mark.parametrize("output", [*POLICIES, TEAM])
 def test_access_is_given_to_nobody_by_the_deployment_itself(control_plane: Json, output: str) -> None:
     assert not {"Roles", "Users", "Groups"} & set(_policy(control_plane, output))
 
@@ -105,6 +107,19 @@ def test_an_operators_command_line_may_look_up_where_the_api_is_and_no_other_sta
         "Action": "cloudformation:DescribeStacks",
         "Resource": {"Ref": "AWS::StackId"},
     }
+
+
+def test_a_team_may_have_cloudformation_invoke_one_function_and_may_not_invoke_it_itself(
+    control_plane: Json, function_ids: dict[str, str]
+) -> None:
+    assert _policy(control_plane, TEAM)["PolicyDocument"]["Statement"] == [
+        {
+            "Effect": "Allow",
+            "Action": "lambda:InvokeFunction",
+            "Resource": {"Fn::GetAtt": [function_ids["tenant_queue"], "Arn"]},
+            "Condition": {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}},
+        }
+    ]
 
 
 def _resources(template: Json, output: str) -> list[str]:

@@ -86,17 +86,18 @@ def test_every_dead_letter_queue_has_its_alarm(alarms: dict[str, Json], dead_let
     assert sorted(found) == sorted(("AWS/SQS", held, f"<{queue}.QueueName>") for queue in dead_letter_queues.values())
 
 
-def test_what_reconciliations_count_is_watched(alarms: dict[str, Json]) -> None:
+def test_what_functions_count_is_watched(alarms: dict[str, Json]) -> None:
     found = {name: watched(alarm) for name, alarm in alarms.items() if alarm["Namespace"] == "Berth"}
     assert found == {
         "OperationsStuck": ("Berth", "OperationsStuck", "reconcile"),
         "Repairs": ("Berth", "Repairs", "reconcile"),
         "FindingsLeft": ("Berth", "FindingsLeft", "reconcile"),
         "OperationsSettled": ("Berth", "OperationSettled", "close_execution"),
+        "TenantQueueNotConfirmed": ("Berth", "RequestNotConfirmed", "settle_tenant_queue"),
     }
 
 
-@pytest.mark.parametrize("function", ["reconcile", "close_execution"])
+@pytest.mark.parametrize("function", ["reconcile", "close_execution", "settle_tenant_queue"])
 def test_what_is_watched_is_what_the_functions_count(alarms: dict[str, Json], function: str) -> None:
     source = (ROOT / "lambdas" / f"{function}.py").read_text(encoding="utf-8")
     counted = set(re.findall(r'count\("(\w+)"', source))

@@ -685,6 +685,7 @@ def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
         "SenderPolicyArn",
         "ReceiverPolicyArn",
         "OperatorPolicyArn",
+        "TeamPolicyArn",
         "TableName",
         "GetQueueFunctionName",
         "OperatorsFunctionName",

@@ -308,6 +308,7 @@ FUNCTIONS: dict[str, Grants] = {
     "settle_tenant_queue": {
         **TAKES_ORDERS,
         **LIMITS_CREATES,
+        "all stacks": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },

@@ -12,6 +12,7 @@ from orchestrator.errors import InvalidRequest
 from orchestrator.records import Queue, Request
 from orchestrator.resource_requests import (
     MOST_NOTES,
+    Claim,
     Kind,
     MetadataRequest,
     OnDelete,
@@ -19,6 +20,7 @@ from orchestrator.resource_requests import (
     RolloutRequest,
     TenantQueueRequest,
     answerable,
+    parse_claim,
     parse_metadata_request,
     parse_release_request,
     parse_rollout_request,
@@ -30,6 +32,7 @@ from tests.fakes import ACME, QUEUE
 
 STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
 RESOURCE = StackResource.parse(STACK, "Queue")
+HERE = RESOURCE.stack.location
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
 RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
 TENANT_QUEUE = {"TenantId": "acme"}
@@ -332,7 +335,53 @@ def test_a_request_that_no_execution_could_be_named_after_is_refused(request_id:
 
 def test_an_event_that_is_too_large_for_the_machine_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="too large"):
-        parse_tenant_queue_request(an_event(TENANT_QUEUE, OldResourceProperties={"TenantId": "a" * 200_000}))
+        parse_claim(an_event(TENANT_QUEUE, OldResourceProperties={"TenantId": "a" * 200_000}), HERE)
+
+
+# What an event claims, before CloudFormation is asked
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_an_event_claims_to_be_a_resources(kind: Kind) -> None:
+    event = an_event(TENANT_QUEUE, kind, PhysicalResourceId="acme")
+    assert parse_claim(event, HERE) == Claim(kind, RESOURCE, "a-request", "acme", "acme")
+
+
+@pytest.mark.parametrize("properties", [{}, {"TenantId": 5}, {"TenantId": ["acme"]}])
+def test_it_may_name_no_tenant(properties: dict[str, object]) -> None:
+    assert parse_claim(an_event(properties), HERE) == Claim(Kind.CREATE, RESOURCE, "a-request", None, None)
+
+
+@pytest.mark.parametrize(
+    "stack_id",
+    [
+        "billing",
+        f"{STACK}/Queue",
+        f"{STACK}\n",
+        f"x{STACK}",
+        STACK.replace("eu-west-1", "eu-west-2"),
+        STACK.replace("000000000000", "000000000001"),
+        STACK.replace("arn:aws:", "arn:aws-cn:"),
+        STACK.replace(":stack/", ":changeSet/"),
+    ],
+)
+def test_only_a_stack_of_this_partition_account_and_region_may_ask(stack_id: str) -> None:
+    with pytest.raises(InvalidRequest, match="StackId"):
+        parse_claim(an_event(TENANT_QUEUE, StackId=stack_id), HERE)
+
+
+@pytest.mark.parametrize("logical_id", ["1/Queue", "Queue\n", "Qu-eue", "q" * 256])
+def test_only_a_resource_may_ask(logical_id: str) -> None:
+    with pytest.raises(InvalidRequest, match="LogicalResourceId"):
+        parse_claim(an_event(TENANT_QUEUE, LogicalResourceId=logical_id), HERE)
+
+
+@pytest.mark.parametrize("missing", ["RequestType", "StackId", "RequestId", "LogicalResourceId", "ResourceProperties"])
+def test_an_event_that_claims_nothing_is_refused(missing: str) -> None:
+    event = an_event(TENANT_QUEUE)
+    del event[missing]
+    with pytest.raises(InvalidRequest, match=missing):
+        parse_claim(event, HERE)
 
 
 def test_whoever_asks_for_a_tenant_has_a_name_that_the_machines_take() -> None:

@@ -17,7 +17,7 @@ from orchestrator.errors import InvalidRequest
 from orchestrator.execution_input import machine_input
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCause
-from orchestrator.resource_requests import Kind, OnDelete
+from orchestrator.resource_requests import Claim, Kind, OnDelete
 from orchestrator.stack_resources import StackResource
 from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn
 
@@ -78,8 +78,18 @@ TENANT_QUEUE_REQUEST: Event = {
     **CUSTOM_RESOURCE,
     "ResourceProperties": {"ServiceToken": "arn", "TenantId": "acme"},
 }
+CLAIM: Event = {**CUSTOM_RESOURCE, "ResourceProperties": {"ServiceToken": "arn"}}
 STARTED = Started(STACK_ID)
 DONE = Done(STACK_ID, QUEUE, VERSION)
+
+
+def parse_settle_step(event: object) -> schemas.SettleStep:
+    return schemas.parse_settle_step(event, RESOURCE.stack.location)
+
+
+def parse_claim(event: object) -> Claim:
+    return resource_requests.parse_claim(event, RESOURCE.stack.location)
+
 
 GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
@@ -89,9 +99,8 @@ GOOD: dict[Parse, Event] = {
     schemas.parse_await_step: {"execution": EXECUTION, "stack": tell(STARTED), "taskToken": "AAAA"},
     schemas.parse_finish_step: {"execution": EXECUTION, "stack": tell(DONE)},
     schemas.parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
-    schemas.parse_settle_step: {
-        "execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": TENANT_QUEUE_REQUEST}}
-    },
+    parse_settle_step: {"execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": CLAIM}}},
+    parse_claim: CLAIM,
     schemas.parse_stack_event: {
         "source": "aws.cloudformation",
         "detail": {"stack-id": STACK_ID, "status-details": {"status": "CREATE_COMPLETE"}},
@@ -157,16 +166,16 @@ def without(event: Event, path: Path) -> Event:
     return event
 
 
-def parsers(module: object) -> set[Parse]:
+def parsers(module: object) -> set[str]:
     return {
-        value
+        name
         for name, value in vars(module).items()
         if name.startswith("parse_") and value.__module__ == module.__name__  # type: ignore[attr-defined]
     }
 
 
 def test_every_parser_is_checked_here() -> None:
-    assert set(GOOD) == parsers(schemas) | parsers(resource_requests)
+    assert {parse.__name__ for parse in GOOD} == parsers(schemas) | parsers(resource_requests)
 
 
 @pytest.mark.parametrize("parse", GOOD, ids=lambda parse: parse.__name__)
@@ -195,8 +204,18 @@ def test_a_missing_field_is_refused_by_name(parse: Parse, path: Path) -> None:
     assert expected in str(refused.value)
 
 
-@pytest.mark.parametrize("wrong", [None, [], {}, True, -1], ids=repr)
-@pytest.mark.parametrize(("parse", "path"), REQUIRED)
+@pytest.mark.parametrize(
+    ("parse", "path", "wrong"),
+    [
+        pytest.param(parse, path, wrong, id=f"{parse.__name__}-{'.'.join(path)}-{wrong!r}")
+        for parse, event in GOOD.items()
+        for path in paths(event)
+        for wrong in (None, [], {}, True, -1)
+        # Which properties there are matters only once CloudFormation has confirmed the request.
+        if (parse, path[-1], wrong)
+        not in [(each, "ResourceProperties", {}) for each in (parse_settle_step, parse_claim)]
+    ],
+)
 def test_a_field_of_the_wrong_type_is_refused_by_its_place(parse: Parse, path: Path, wrong: object) -> None:
     with pytest.raises(InvalidRequest) as refused:
         parse(changed(GOOD[parse], path, wrong))
@@ -232,8 +251,8 @@ WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_finish_step, ("stack", "outcome"), ["gone", "started", ""]),
     (schemas.parse_failure_step, ("failure", "outcome"), ["done", ""]),
     (schemas.parse_failure_step, ("failure", "failedStack"), [7, []]),
-    (schemas.parse_settle_step, ("execution", "StartTime"), ["", "yesterday"]),
-    (schemas.parse_settle_step, ("failure",), [None, {}, {"Error": 7}, {"Cause": "no error"}]),
+    (parse_settle_step, ("execution", "StartTime"), ["", "yesterday"]),
+    (parse_settle_step, ("failure",), [None, {}, {"Error": 7}, {"Cause": "no error"}]),
     (resource_requests.parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
     (resource_requests.parse_metadata_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
     (resource_requests.parse_release_request, ("ResourceProperties", "Version"), ["1", "1.0.0.0"]),
@@ -568,33 +587,55 @@ def test_an_error_without_a_cause_is_still_told() -> None:
 # Settling a resource of another team's stack
 
 
-SETTLE = GOOD[schemas.parse_settle_step]
+SETTLE = {"execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": TENANT_QUEUE_REQUEST}}}
 
 
 def test_settling_takes_what_cloudformation_asked_for_and_since_when() -> None:
-    step = schemas.parse_settle_step(SETTLE)
+    step = parse_settle_step(SETTLE)
     assert step == schemas.SettleStep(
+        claim=parse_claim(TENANT_QUEUE_REQUEST),
         asked=resource_requests.parse_tenant_queue_request(TENANT_QUEUE_REQUEST),
         since=NOON,
+        confirmed=False,
         event=TENANT_QUEUE_REQUEST,
         fault=None,
     )
 
 
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_settling_is_told_whether_cloudformation_has_confirmed_the_request(confirmed: bool) -> None:
+    assert parse_settle_step({**SETTLE, "confirmed": confirmed}).confirmed is confirmed
+
+
+@pytest.mark.parametrize("confirmed", ["true", 1, None, {}])
+def test_nothing_else_is_taken_for_a_confirmation(confirmed: object) -> None:
+    with pytest.raises(InvalidRequest, match="confirmed"):
+        parse_settle_step({**SETTLE, "confirmed": confirmed})
+
+
+def test_settling_is_told_why_a_request_is_none() -> None:
+    step = parse_settle_step(changed(SETTLE, (*INPUT, "event", "ResourceProperties", "TenantId"), "a/b"))
+    assert isinstance(step.asked, InvalidRequest)
+    assert "TenantId" in str(step.asked)
+    assert step.claim.tenant_id == "a/b"
+
+
 def test_settling_after_a_fault_is_told_the_fault_in_its_own_words() -> None:
     cause = json.dumps({"errorMessage": "Rate exceeded", "errorType": "Throttled"})
-    step = schemas.parse_settle_step({**SETTLE, "failure": {"Error": "Runtime.HandlerError", "Cause": cause}})
+    step = parse_settle_step({**SETTLE, "failure": {"Error": "Runtime.HandlerError", "Cause": cause}})
     assert step.fault == "Throttled: Rate exceeded"
-    assert schemas.parse_settle_step({**SETTLE, "failure": {"Error": "States.Timeout"}}).fault == "States.Timeout: "
+    assert parse_settle_step({**SETTLE, "failure": {"Error": "States.Timeout"}}).fault == "States.Timeout: "
 
 
 def test_a_resource_keeps_the_physical_id_that_it_has() -> None:
-    assert schemas.parse_settle_step(SETTLE).physical_id == "something"
+    assert parse_settle_step(SETTLE).physical_id == "something"
 
 
 def test_a_resource_without_a_physical_id_gets_the_tenants_id() -> None:
     event = without(SETTLE, (*INPUT, "event", "PhysicalResourceId"))
-    assert schemas.parse_settle_step(event).physical_id == "acme"
+    assert parse_settle_step(event).physical_id == "acme"
+    refused = changed(event, (*INPUT, "event", "ResourceProperties", "TenantId"), "a/b")
+    assert parse_settle_step(refused).physical_id == "refused"
 
 
 # CloudFormation's events and requests

@@ -314,7 +314,7 @@ def test_new_labels_of_a_resource_do_not_bring_back_a_tenant_whose_delete_ends_w
     def around(name: str, call: Callable[[], Any]) -> Any:
         told = call()
         seen.append(name)
-        if seen == ["table.audits"]:
+        if name == "table.audits" and seen.count(name) == 1:
             sequence.finish(delete, None)
         return told
 

@@ -8,11 +8,23 @@ from datetime import datetime, timedelta
 import pytest
 
 from orchestrator.decisions import FleetFull, Limited, TooManyCreates
+from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.lifecycle import Accepted
+from orchestrator.ports import ResourceState
 from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
-from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
-from orchestrator.stack_resources import Requester
-from orchestrator.tenant_queue import PATIENCE, Answer, NotProvided, Provided, Waiting, settle
+from orchestrator.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.stack_resources import Requester, StackResource
+from orchestrator.tenant_queue import (
+    CONSISTENT_WITHIN,
+    PATIENCE,
+    Answer,
+    NotConfirmed,
+    NotProvided,
+    Provided,
+    Waiting,
+    answer,
+    settle,
+)
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -21,6 +33,7 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
+    FakeResources,
     InMemoryTable,
     a_resource,
     an_audit,
@@ -86,7 +99,7 @@ def world() -> Asked:
     return Asked()
 
 
-def why_not(answer: Answer) -> str:
+def why_not(answer: Answer | NotConfirmed) -> str:
     assert isinstance(answer, NotProvided)
     assert "acme" in answer.reason
     return answer.reason
@@ -120,7 +133,7 @@ def test_a_tenant_that_is_there_is_provided_at_once_and_left_as_it_is(world: Ask
 
 @pytest.mark.parametrize("kind", [Kind.CREATE, Kind.UPDATE])
 def test_labels_and_pin_are_set_on_a_tenant_that_is_there(world: Asked, kind: Kind) -> None:
-    world.provision()
+    world.provision(created_by=RESOURCE)
     assert world.settle(asks(kind, labels=LABELS, pin=VERSION)) == Provided(QUEUE)
     assert world.metadata.labels == LABELS
     assert world.metadata.pinned_version == VERSION
@@ -128,7 +141,7 @@ def test_labels_and_pin_are_set_on_a_tenant_that_is_there(world: Asked, kind: Ki
 
 
 def test_a_resource_that_names_no_version_any_more_lifts_its_pin(world: Asked) -> None:
-    world.provision()
+    world.provision(created_by=RESOURCE)
     world.settle(asks(Kind.CREATE, pin=VERSION))
     assert world.settle(replace(asks(Kind.UPDATE), unpin=True)) == Provided(QUEUE)
     assert world.metadata.pinned_version is None
@@ -147,7 +160,7 @@ def test_a_new_tenant_is_created_at_the_version_that_is_asked_for(world: Asked) 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_version_that_was_never_published_is_told(world: Asked, there: bool) -> None:
     if there:
-        world.provision()
+        world.provision(created_by=RESOURCE)
     assert UNPUBLISHED_VERSION in why_not(world.settle(asks(Kind.CREATE, pin=UNPUBLISHED_VERSION)))
     assert not world.executions.started
 
@@ -236,14 +249,26 @@ def deleting(world: Asked) -> Run:
     return world.begun(world.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_tenant_that_is_being_deleted_is_waited_for_and_then_brought_back_by_a_create(world: Asked) -> None:
+def test_a_tenant_that_is_being_deleted_by_its_own_resource_is_waited_for_and_then_brought_back(world: Asked) -> None:
+    world.created_by(CREATE)
+    assert world.settle(DELETE) == Waiting()
+    run = world.begun(world.latest())
+    world.now_asked()
+    again = asks(Kind.CREATE, by=a_resource(number=2))
+    assert world.settle(again) == Waiting()
+    world.succeeded(run)
+    assert world.settle(again) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(again) == Provided(QUEUE)
+
+
+def test_a_tenant_that_is_being_deleted_by_an_operator_is_waited_for_and_not_brought_back(world: Asked) -> None:
     run = deleting(world)
     world.now_asked()
     assert world.settle(CREATE) == Waiting()
     world.succeeded(run)
-    assert world.settle(CREATE) == Waiting()
-    world.succeeded(world.begun(world.latest()))
-    assert world.settle(CREATE) == Provided(QUEUE)
+    assert "was deleted" in why_not(world.settle(CREATE))
+    assert world.state() is TenantState.DELETED
 
 
 def test_a_tenant_whose_delete_comes_to_nothing_is_provided(world: Asked) -> None:
@@ -265,17 +290,6 @@ def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata 
     vanishing = Asked(GoesJustNow())
     vanishing.provision()
     assert vanishing.settle(CREATE) == Waiting()
-
-
-def test_a_deleted_tenant_is_brought_back_by_a_resource_that_is_new_to_it(world: Asked) -> None:
-    world.succeeded(deleting(world))
-    world.now_asked()
-    for asked in (CREATE, asks(Kind.UPDATE, replaces=OTHER)):
-        assert world.settle(asked) == Waiting()
-    run = world.begun(world.latest())
-    assert run.request.explicit
-    world.succeeded(run)
-    assert world.state() is TenantState.READY
 
 
 def test_a_deleted_tenant_is_not_brought_back_by_an_update_of_what_was_its_resource(world: Asked) -> None:
@@ -475,3 +489,160 @@ def test_a_resource_is_told_at_once_that_there_are_as_many_tenants_as_there_may_
     world.lifecycle = replace(world.lifecycle, limits=CannotCreate(FleetFull(1_900, 1_900)))
     assert "there are 1900 tenants" in why_not(world.settle(CREATE))
     assert not world.executions.started
+
+
+# CloudFormation's own requests, and others
+
+
+class Claiming(Asked):
+    """A control plane that is sent events, and a CloudFormation that confirms some of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resources = FakeResources()
+
+    def sent(
+        self, asked: TenantQueueRequest | InvalidRequest, kind: Kind = Kind.CREATE, *, confirmed: bool = False
+    ) -> Answer | NotConfirmed:
+        """What comes of an event, whoever sent it."""
+        return answer(
+            claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind),
+            asked,
+            confirmed=confirmed,
+            since=self.since,
+            lifecycle=self.lifecycle,
+            resources=self.resources,
+        )
+
+
+def claims(kind: Kind) -> Claim:
+    return Claim(kind, RESOURCE, "a-request", None if kind is Kind.CREATE else "acme", "acme")
+
+
+FORGERIES = {
+    "delete": DELETE,
+    "relabel": asks(Kind.UPDATE, labels={"team": "another"}),
+    "pin": asks(Kind.UPDATE, pin=NEXT_VERSION),
+    "unpin": replace(asks(Kind.UPDATE), unpin=True),
+    "get the queue": CREATE,
+}
+"""What somebody might ask for in the name of the resource that owns the tenant."""
+
+
+@pytest.fixture
+def owned() -> Claiming:
+    """A tenant that RESOURCE has brought into being, and that is pinned."""
+    world = Claiming()
+    world.created_by(asks(Kind.CREATE, labels=LABELS, pin=VERSION))
+    world.executions.started.clear()
+    return world
+
+
+@pytest.mark.parametrize("forged", FORGERIES)
+def test_an_event_in_the_owners_name_that_cloudformation_does_not_confirm_has_no_effect(
+    owned: Claiming, forged: str
+) -> None:
+    before = owned.metadata
+    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
+    asked = FORGERIES[forged]
+    assert owned.sent(asked) == Waiting(confirmed=False)
+    owned.clock.advance(CONSISTENT_WITHIN)
+    assert owned.sent(asked) == Waiting(confirmed=False)
+    owned.clock.advance(A_SECOND)
+    refused = owned.sent(asked)
+    assert isinstance(refused, NotConfirmed)
+    assert str(RESOURCE) in refused.reason
+    assert owned.metadata == before
+    assert owned.executions.started == []
+    assert owned.state() is TenantState.READY
+
+
+def test_an_event_for_a_deleted_tenant_in_the_name_of_who_deleted_it_has_no_effect(owned: Claiming) -> None:
+    assert owned.settle(DELETE) == Waiting()
+    owned.succeeded(owned.begun(owned.latest()))
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    assert isinstance(owned.sent(CREATE), NotConfirmed)
+    assert owned.state() is TenantState.DELETED
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_request_that_is_confirmed_is_answered(owned: Claiming, kind: Kind) -> None:
+    owned.resources.show(claims(kind))
+    assert owned.sent(asks(kind)) == Provided(None if kind is Kind.DELETE else QUEUE)
+
+
+def test_a_request_that_is_confirmed_only_later_is_answered_then(owned: Claiming) -> None:
+    """CloudFormation shows what it is doing a little after it does it."""
+    assert owned.sent(UPDATE) == Waiting(confirmed=False)
+    owned.resources.show(claims(Kind.UPDATE))
+    assert owned.sent(UPDATE) == Provided(QUEUE)
+
+
+def test_whoever_is_late_because_cloudformation_was_throttled_is_not_refused(owned: Claiming) -> None:
+    owned.resources.throttled_calls = 3
+    for _ in range(3):
+        assert owned.sent(UPDATE) == Waiting(confirmed=False)
+        owned.clock.advance(CONSISTENT_WITHIN)
+    owned.resources.show(claims(Kind.UPDATE))
+    assert owned.sent(UPDATE) == Provided(QUEUE)
+
+
+def test_an_update_that_is_undone_is_not_refused_because_the_tenant_is_anothers(owned: Claiming) -> None:
+    """The stack could not go back otherwise. The tenant is left as it is."""
+    owned.table.plant_metadata(replace(owned.metadata, created_by=OTHER_RESOURCE))
+    before = owned.metadata
+    said_before = asks(Kind.UPDATE, labels={"team": "before"}, pin=NEXT_VERSION)
+    owned.resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_IN_PROGRESS")
+    assert "operator" in why_not(owned.sent(said_before))
+    owned.resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_ROLLBACK_IN_PROGRESS")
+    assert owned.sent(said_before) == Provided(QUEUE)
+    assert owned.metadata == before
+
+
+def test_a_create_is_refused_whatever_its_stack_is_at(owned: Claiming) -> None:
+    owned.table.plant_metadata(replace(owned.metadata, created_by=OTHER_RESOURCE))
+    owned.resources.put(RESOURCE, "CREATE_IN_PROGRESS", "", stack="UPDATE_ROLLBACK_IN_PROGRESS")
+    assert "operator" in why_not(owned.sent(asks(Kind.CREATE, labels={})))
+
+
+def test_what_cloudformation_said_before_a_function_was_slow_refuses_nobody(owned: Claiming) -> None:
+    class Slow(FakeResources):
+        def resource(self, resource: StackResource) -> ResourceState | None:
+            told = super().resource(resource)
+            owned.clock.advance(CONSISTENT_WITHIN * 2)
+            return told
+
+    owned.resources = Slow()
+    assert owned.sent(UPDATE) == Waiting(confirmed=False)
+
+
+def test_cloudformation_is_asked_once_for_a_request_however_long_it_takes() -> None:
+    world = Claiming()
+    world.resources.show(claims(Kind.CREATE))
+    assert world.sent(CREATE) == Waiting(confirmed=True)
+    run = world.begun(world.latest())
+    for _ in range(5):
+        assert world.sent(CREATE, confirmed=True) == Waiting(confirmed=True)
+    world.succeeded(run)
+    assert world.sent(CREATE, confirmed=True) == Provided(QUEUE)
+    assert world.resources.asked == ["resource"]
+
+
+def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Claiming) -> None:
+    class Throttling(InMemoryTable):
+        def metadata(self, tenant: TenantId) -> Metadata | None:
+            raise Throttled(f"{tenant}: Rate exceeded")
+
+    owned.resources.show(claims(Kind.UPDATE))
+    owned.lifecycle = replace(owned.lifecycle, reader=Throttling())
+    assert owned.sent(UPDATE) == Waiting(confirmed=True)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_request_that_cannot_be_understood_is_told_so_if_it_is_cloudformations(owned: Claiming, kind: Kind) -> None:
+    invalid = InvalidRequest("TenantId: 'a/b' is no tenant id")
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    assert isinstance(owned.sent(invalid, kind), NotConfirmed)
+    owned.resources.show(claims(kind))
+    told = owned.sent(invalid, kind)
+    assert told == Provided(None) if kind is Kind.DELETE else NotProvided(f"InvalidRequest: {invalid}")

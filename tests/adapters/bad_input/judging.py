@@ -185,6 +185,17 @@ def is_resource_request(event: object) -> bool:
     )
 
 
+def claims_to_be_a_resources(event: object) -> bool:
+    """It names a resource of a stack of this account and region, whatever else it says."""
+    stack, resource = at(event, "StackId"), at(event, "LogicalResourceId")
+    return (
+        is_resource_request(event)
+        and bool(re.fullmatch("arn:aws:cloudformation:eu-west-1:000000000000:stack/[A-Za-z0-9-]+/[A-Za-z0-9-]+", stack))
+        and bool(re.fullmatch("[A-Za-z0-9]+", resource))
+        and isinstance(at(event, "ResourceProperties"), dict)
+    )
+
+
 def asks_for_tenant_queue(event: object) -> bool:
     tenant, version = at(event, "ResourceProperties", "TenantId"), at(event, "ResourceProperties", "Version")
     return is_resource_request(event) and is_tenant_id(tenant) and (version is None or is_version(version))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from orchestrator.errors import BerthError, InvalidRequest
+from orchestrator.tenant_queue import CONSISTENT_WITHIN
 from tests.adapters.bad_input.inputs import an_input
 from tests.adapters.bad_input.judging import (
     asks_for_proof,
@@ -17,16 +19,16 @@ from tests.adapters.bad_input.judging import (
     asks_for_rollout,
     asks_for_tenant_queue,
     at,
+    claims_to_be_a_resources,
     is_moment,
     tells_of_metadata,
 )
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import RESPONSE_URL, TEMPLATE, ControlPlane
-from tests.fakes import NEXT_VERSION, NOON, QUEUE, stack_arn
+from tests.adapters.bad_input.world import AT_WORK, RESPONSE_URL, TEMPLATE, ControlPlane
+from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, stack_arn
 
 QUEUE_PROPERTIES = {"TenantId": "acme", "Version": NEXT_VERSION, "Labels": {"plan": "gold"}, "OnDelete": "delete"}
 RESOURCES: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
-    "tenant_queue": (QUEUE_PROPERTIES, asks_for_tenant_queue),
     "tenant_metadata": (
         {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url},
         tells_of_metadata,
@@ -82,9 +84,6 @@ def test_whatever_a_custom_resource_is_asked_for_is_answered(plane: ControlPlane
             assert at(event, "ResponseURL") != RESPONSE_URL
             assert not plane.effects or is_understood(event)
             return "nobody answers"
-        if "start_by_name" in plane.effects:
-            assert is_understood(event)
-            return "handed over"
         (answer,) = plane.answers
         if answer["Status"] == "FAILED":
             assert answer["Reason"]
@@ -98,8 +97,56 @@ def test_whatever_a_custom_resource_is_asked_for_is_answered(plane: ControlPlane
     assert INPUTS < 300 or len(met) > 2, met
 
 
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_whatever_asks_for_a_tenants_queue_is_handed_over_or_refused_and_nobody_is_answered(
+    plane: ControlPlane, kind: str
+) -> None:
+    template = a_request(QUEUE_PROPERTIES, kind)
+
+    def meet(event: Any) -> str:
+        try:
+            plane.call("tenant_queue", event)
+        except InvalidRequest:
+            assert at(event, "ResponseURL") != RESPONSE_URL, "could have been answered"
+            assert not plane.effects
+            return "nobody to answer"
+        assert not plane.answers, "CloudFormation has not confirmed it"
+        if not plane.effects:
+            return "refused"
+        assert plane.effects == ["start_by_name"]
+        assert claims_to_be_a_resources(event)
+        return "handed over"
+
+    met = storm(f"tenant_queue/{kind}", plane, lambda rng: an_input(rng, template), meet, inputs=INPUTS // 3)
+    assert INPUTS < 300 or len(met) == 3, met
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+@pytest.mark.parametrize("since", [NOON, NOON - CONSISTENT_WITHIN * 2], ids=["now", "before"])
+def test_whatever_cloudformation_does_not_confirm_has_no_effect_and_no_answer(
+    plane: ControlPlane, kind: str, since: datetime
+) -> None:
+    """Somebody invokes the function directly, with whatever they can think of."""
+    forged = a_request(QUEUE_PROPERTIES, kind)
+
+    def meet(event: Any) -> str:
+        given = {"execution": {"StartTime": since.isoformat(), "Input": {"event": event}}, "confirmed": False}
+        try:
+            told = plane.call("settle_tenant_queue", given)
+        except InvalidRequest:
+            told = {"outcome": "not understood"}
+        assert not plane.effects
+        assert not plane.answers
+        assert told["outcome"] in ("not understood", "waiting" if since == NOON else "refused")
+        return str(told["outcome"])
+
+    met = storm(f"forged/{kind}/{since}", plane, lambda rng: an_input(rng, forged), meet, inputs=INPUTS // 3)
+    assert INPUTS < 100 or len(met) == 2, met
+
+
 def test_whatever_the_machine_that_settles_them_sends_is_understood_or_refused(plane: ControlPlane) -> None:
-    execution = {"StartTime": NOON.isoformat(), "Input": {"event": a_request(QUEUE_PROPERTIES, "Create")}}
+    event = {**a_request(QUEUE_PROPERTIES, "Create"), "StackId": stack_arn().replace(ACME.stack_name, AT_WORK)}
+    execution = {"StartTime": NOON.isoformat(), "Input": {"event": event}}
     template = {"execution": execution, "failure": {"Error": "States.Timeout", "Cause": "It took too long."}}
 
     def meet(event: Any) -> str:
@@ -111,7 +158,9 @@ def test_whatever_the_machine_that_settles_them_sends_is_understood_or_refused(p
             return "refused"
         except (BerthError, OSError):
             told = {"outcome": "fault"}
-        assert asks_for_tenant_queue(at(event, "execution", "Input", "event"))
+        asked = at(event, "execution", "Input", "event")
+        assert claims_to_be_a_resources(asked)
+        assert asks_for_tenant_queue(asked) or not plane.effects
         assert is_moment(at(event, "execution", "StartTime"))
         return str(told["outcome"])
 

@@ -89,6 +89,10 @@ LOGGED: dict[str, tuple[str, Callable[[], Any]]] = {
         name: (name, lambda properties=properties: test_custom_resources.a_request(properties, "Create"))  # type: ignore[misc]
         for name, (properties, _) in test_custom_resources.RESOURCES.items()
     },
+    "tenant_queue": (
+        "tenant_queue",
+        lambda: test_custom_resources.a_request(test_custom_resources.QUEUE_PROPERTIES, "Create"),
+    ),
 }
 
 

@@ -22,7 +22,7 @@ from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.callers import digest_of
 from orchestrator.credentials import Access, Credentials
-from orchestrator.ports import ListedTenant, ResourceEvent
+from orchestrator.ports import ListedTenant, ResourceEvent, ResourceState
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.records import Queue, Status, TenantState
 from orchestrator.rollouts.pacing import Pace
@@ -38,6 +38,8 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Wish,
 )
+from orchestrator.stack_arns import Location, StackArn
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -78,6 +80,9 @@ ROLLOUT = "20261116-120000-abcd"
 RECONCILIATION = "20261116-120000-0123"
 
 PROOF = "what only API Gateway knows"
+HERE = Location.parse("aws:eu-west-1:000000000000")
+AT_WORK = "a-team-at-work"
+"""The stack that CloudFormation is creating."""
 ENVIRONMENT = {
     "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
     "BERTH_VERSION": NEXT_VERSION,
@@ -96,7 +101,18 @@ READS = frozenset(
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "count_tenants",
         *("release", "releases", "is_running", "is_over", "how_it_ended"),
-        *("find", "changes", "events", "answers", "messages", "dead_letter_queue", "read", "issue"),
+        *(
+            "resource",
+            "stack_status",
+            "find",
+            "changes",
+            "events",
+            "answers",
+            "messages",
+            "dead_letter_queue",
+            "read",
+            "issue",
+        ),
         *("all", "drift", "stack_limit", "unknown", "went_off", "reconciliation"),
         *("rollout", "stages", "stage", "rollouts", "registry", "tenant_outcome", "outcomes", "failures", "throttles"),
     }
@@ -163,6 +179,19 @@ class Rollouts(InMemoryRollouts):
 class Stacks(FakeStacks):
     def events(self, stack_id: str) -> Iterable[ResourceEvent]:
         return super().events(stack_id) if stack_id in self.all else ()
+
+
+class Resources:
+    """One stack is at its resource, whatever that is; all others rest."""
+
+    def resource(self, resource: StackResource) -> ResourceState:
+        assert resource.stack.location == HERE, "another account's"
+        status = "CREATE_IN_PROGRESS" if resource.stack.name == AT_WORK else "CREATE_COMPLETE"
+        return ResourceState("Custom::TenantQueue", status, "acme")
+
+    def stack_status(self, stack: StackArn) -> str:
+        assert stack.location == HERE, "another account's"
+        return "CREATE_IN_PROGRESS"
 
 
 class Survey(FakeSurvey):
@@ -269,6 +298,7 @@ def _fakes() -> dict[str, Any]:
         "executions": executions,
         "stacks": stacks,
         "writable_stacks": stacks,
+        "stack_resources": Resources(),
         "queues": FakeQueues(),
         "templates": FakeTemplates({("assets", "template.json"): TEMPLATE}),
         "survey": Survey(stacks),

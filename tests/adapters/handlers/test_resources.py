@@ -154,7 +154,8 @@ class TestPublishRelease:
         assert statuses(endpoint) == ["SUCCESS"]
 
 
-NAMES = ["tenant_metadata", "publish_release", "start_rollout", "tenant_queue"]
+NAMES = ["tenant_metadata", "publish_release", "start_rollout"]
+"""Custom::TenantQueue is answered by a machine, once CloudFormation has confirmed the request."""
 
 
 @pytest.mark.parametrize("name", NAMES)

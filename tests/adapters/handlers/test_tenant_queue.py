@@ -8,19 +8,24 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import InvalidRequest
 from orchestrator.records import Operation, Request, Run
+from orchestrator.resource_requests import parse_claim
+from orchestrator.stack_arns import Location
 from orchestrator.stack_resources import StackResource
-from orchestrator.tenant_queue import PATIENCE
+from orchestrator.tenant_queue import CONSISTENT_WITHIN, PATIENCE
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions, Lines, input_of
-from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, take
+from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, QUEUE_TABOO, VERSION, FakeResources, a_release, a_run, take
 
 GLOBEX = TenantId.parse("globex")
 THEIR_STACK = "arn:aws:cloudformation:eu-west-1:123456789012:stack/their-stack/1"
 RESOURCE = "TheirQueue"
 BY = f"{THEIR_STACK}/{RESOURCE}"
+HERE = Location.parse("aws:eu-west-1:123456789012")
 LATER = NOON + timedelta(minutes=1)
+WAITING = {"outcome": "waiting", "confirmed": True}
 
 
 def asked(endpoint: Endpoint, request_type: str = "Create", tenant: str = "acme", **changes: Any) -> dict[str, Any]:
@@ -47,7 +52,14 @@ def settle_event(event: dict[str, Any], *, since: datetime = NOON, **more: objec
     return {"execution": {"Id": "x", "StartTime": since.isoformat(), "Input": {"event": event}}, **more}
 
 
-def settle(functions: Functions, event: dict[str, Any], *, since: datetime = NOON, **more: object) -> dict[str, Any]:
+def settle(
+    functions: Functions, event: dict[str, Any], *, since: datetime = NOON, genuine: bool = True, **more: object
+) -> dict[str, Any]:
+    """Let the machine take its next step. Unless it is ``genuine``, CloudFormation knows nothing of the request."""
+    resources = FakeResources()
+    if genuine:
+        resources.show(parse_claim(event, HERE))
+    functions.load("runtime").wiring.stack_resources = resources
     told: dict[str, Any] = functions.call("settle_tenant_queue", settle_event(event, since=since, **more))
     return told
 
@@ -95,6 +107,52 @@ class TestHandOver:
             functions.call("tenant_queue", asked(endpoint, RequestId=request_id))
         assert len(functions.all_executions) == 2
 
+    @pytest.mark.parametrize("properties", [{}, {"TenantId": "a/b"}, {"Version": "latest"}], ids=json.dumps)
+    @pytest.mark.parametrize("request_type", ["Create", "Update", "Delete"])
+    def test_what_does_not_fit_is_handed_over_too_and_nobody_is_answered_before_cloudformation_is_asked(
+        self, functions: Functions, endpoint: Endpoint, request_type: str, properties: dict[str, object]
+    ) -> None:
+        functions.call("tenant_queue", asked(endpoint, request_type, properties=properties))
+        assert len(functions.all_executions) == 1
+        assert endpoint.answers == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"StackId": THEIR_STACK.replace("eu-west-1", "us-east-1")},
+            {"StackId": THEIR_STACK.replace("123456789012", "210987654321")},
+            {"StackId": THEIR_STACK.replace("arn:aws:", "arn:aws-cn:")},
+            {"StackId": "their-stack"},
+            {"StackId": f"{THEIR_STACK}/x"},
+            {"LogicalResourceId": "1/TheirQueue"},
+            {"LogicalResourceId": None},
+            {"RequestType": "Read"},
+            {"ResourceProperties": "TenantId=acme"},
+        ],
+        ids=json.dumps,
+    )
+    def test_an_event_that_no_stack_here_can_have_caused_does_nothing_and_answers_nobody(
+        self, functions: Functions, endpoint: Endpoint, lines: Lines, change: dict[str, object]
+    ) -> None:
+        functions.call("tenant_queue", {**asked(endpoint, "Delete"), **change})
+        assert functions.all_executions == []
+        assert endpoint.answers == []
+        assert functions.rows == 1
+        (line,) = lines()
+        assert (line["level"], line["message"]) == ("WARNING", "Refused")
+        assert line["reason"]
+
+    def test_what_is_handed_over_is_what_the_machines_step_understands(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        functions.call("tenant_queue", asked(endpoint))
+        (execution,) = functions.all_executions
+        assert settle(functions, input_of(execution)["event"])["outcome"] == "provided"
+        assert len(endpoint.answers) == 1
+
+
+class TestWhatDoesNotFit:
     @pytest.mark.parametrize(
         "properties",
         [
@@ -107,35 +165,25 @@ class TestHandOver:
         ],
         ids=json.dumps,
     )
-    def test_properties_that_do_not_fit_are_refused_at_once(
+    def test_properties_that_do_not_fit_are_refused(
         self, functions: Functions, endpoint: Endpoint, properties: dict[str, object]
     ) -> None:
-        functions.call("tenant_queue", asked(endpoint, properties=properties))
+        settle(functions, asked(endpoint, properties=properties))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "refused")
         assert next(iter(properties)) in answer["Reason"]
         assert functions.all_executions == []
 
     def test_a_refused_update_keeps_the_resource_as_it_was(self, functions: Functions, endpoint: Endpoint) -> None:
-        functions.call("tenant_queue", asked(endpoint, "Update", "a/b", PhysicalResourceId="acme"))
+        settle(functions, asked(endpoint, "Update", "a/b", PhysicalResourceId="acme"))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
 
     def test_what_was_refused_can_be_removed(self, functions: Functions, endpoint: Endpoint) -> None:
-        functions.call("tenant_queue", asked(endpoint, "Delete", "a/b", PhysicalResourceId="refused"))
+        settle(functions, asked(endpoint, "Delete", "a/b", PhysicalResourceId="refused"))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "refused")
         assert functions.all_executions == []
-
-    def test_what_is_handed_over_is_what_the_machines_step_understands(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
-        functions.serve()
-        functions.call("tenant_queue", asked(endpoint))
-        (execution,) = functions.all_executions
-        given = {"Id": execution, "StartTime": "2026-11-16T12:00:00.000Z", "Input": input_of(execution)}
-        assert functions.call("settle_tenant_queue", {"execution": given})["outcome"] == "provided"
-        assert len(endpoint.answers) == 1
 
 
 class TestCreate:
@@ -144,7 +192,7 @@ class TestCreate:
     ) -> None:
         event = asked(endpoint, properties={"Version": VERSION, "Labels": {"plan": "gold"}})
         for _ in range(3):
-            assert settle(functions, event) == {"outcome": "waiting"}
+            assert settle(functions, event) == WAITING
         (execution,) = functions.all_executions
         assert input_of(execution)["request"] == {
             "by": BY,
@@ -185,7 +233,7 @@ class TestCreate:
 
     def test_a_failure_from_before_is_overcome(self, functions: Functions, endpoint: Endpoint) -> None:
         end(functions, a_run())
-        assert settle(functions, asked(endpoint), since=LATER) == {"outcome": "waiting"}
+        assert settle(functions, asked(endpoint), since=LATER) == WAITING
         assert functions.executions() == [a_run(2).attempt.name]
 
     def test_a_version_that_was_never_published_is_refused(self, functions: Functions, endpoint: Endpoint) -> None:
@@ -198,14 +246,14 @@ class TestCreate:
     @pytest.mark.parametrize("operation", ["GetItem", "Query", "StartExecution"])
     def test_being_throttled_is_waited_for(self, functions: Functions, endpoint: Endpoint, operation: str) -> None:
         functions.throttle(operation)
-        assert settle(functions, asked(endpoint)) == {"outcome": "waiting"}
+        assert settle(functions, asked(endpoint)) == WAITING
         assert endpoint.answers == []
 
     def test_cloudformation_is_told_before_it_gives_up_by_itself(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         functions.clock.advance(PATIENCE)
-        assert settle(functions, asked(endpoint)) == {"outcome": "waiting"}
+        assert settle(functions, asked(endpoint)) == WAITING
         functions.clock.advance(timedelta(seconds=1))
         assert settle(functions, asked(endpoint))["outcome"] == "failed"
         (answer,) = endpoint.answers
@@ -223,7 +271,7 @@ class TestCreate:
 
 class TestUpdate:
     def test_the_same_tenant_stays_the_same_resource(self, functions: Functions, endpoint: Endpoint) -> None:
-        functions.serve()
+        functions.serve(the_resources(a_run()))
         event = update_to(endpoint, "acme", before="acme")
         event["ResourceProperties"]["Labels"] = {"plan": "gold"}
         settle(functions, event)
@@ -255,10 +303,7 @@ class TestUpdate:
     def test_an_update_that_was_refused_can_be_undone(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         for tenant, before in [("a/b", "acme"), ("acme", "a/b")]:
-            event = update_to(endpoint, tenant, before=before) | {"PhysicalResourceId": "acme", "RequestId": tenant[0]}
-            functions.call("tenant_queue", event)
-        assert len(functions.all_executions) == 1
-        settle(functions, event)
+            settle(functions, update_to(endpoint, tenant, before=before) | {"PhysicalResourceId": "acme"})
         answers = [(answer["Status"], answer["PhysicalResourceId"]) for answer in endpoint.answers]
         assert answers == [("FAILED", "acme"), ("SUCCESS", "acme")]
 
@@ -289,7 +334,7 @@ class TestDelete:
         functions.serve(the_resources(a_run()))
         event = asked(endpoint, "Delete", properties=self.DELETING)
         for _ in range(2):
-            assert settle(functions, event) == {"outcome": "waiting"}
+            assert settle(functions, event) == WAITING
         assert functions.executions(Operation.DELETE) == [a_run(operation=Operation.DELETE).attempt.name]
         assert endpoint.answers == []
         functions.remove(a_run(operation=Operation.DELETE, started_at=LATER))
@@ -310,6 +355,70 @@ class TestDelete:
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
         assert QUEUE_TABOO.reason in answer["Reason"]
+
+
+class TestForged:
+    """Somebody invokes the function directly, in the name of the resource that owns the tenant."""
+
+    FORGERIES: dict[str, tuple[str, dict[str, object]]] = {  # noqa: RUF012
+        "delete": ("Delete", {"OnDelete": "delete"}),
+        "relabel": ("Update", {"Labels": {"team": "another"}}),
+        "pin": ("Update", {"Version": VERSION}),
+        "get the queue": ("Create", {}),
+        "what does not fit": ("Create", {"TenantId": "a/b"}),
+    }
+
+    @pytest.mark.parametrize("what", FORGERIES)
+    def test_what_cloudformation_does_not_confirm_writes_nothing_starts_nothing_and_answers_nobody(
+        self, functions: Functions, endpoint: Endpoint, lines: Lines, what: str
+    ) -> None:
+        functions.serve(the_resources(a_run()))
+        rows, before = functions.rows, functions.table.metadata(ACME)
+        request_type, properties = self.FORGERIES[what]
+        event = asked(endpoint, request_type, properties=properties)
+        assert settle(functions, event, genuine=False) == {"outcome": "waiting", "confirmed": False}
+        functions.clock.advance(CONSISTENT_WITHIN + timedelta(seconds=1))
+        told = settle(functions, event, genuine=False)
+        assert told["outcome"] == "refused"
+        assert functions.requests == [], "not even a read"
+        assert (functions.rows, functions.table.metadata(ACME)) == (rows, before)
+        assert functions.all_executions == []
+        assert endpoint.answers == []
+        *_, line = (line for line in lines() if "level" in line)
+        assert (line["level"], line["resource"], line["reason"]) == ("WARNING", BY, told["reason"])
+
+    def test_nobody_else_may_revive_a_tenant_in_the_name_of_who_deleted_it(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve(the_resources(a_run()))
+        own = Request(by=BY, resource=StackResource.parse(THEIR_STACK, RESOURCE), own=True)
+        functions.remove(a_run(operation=Operation.DELETE, started_at=LATER, request=own))
+        functions.clock.advance(CONSISTENT_WITHIN + timedelta(minutes=2))
+        assert settle(functions, asked(endpoint), since=LATER, genuine=False)["outcome"] == "refused"
+        assert functions.all_executions == []
+
+    def test_what_was_confirmed_is_not_asked_for_again(self, functions: Functions, endpoint: Endpoint) -> None:
+        functions.serve()
+        assert settle(functions, asked(endpoint), genuine=False, confirmed=True)["outcome"] == "provided"
+
+    def test_a_machine_of_0_5_0_does_not_say_and_cloudformation_is_asked_at_every_step(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        functions.serve()
+        functions.clock.advance(CONSISTENT_WITHIN * 2)
+        assert settle(functions, asked(endpoint), genuine=False)["outcome"] == "refused"
+        assert settle(functions, asked(endpoint))["outcome"] == "provided"
+
+    def test_how_often_that_happens_is_counted(self, functions: Functions, endpoint: Endpoint, lines: Lines) -> None:
+        functions.clock.advance(CONSISTENT_WITHIN * 2)
+        settle(functions, asked(endpoint), genuine=False)
+        assert [line["RequestNotConfirmed"] for line in lines() if "_aws" in line] == [[1.0]]
+
+    def test_a_stack_of_another_account_is_not_asked_about(self, functions: Functions, endpoint: Endpoint) -> None:
+        event = asked(endpoint) | {"StackId": THEIR_STACK.replace("123456789012", "210987654321")}
+        with pytest.raises(InvalidRequest, match="this account and region"):
+            functions.call("settle_tenant_queue", settle_event(event))
+        assert functions.requests == []
 
 
 class TestFault:

@@ -233,18 +233,15 @@ def test_a_stack_does_nothing_that_whoever_asked_for_it_may_not(enforced: Enforc
     assert any(each.action == "sqs:CreateQueue" and not each.allowed for each in enforced.decisions())
 
 
-def test_a_permission_for_stacks_only_is_of_no_use_to_a_direct_call(enforced: Enforced) -> None:
+def test_the_policy_for_teams_is_of_no_use_to_a_direct_call(enforced: Enforced) -> None:
     function = enforced.root.outputs["TenantQueueServiceToken"]
-    by_stack = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
-    statements = [
-        {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"},
-        {"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": function, "Condition": by_stack},
-    ]
-    team = enforced.principal("team", statements=statements, attacks=True)
+    stacks_only = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
+    policy = enforced.root.outputs["TeamPolicyArn"]
+    team = enforced.principal("team", policies=[policy], statements=[stacks_only], attacks=True)
 
     assert denied(team.client("lambda").invoke, FunctionName=function, Payload=b"{}")
-    nonsense = {"Type": "Custom::TenantQueue", "Properties": {"ServiceToken": function, "TenantId": "not valid!"}}
-    assert _ended(team, "team", {"Resources": {"Nonsense": nonsense}}) == "ROLLBACK_COMPLETE"
+    queue = {"Type": "Custom::TenantQueue", "Properties": {"ServiceToken": function, "TenantId": "of-a-team"}}
+    assert _ended(team, "team", {"Resources": {"Queue": queue}}) == "CREATE_COMPLETE"
     by_team = [each for each in enforced.decisions() if "/team/" in each.principal and each.resource == function]
     assert [each.allowed for each in by_team][:2] == [False, True]
 

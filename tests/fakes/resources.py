@@ -1,0 +1,48 @@
+"""Resources in stacks of other teams, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from orchestrator.errors import Throttled
+from orchestrator.ports import ResourceState
+from orchestrator.resource_requests import Claim, Kind
+from orchestrator.stack_arns import StackArn
+from orchestrator.stack_resources import StackResource
+
+TYPE = "Custom::TenantQueue"
+
+
+@dataclass
+class FakeResources:
+    states: dict[StackResource, ResourceState] = field(default_factory=dict)
+    stacks: dict[StackArn, str] = field(default_factory=dict)
+    throttled_calls: int = 0
+    """How many of the next calls are refused."""
+    asked: list[str] = field(default_factory=list)
+
+    def resource(self, resource: StackResource) -> ResourceState | None:
+        self._called("resource")
+        return self.states.get(resource)
+
+    def stack_status(self, stack: StackArn) -> str | None:
+        self._called("stack_status")
+        return self.stacks.get(stack)
+
+    def _called(self, method: str) -> None:
+        self.asked.append(method)
+        if self.throttled_calls:
+            self.throttled_calls -= 1
+            raise Throttled(f"{method}: Rate exceeded")
+
+    # Arranging
+
+    def show(self, claim: Claim) -> None:
+        """Let CloudFormation be at what the claim says."""
+        doing = {Kind.CREATE: "CREATE", Kind.UPDATE: "UPDATE", Kind.DELETE: "DELETE"}[claim.kind]
+        self.states[claim.resource] = ResourceState(TYPE, f"{doing}_IN_PROGRESS", claim.physical_id or "")
+        self.stacks[claim.resource.stack] = f"{doing}_IN_PROGRESS"
+
+    def put(self, resource: StackResource, status: str, physical_id: str = "", *, stack: str, kind: str = TYPE) -> None:
+        self.states[resource] = ResourceState(kind, status, physical_id)
+        self.stacks[resource.stack] = stack
