@@ -1,14 +1,14 @@
 """Runs Berth on one machine: starts an emulator of AWS and deploys the CDK app onto it.
 
-    emulator        start, find and stop the emulator
-    server          the emulator's own process
-    guard           who may talk to it
-    custom_resources  what its CloudFormation does not say of custom resources
-    access_key      the key that requests are signed with
-    home            the directory that holds its state
-    deployment      the CDK app, deployed by the CDK's own command line
-    console         what the user sees meanwhile
-    demo            what Berth is, in a minute
+    emulator          start, find and stop the emulator
+    server            the emulator's own process
+    guard             who may talk to it
+    custom_resources  custom resources that are in progress, as its CloudFormation does not describe them by itself
+    access_key        the key that requests are signed with
+    home              the directory that holds its state
+    deployment        the CDK app, deployed by the CDK's own command line
+    console           what the user sees meanwhile
+    demo              what Berth is, in a minute
 
 Nothing outside this package knows that there is an emulator. Where it differs from AWS:
 
