@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 VERSION_OUTPUT = "Version"
 
 _CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
+_NO_CHANGE_SET = frozenset({"ChangeSetNotFound", "ChangeSetNotFoundException"})
+_NOT_EXECUTABLE = _NO_CHANGE_SET | {"InvalidChangeSetStatus", "InvalidChangeSetStatusException"}
 
 _CHANGE_SET_STATES = {
     ("CREATE_COMPLETE", "AVAILABLE"): ChangeSetState.READY,
@@ -131,7 +133,7 @@ class CloudFormationStacks:
                     )
                     changes += [_change(change) for change in page.get("Changes", [])]
         except ClientError as error:
-            if error_code(error) in ("ChangeSetNotFound", "ChangeSetNotFoundException"):
+            if error_code(error) in _NO_CHANGE_SET:
                 return None
             raise
         return ChangeSet(_state(described), described.get("StatusReason", ""), changes)
@@ -146,8 +148,8 @@ class CloudFormationStacks:
                     DisableRollback=False,
                 )
         except ClientError as error:
-            # It has been executed before, or the stack has changed since.
-            if error_code(error) in ("InvalidChangeSetStatus", "InvalidChangeSetStatusException"):
+            # It has been executed before, or the stack has changed since, or has gone and has taken it along.
+            if error_code(error) in _NOT_EXECUTABLE or _does_not_exist(error):
                 raise Conflict(error_message(error)) from error
             raise
 

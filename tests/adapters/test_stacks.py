@@ -323,7 +323,24 @@ def test_changes_that_cannot_be_made_any_more_are_a_conflict(
         stacks.make_changes(STACK_ID, CHANGES, client_token="token")
 
 
-@pytest.mark.parametrize("code", ["ChangeSetNotFound", "InsufficientCapabilitiesException", "ValidationError"])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("ChangeSetNotFound", "ChangeSet [changes] does not exist"),
+        ("ChangeSetNotFoundException", "ChangeSet [changes] does not exist"),
+        ("ValidationError", "Stack [berth-tenant-acme] does not exist"),
+    ],
+)
+def test_changes_that_have_gone_with_their_stack_are_a_conflict(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str, words: str
+) -> None:
+    """Somebody has deleted the stack by hand. The next step sees that there is none."""
+    cloudformation.add_client_error("execute_change_set", code, words)
+    with pytest.raises(Conflict, match="does not exist"):
+        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+
+
+@pytest.mark.parametrize("code", ["InsufficientCapabilitiesException", "ValidationError"])
 def test_any_other_refusal_to_make_changes_is_an_error(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:

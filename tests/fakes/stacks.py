@@ -112,6 +112,8 @@ class FakeStacks:
     def _refuse_while_at_work(self, stack_id: str) -> None:
         """As CloudFormation does, for instance when somebody has just begun to delete the stack by hand."""
         status = self.all[stack_id].stack.status
+        if status == "DELETE_COMPLETE":
+            raise Conflict("Stack does not exist")
         if status.endswith("_IN_PROGRESS"):
             raise Conflict(f"Stack is in {status} state and can not be updated")
 
