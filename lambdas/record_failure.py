@@ -13,6 +13,7 @@ def handler(event: object, _context: object) -> dict[str, str]:
             run,
             failure=asked.failure,
             failed_stack=asked.failed_stack,
+            reader=wiring.table,
             ledger=wiring.table,
             stacks=wiring.stacks,
             clock=wiring.clock,

@@ -11,5 +11,11 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     run = parse_run(event)
     return step(
         run,
-        lambda: review_changes(run, reader=wiring.table, releases=wiring.table, stacks=wiring.writable_stacks),
+        lambda: review_changes(
+            run,
+            reader=wiring.table,
+            releases=wiring.table,
+            stacks=wiring.writable_stacks,
+            drafting=wiring.drafting,
+        ),
     )

@@ -17,6 +17,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             releases=wiring.table,
             stacks=wiring.writable_stacks,
             queues=wiring.queues,
+            drafting=wiring.drafting,
             clock=wiring.clock,
             looked_at=asked.looked_at,
         ),

@@ -12,18 +12,24 @@ def handler(given: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         try:
-            asked = parse_metadata_request(event)
+            asked = parse_metadata_request(event, location=wiring.settings.location)
         except InvalidRequest:
             if event.get("RequestType") == "Delete":
                 return {}  # What was refused was never recorded. Refusing again would keep the stack from rolling back.
             raise
         if asked.kind is Kind.DELETE:
             forget_queue(
-                asked.tenant, stack_id=asked.stack_id, reader=wiring.table, ledger=wiring.table, stacks=wiring.stacks
+                asked.tenant, stack_id=str(asked.stack), reader=wiring.table, ledger=wiring.table, stacks=wiring.stacks
             )
         else:
             record_queue(
-                asked.tenant, stack_id=asked.stack_id, queue=asked.queue, ledger=wiring.table, clock=wiring.clock
+                asked.tenant,
+                stack_id=str(asked.stack),
+                told=asked.queue,
+                reader=wiring.table,
+                ledger=wiring.table,
+                stacks=wiring.stacks,
+                clock=wiring.clock,
             )
         return {}
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.creating import DELETING, broken
 from orchestrator.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
+from orchestrator.own_stack import own_stack
 from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
 from orchestrator.records import Messages, Metadata, Queue, Run
 from orchestrator.stack_status import StackCondition, condition
@@ -47,7 +48,7 @@ def check_messages(
     counted = (
         _counted(metadata.queue, metadata.outbound_queue, queues)
         if metadata and metadata.queue
-        else _left_over(run, stacks, queues)
+        else _left_over(run, reader, stacks, queues)
     )
     if not counted:
         return Empty(empty_since, now)
@@ -73,9 +74,9 @@ def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages
     return _that_hold_any(_counted(metadata.queue, metadata.outbound_queue, queues))
 
 
-def _left_over(run: Run, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
+def _left_over(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
     """The same for a stack that has let go of its metadata already: a delete before this one got so far, and failed."""
-    stack = stacks.find(run.tenant.stack_name)
+    stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     return _counted(stack.queue if stack else None, None, queues)
 
 

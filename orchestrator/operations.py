@@ -11,8 +11,9 @@ from datetime import timedelta
 
 from orchestrator.admission import delete_counts, refusal, why_it_stays
 from orchestrator.deadlines import overdue
-from orchestrator.errors import LostOwnership, Throttled
+from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
+from orchestrator.own_stack import own_stack
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -21,7 +22,6 @@ from orchestrator.ports import (
     Publication,
     Releases,
     ResourceEvent,
-    Stack,
     Stacks,
     TenantReader,
 )
@@ -60,7 +60,7 @@ def begin(
     """
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        holder = _take_over(run, holder, ledger=ledger, stacks=stacks, clock=clock)
+        holder = _take_over(run, holder, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
     if holder is not None:
         if overdue(run, clock):
             return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
@@ -149,6 +149,7 @@ def record_failure(
     *,
     failure: RootCause,
     failed_stack: str | None,
+    reader: TenantReader,
     ledger: OperationLedger,
     stacks: Stacks,
     clock: Clock,
@@ -160,7 +161,7 @@ def record_failure(
     """
     cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
     deletes = run.attempt.operation is Operation.DELETE
-    restore = deletes and _was_left_alone(run, stacks.find(run.tenant.stack_name))
+    restore = deletes and _was_left_alone(run, reader, stacks)
     if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but another attempt has taken its place."
@@ -168,20 +169,24 @@ def record_failure(
     return cause
 
 
-def _take_over(run: Run, dead: Lock, *, ledger: OperationLedger, stacks: Stacks, clock: Clock) -> Lock | None:
+def _take_over(
+    run: Run, dead: Lock, *, reader: TenantReader, ledger: OperationLedger, stacks: Stacks, clock: Clock
+) -> Lock | None:
     """Take the place of an execution that died. ``None`` when that is done, else the lock that is in the way."""
     if dead.run.attempt.operation is not Operation.DELETE or run.attempt.operation is Operation.DELETE:
         return ledger.begin(run, at=clock.now(), instead_of=dead)
     # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
-    restore = _was_left_alone(run, stacks.find(run.tenant.stack_name))
+    restore = _was_left_alone(run, reader, stacks)
     return ledger.begin(run, at=clock.now(), instead_of=dead, restore=restore)
 
 
-def _was_left_alone(run: Run, stack: Stack | None) -> bool:
+def _was_left_alone(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
     """Whether the tenant's stack is as a delete found it: in whatever state, but not one of being deleted."""
-    if stack is None or stack.tenant_id != run.tenant.value:
+    try:
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+    except StackNotOurs:
         return False
-    return not stack.status.startswith("DELETE_")
+    return stack is not None and not stack.status.startswith("DELETE_")
 
 
 def _first_failure_of(stack_id: str | None, stacks: Stacks) -> RootCause | None:

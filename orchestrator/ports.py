@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
@@ -36,6 +36,9 @@ class Clock(Protocol):
 
 Parameters = Callable[[TenantId], Mapping[str, str]]
 """What a tenant's template is given."""
+
+NewName = Callable[[], str]
+"""Makes up a name that nobody can guess, and that nobody was given before."""
 
 
 class Executions(Protocol):
@@ -100,6 +103,9 @@ class OperationLedger(Protocol):
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
 
+    def remember_changes(self, run: Run, change_set: str) -> None:
+        """Keep, with the lock, the id of the changes that were drawn up for the run."""
+
     def revive(self, run: Run) -> None:
         """Mark the tenant's delete as overcome by this explicit create."""
 
@@ -128,8 +134,10 @@ class OperationLedger(Protocol):
 class QueueMetadata(Protocol):
     """The part of the metadata that the tenant's stack itself keeps true."""
 
-    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
-        """Record the stack's queue.
+    def record_queue(
+        self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None = None
+    ) -> bool:
+        """Record the stack's queue. ``False`` when another queue is on record than in the metadata that was ``seen``.
 
         Raises :class:`orchestrator.errors.StackHasGone` if that stack has taken its queue back, and
         :class:`orchestrator.errors.QueueOwnedElsewhere` if the tenant is served by another stack.
@@ -254,7 +262,11 @@ class Stack:
     status_reason: str
     tenant_id: str | None
     queue: Queue | None
+    """The queue that the stack's outputs name. Whoever wrote the template chose them, so nobody is served from here:
+    see :meth:`Stacks.queue`."""
     version: str | None
+    ours: bool
+    """Whether the stack's service role is that of this deployment. Nobody else may pass that role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +309,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
+    id: str
+    stack_id: str
     state: ChangeSetState
     reason: str = ""
     changes: Sequence[Change] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    extras: Sequence[str] = ()
+    """What it was drawn up with besides a template, a role and parameters. Berth asks for nothing else."""
 
 
 class Stacks(Protocol):
@@ -307,19 +324,34 @@ class Stacks(Protocol):
 
     def find(self, name_or_id: str) -> Stack | None: ...
 
+    def queue(self, stack_id: str) -> Queue | None:
+        """The tenant's queue among the stack's own resources, as CloudFormation lists them now."""
+
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         """Create the tenant's stack and return its id. ``None`` when one of that name has just appeared."""
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
-        """Have CloudFormation work out what the template would change. Once is enough; again does no harm."""
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
+        """Have CloudFormation work out what the template would change, under this name, and return the changes' id.
 
-    def changes(self, stack_id: str, name: str) -> ChangeSet | None: ...
+        ``None`` when something of that name was drawn up already, by whomever.
+        """
 
-    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None: ...
+    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
+        """What was drawn up, by its id or its name."""
 
-    def forget_changes(self, stack_id: str, name: str) -> None: ...
+    def template_digest(self, stack_id: str, change_set: str) -> str | None:
+        """The digest of the template that the changes were drawn up from, as :func:`orchestrator.releases.digest_of`
+        has it; ``None`` when it is none that a release could have.
+
+        Raises :class:`orchestrator.errors.Conflict` if there are no such changes any more.
+        """
+
+    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+        """By their id: a name may stand for something else by now."""
+
+    def forget_changes(self, stack_id: str, change_set: str) -> None: ...
 
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
         """Undo a failed update that was not undone."""

@@ -1,19 +1,67 @@
-"""What a tenant's stack says about its own queue, whoever changes the stack, also on rollback.
+"""A tenant's stack says that it has a queue, or has none any more, whoever changes the stack, also on rollback.
 
 It is recorded at once and served only after an operation has published a version.
 """
 
 from __future__ import annotations
 
-from orchestrator.errors import Throttled
+from orchestrator.errors import StackNotOurs, Throttled, Unsettled
+from orchestrator.own_stack import is_ours
 from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
-from orchestrator.records import Queue
+from orchestrator.records import Metadata, Queue
 from orchestrator.tenants import TenantId
 
+_ROUNDS = 3
+"""How often a queue is recorded again that another event's came before."""
 
-def record_queue(tenant: TenantId, *, stack_id: str, queue: Queue, ledger: QueueMetadata, clock: Clock) -> None:
-    """The stack has this queue now."""
-    ledger.record_queue(tenant, stack_id=stack_id, queue=queue, at=clock.now())
+
+def record_queue(
+    tenant: TenantId,
+    *,
+    stack_id: str,
+    told: Queue,
+    reader: TenantReader,
+    ledger: QueueMetadata,
+    stacks: Stacks,
+    clock: Clock,
+) -> None:
+    """The stack says that it has a queue: record the one that CloudFormation lists among the stack's resources.
+
+    Whoever may call the function may say anything. So ``told``, the queue that the stack's resource was given, counts
+    in one case only: CloudFormation has no time, and the resource says nothing but what is on record.
+    """
+    for _ in range(_ROUNDS):
+        metadata = reader.metadata(tenant)
+        queue = _queue_to_record(tenant, stack_id, told, metadata, stacks)
+        # What CloudFormation listed a moment ago must not take the place of what another event has recorded since.
+        if queue is None or ledger.record_queue(tenant, stack_id=stack_id, queue=queue, at=clock.now(), seen=metadata):
+            return
+    raise Unsettled(f"Tenant {tenant}: its queue could not be recorded, others came before {_ROUNDS} times.")
+
+
+def _queue_to_record(
+    tenant: TenantId, stack_id: str, told: Queue, metadata: Metadata | None, stacks: Stacks
+) -> Queue | None:
+    served = metadata if metadata and metadata.version is not None else None
+    try:
+        return _own_queue(tenant, stack_id, served, stacks)
+    except Throttled:
+        if served is None:
+            return None  # Nobody is served from the stack yet; the operation on it publishes the queue when it ends.
+        if (served.stack_id, served.queue) == (stack_id, told):
+            return told
+        raise
+
+
+def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks: Stacks) -> Queue:
+    if served is None or served.stack_id != stack_id:
+        stack = stacks.find(stack_id)
+        if stack is None or not is_ours(stack, served, stacks):
+            raise StackNotOurs(f"Tenant {tenant}: stack {stack_id} was not made by Berth, so it provides no queue.")
+    queue = stacks.queue(stack_id)
+    if queue is None:
+        raise StackNotOurs(f"Tenant {tenant}: CloudFormation lists no queue of the tenant in stack {stack_id}.")
+    return queue
 
 
 def forget_queue(

@@ -203,6 +203,8 @@ class Lock:
 
     run: Run
     task_token: str | None
+    change_set: str | None = None
+    """The id of the changes that the run had CloudFormation draw up. Nothing else is ever executed for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.ports import Clock, Releases, TemplateStore
@@ -28,6 +29,16 @@ def is_older(version: str, *, than: str) -> bool:
 def order(version: str) -> tuple[int, ...]:
     """What to sort versions by: 0.10.0 comes after 0.9.0."""
     return tuple(int(part) for part in version.split("."))
+
+
+def canonical(template: Mapping[str, Any]) -> bytes:
+    """The one spelling of a template: what is committed, published and digested."""
+    return (json.dumps(template, indent=2, sort_keys=True) + "\n").encode()
+
+
+def digest_of(template: Mapping[str, Any]) -> str:
+    """The digest that a release of this template has, whatever the spelling was in which it came back."""
+    return hashlib.sha256(canonical(template)).hexdigest()
 
 
 def content_digest(template: bytes, version: str) -> str:
@@ -77,6 +88,7 @@ def publish_release(
             raise InvalidRequest(
                 f"Release {version}: the uploaded template has digest {found}, not {digest}. Deploy again."
             )
+        _check_spelling(version, template)
         url = templates.publish(version, digest, template)
         content = content_digest(template, version)
         recorded = releases.record_release(Release(version, url, digest, clock.now(), content, notes))
@@ -85,3 +97,16 @@ def publish_release(
             f"Release {version} was published before with another template. Bump version.txt and deploy again."
         )
     return recorded
+
+
+def _check_spelling(version: str, template: bytes) -> None:
+    """Before changes are made to a stack, their template is compared with the release by its digest."""
+    try:
+        given = json.loads(template)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or canonical(given) != template:
+        raise InvalidRequest(
+            f"Release {version}: the uploaded template is not spelled as releases are. Write it by `make release`, "
+            "and deploy again."
+        )

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.errors import InvalidRequest, InvalidTenantId
 from orchestrator.records import Queue, Request
-from orchestrator.stack_arns import Location
+from orchestrator.stack_arns import Location, StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
@@ -46,8 +46,9 @@ class OnDelete(StrEnum):
 class MetadataRequest:
     kind: Kind
     tenant: TenantId
-    stack_id: str
+    stack: StackArn
     queue: Queue
+    """What the resource was given. Anybody may have sent it: CloudFormation is asked which queue the stack has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +142,17 @@ def _is_id(value: object) -> bool:
     return isinstance(value, str) and len(value) <= _MOST_OF_AN_ID and is_utf8(value)
 
 
-def parse_metadata_request(event: object) -> MetadataRequest:
-    """Only a tenant's own stack may say which queue it has. What another takes back it never wrote, so that may be."""
+def parse_metadata_request(event: object, *, location: Location) -> MetadataRequest:
+    """Only a tenant's own stack may say that it has a queue, or none any more: one of its name, where Berth is."""
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
-    kind, tenant = Kind(checked["RequestType"]), TenantId.parse(properties["TenantId"])
-    if kind is not Kind.DELETE and f":stack/{tenant.stack_name}/" not in checked["StackId"]:
+    tenant, stack = TenantId.parse(properties["TenantId"]), StackArn.parse(checked["StackId"])
+    if (stack.location, stack.name) != (location, tenant.stack_name):
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
     return MetadataRequest(
-        kind=kind,
+        kind=Kind(checked["RequestType"]),
         tenant=tenant,
-        stack_id=checked["StackId"],
+        stack=stack,
         queue=Queue(properties["InboundQueueArn"], properties["InboundQueueUrl"]),
     )
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
-from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
+from orchestrator.errors import LostOwnership, Throttled, UnknownRelease
 from orchestrator.outcomes import (
     Again,
     Clearing,
@@ -26,18 +26,24 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
+from orchestrator.own_stack import own_stack
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
-from orchestrator.records import Operation, Release, Run
+from orchestrator.records import Lock, Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import tenant_of_stack
+from orchestrator.updating import Drafting
 
 
-def review_changes(run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks) -> Reviewing:
-    """Before an update: have CloudFormation say what it would change."""
-    _check_lock(run, reader)
+def review_changes(
+    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, drafting: Drafting
+) -> Reviewing:
+    """Before an update: have CloudFormation say what it would change. Once, also if this is called again."""
+    lock = _own_lock(run, reader)
     release = _release(run, releases)
     with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
-        updating.review(run, own_stack(run, stacks), release, stacks=stacks)
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        if lock.change_set is None:
+            updating.review(run, stack, release, stacks=stacks, drafting=drafting)
     return Reviewing()
 
 
@@ -48,18 +54,27 @@ def start_stack(
     releases: Releases,
     stacks: Stacks,
     queues: Queues,
+    drafting: Drafting,
     clock: Clock,
     looked_at: datetime | None = None,
 ) -> Started | Clearing | Unchanged | Gone | Again | GaveUp:
     """Take one step towards what the operation wants of the stack."""
-    _check_lock(run, reader)
+    lock = _own_lock(run, reader)
     try:
-        stack = own_stack(run, stacks)
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         match run.attempt.operation:
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
             case Operation.UPDATE:
-                return updating.start(run, stack, _release(run, releases), stacks=stacks, queues=queues)
+                return updating.start(
+                    run,
+                    stack,
+                    _release(run, releases),
+                    change_set=lock.change_set,
+                    stacks=stacks,
+                    queues=queues,
+                    drafting=drafting,
+                )
             case Operation.DELETE:
                 return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
     except Throttled as throttled:
@@ -108,8 +123,8 @@ def inspect_stack(
         else:
             stack = stacks.find(started.stack_id)
             outcome = _sort(run, stack, started, stacks)
-            if isinstance(outcome, Done) and not queues.answers(outcome.queue):
-                outcome = NotReady()
+            if isinstance(outcome, Done):
+                outcome = _usable(outcome, stacks, queues)
     except Throttled as throttled:
         too_late = GaveUp(f"The stack could not be looked at in time: {throttled}", throttled=True)
         return too_late if overdue(run, clock) else Working()
@@ -128,6 +143,22 @@ def _sort(
             return deleting.sort(stack)
 
 
+def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady | GaveUp:
+    """Done, if the queue can be used and is the stack's own.
+
+    The outputs are what somebody wrote into a template; the resources are what CloudFormation made.
+    """
+    if not queues.answers(done.queue):
+        return NotReady()
+    queue = stacks.queue(done.stack_id)
+    if queue != done.queue:
+        return GaveUp(
+            f"The stack's outputs name the queue {done.queue.url}, but the queue among its resources is "
+            f"{queue.url if queue else 'none that Berth could serve'}. Look at the stack's template: {done.stack_id}"
+        )
+    return done
+
+
 def _too_late(
     stack: Stack | None, outcome: Done | Gone | NotReady | Working | Again | GaveUp
 ) -> Done | Gone | NotReady | Working | Again | GaveUp:
@@ -143,23 +174,13 @@ def _too_late(
     return outcome
 
 
-def _check_lock(run: Run, reader: TenantReader) -> None:
+def _own_lock(run: Run, reader: TenantReader) -> Lock:
     lock = reader.lock(run.tenant)
     if lock is None or lock.run.execution != run.execution:
         raise LostOwnership(
             f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant, so it touches no stack."
         )
-
-
-def own_stack(run: Run, stacks: Stacks) -> Stack | None:
-    stack = stacks.find(run.tenant.stack_name)
-    gone = stack is None or condition(stack.status) is StackCondition.GONE
-    if not gone and stack and stack.tenant_id != run.tenant.value:
-        raise StackNotOurs(
-            f"Tenant {run.tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
-            f"{stack.tenant_id or 'something else'}. Rename or delete it by hand."
-        )
-    return None if gone else stack
+    return lock
 
 
 def _release(run: Run, releases: Releases) -> Release:

@@ -6,17 +6,35 @@ takes a queue away with what is in it, unless that was asked for; and a stack is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.creating import broken
 from orchestrator.errors import Conflict
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Started, Unchanged, Working
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, Queues, ResourceEvent, Stack, Stacks
+from orchestrator.ports import (
+    Change,
+    ChangeSet,
+    ChangeSetState,
+    NewName,
+    OperationLedger,
+    Parameters,
+    Queues,
+    ResourceEvent,
+    Stack,
+    Stacks,
+)
 from orchestrator.records import Release, Run
 from orchestrator.stack_status import StackCondition, condition
 
+INBOUND_QUEUE = "InboundQueue"
+"""The logical id of a tenant's queue, in every release."""
+
 QUEUE_TYPE = "AWS::SQS::Queue"
+
+_CHANGE_SET_PREFIX = "berth-"
+"""Names of change sets begin with a letter."""
 
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
@@ -24,16 +42,42 @@ MOST_ROLLBACKS = 3
 """How often undoing a failed update is tried before it is left to a person."""
 
 
-def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks) -> None:
-    """Have CloudFormation draw up the changes, if the stack is in a state to be changed at all."""
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """What it takes to have changes drawn up, and to know them again."""
+
+    ledger: OperationLedger
+    parameters: Parameters
+    new_name: NewName
+
+
+def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, drafting: Drafting) -> None:
+    """Have CloudFormation draw up the changes, if the stack is in a state to be changed at all.
+
+    Under a name that nobody could guess, so that nobody could draw up something else under it before. The id that
+    CloudFormation gives them is kept with the lock, and what has that id is executed, whatever bears the name by then.
+    """
     if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
-        stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=_change_set(run))
+        name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
+        change_set = stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=name)
+        if change_set is not None:
+            drafting.ledger.remember_changes(run, change_set)
 
 
 def start(
-    run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, queues: Queues
+    run: Run,
+    stack: Stack | None,
+    release: Release,
+    *,
+    change_set: str | None,
+    stacks: Stacks,
+    queues: Queues,
+    drafting: Drafting,
 ) -> Started | Clearing | Unchanged | Again | GaveUp:
-    """Make the changes that were drawn up, or heal a stack that an earlier update left half-way."""
+    """Make the changes that were drawn up, or heal a stack that an earlier update left half-way.
+
+    ``change_set`` is the id of the changes that were drawn up for this very run.
+    """
     if stack is None:
         return GaveUp(f"The tenant has no stack named {run.tenant.stack_name}, so there is nothing to update.")
     match condition(stack.status):
@@ -42,41 +86,87 @@ def start(
         case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
             return _heal(run, stack, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-            drawn_up = stacks.changes(stack.stack_id, _change_set(run))
+            drawn_up = stacks.changes(stack.stack_id, change_set) if change_set else None
             if drawn_up is None:
-                # Throttled when they were to be drawn up, or out of date since. What is there is not asked for twice:
-                # calls that change something are what CloudFormation allows the fewest of.
-                review(run, stack, release, stacks=stacks)
+                # Throttled when they were to be drawn up, or out of date since, or drawn up by an earlier version of
+                # Berth, which did not keep the id. What is there is not asked for twice: calls that change something
+                # are what CloudFormation allows the fewest of.
+                review(run, stack, release, stacks=stacks, drafting=drafting)
                 return Again("the changes are being drawn up only now", throttled=True)
-            return _carry_out(run, stack, drawn_up, stacks=stacks, queues=queues)
+            return _carry_out(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting)
         case _:
             return broken(stack)
 
 
 def _carry_out(
-    run: Run, stack: Stack, drawn_up: ChangeSet, *, stacks: Stacks, queues: Queues
+    run: Run,
+    stack: Stack,
+    release: Release,
+    drawn_up: ChangeSet,
+    *,
+    stacks: Stacks,
+    queues: Queues,
+    drafting: Drafting,
 ) -> Started | Unchanged | Again | GaveUp:
     match drawn_up.state:
         case ChangeSetState.PENDING:
             return Again("CloudFormation is still drawing up the changes")
         case ChangeSetState.EMPTY:
-            stacks.forget_changes(stack.stack_id, _change_set(run))
+            stacks.forget_changes(stack.stack_id, drawn_up.id)
             return Unchanged(stack.stack_id)
         case ChangeSetState.FAILED:
             return GaveUp(f"CloudFormation could not draw up the changes: {drawn_up.reason}")
         case ChangeSetState.EXECUTED:
             return Started(stack.stack_id)
         case ChangeSetState.STALE:
-            stacks.forget_changes(stack.stack_id, _change_set(run))
+            stacks.forget_changes(stack.stack_id, drawn_up.id)
             return Again("the stack has changed since the changes were drawn up")
-    if not run.request.allow_replacement and (reason := losses(stack, drawn_up.changes, queues)):
-        stacks.forget_changes(stack.stack_id, _change_set(run))
-        return GaveUp(reason)
     try:
-        stacks.make_changes(stack.stack_id, _change_set(run), client_token=_token(run))
+        reason = _why_not(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting)
+        if reason is not None:
+            stacks.forget_changes(stack.stack_id, drawn_up.id)
+            return GaveUp(reason)
+        stacks.make_changes(stack.stack_id, drawn_up.id, client_token=_token(run))
     except Conflict as conflict:
         return Again(str(conflict))
     return Started(stack.stack_id)
+
+
+def _why_not(
+    run: Run,
+    stack: Stack,
+    release: Release,
+    drawn_up: ChangeSet,
+    *,
+    stacks: Stacks,
+    queues: Queues,
+    drafting: Drafting,
+) -> str | None:
+    """Why the changes are not to be made, if there is a reason."""
+    parameters = drafting.parameters(run.tenant)
+    strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=stacks)
+    if strange is not None or run.request.allow_replacement:
+        return strange
+    return losses(stack, drawn_up.changes, queues)
+
+
+def not_asked_for(
+    drawn_up: ChangeSet, stack: Stack, release: Release, *, parameters: Mapping[str, str], stacks: Stacks
+) -> str | None:
+    """What the changes were drawn up with that Berth did not ask for; ``None`` if they are the release's."""
+    strange = list(drawn_up.extras)
+    if drawn_up.stack_id != stack.stack_id:
+        strange.append(f"another stack ({drawn_up.stack_id})")
+    if drawn_up.parameters != parameters:
+        strange.append("other parameters")
+    if not strange and stacks.template_digest(stack.stack_id, drawn_up.id) != release.digest:
+        strange.append(f"another template than that of release {release.version}")
+    if not strange:
+        return None
+    return (
+        f"The changes {drawn_up.id} were drawn up with {', '.join(strange)}, which Berth did not ask for. Nothing was "
+        "changed. Find out in CloudTrail who drew them up, or who changed the release's template."
+    )
 
 
 def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | None:
@@ -85,7 +175,7 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | Non
     for change in changes:
         if change.resource_type != QUEUE_TYPE or not change.removes:
             continue
-        if change.physical_id == inbound or change.resource == "InboundQueue":
+        if change.physical_id == inbound or change.resource == INBOUND_QUEUE:
             return (
                 f"The update would replace or remove the inbound queue ({change.resource}). "
                 "Nothing was changed. Allow the replacement explicitly if its messages may be lost."
@@ -149,10 +239,6 @@ def since(run: Run, events: Iterable[ResourceEvent]) -> Iterable[ResourceEvent]:
         if event.at < run.started_at - _CLOCKS_DIFFER_BY:
             return
         yield event
-
-
-def _change_set(run: Run) -> str:
-    return run.attempt.client_token
 
 
 def _token(run: Run) -> str:

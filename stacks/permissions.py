@@ -51,6 +51,11 @@ def allow_on_tenant_stacks(
     )
 
 
+def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:
+    """Whose stack it is, and which queue is among its resources; and what ``operations`` show besides."""
+    allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackResources", *operations)
+
+
 def allow_on_tenant_queues(
     role: iam.Role, *operations: str, conditions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> None:

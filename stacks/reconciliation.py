@@ -21,7 +21,12 @@ from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
 from stacks.dead_letters import dead_letter_queue
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks
+from stacks.permissions import (
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    allow_on_tenant_stacks,
+)
 from stacks.rollouts import RolloutMachine
 from stacks.stack_role import TenantStackRole
 from stacks.table import HISTORY_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
@@ -57,7 +62,7 @@ class Reconciliation(Construct):
         self._kit = kit
         self._machines = machines
         # With it, and with a release, a function can tell what a stack was made from.
-        self._what_stacks_are_made_from = {"BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn}
+        self._stacks = {"BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn, **stack_role.environment}
 
         self.not_closed = dead_letter_queue(self, "NotClosed")
         self.ended = self._ended_executions()
@@ -123,7 +128,7 @@ class Reconciliation(Construct):
             kit=self._kit,
             name="close_execution",
             timeout_seconds=_CLOSE_SECONDS,
-            environment=self._what_stacks_are_made_from,
+            environment=self._stacks,
         )
         self._allow_settling(function.role)
         self._machines.allow_describing(function.role)
@@ -150,7 +155,7 @@ class Reconciliation(Construct):
             memory_megabytes=512,
             # Nobody waits for its answer: Lambda calls it twice again, and puts here what still failed.
             dead_letters=self.not_run,
-            environment={**self._machines.environment, **self._what_stacks_are_made_from},
+            environment={**self._machines.environment, **self._stacks},
         )
         role, machines, table = function.role, self._machines, self._kit.table
         self._allow_settling(role)
@@ -190,7 +195,7 @@ class Reconciliation(Construct):
         table.allow(role, "PutItem", rows=(TENANT_ROWS, HISTORY_ROWS))
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_noting_throttles(role)
-        allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackEvents")
+        allow_looking_at_tenant_stacks(role, "DescribeStackEvents")
         allow_on_tenant_queues(role, "GetQueueAttributes")
 
     def _allow_surveying(self, role: iam.Role) -> None:

@@ -11,7 +11,13 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import acknowledge_wildcard, allow, allow_on_tenant_queues, allow_on_tenant_stacks, statement
+from stacks.permissions import (
+    acknowledge_wildcard,
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    statement,
+)
 from stacks.settings import Settings
 from stacks.stack_role import TenantStackRole
 from stacks.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
@@ -175,7 +181,7 @@ class RolloutMachine(Construct):
         table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
         table.allow_noting_throttles(function.role)
         # It draws changes up and throws them away; nothing lets it make them.
-        allow_on_tenant_stacks(function.role, "DescribeStacks", "DescribeChangeSet", "DeleteChangeSet")
+        allow_looking_at_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")
         allow_on_tenant_queues(function.role, "GetQueueAttributes")
         return function
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -11,8 +11,8 @@ from stacks.permissions import (
     TENANT_QUEUES_ARE_MANY,
     acknowledge_wildcard,
     allow,
+    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
-    allow_on_tenant_stacks,
     statement,
     tenant_queue_arns,
     tenant_stack_arns,
@@ -50,7 +50,7 @@ class TenantStackRole(Construct):
         )
         kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
         kit.table.allow_noting_throttles(self.tenant_metadata.role)
-        allow_on_tenant_stacks(self.tenant_metadata.role, "DescribeStacks")
+        allow_looking_at_tenant_stacks(self.tenant_metadata.role)
 
         # The conditions keep CloudFormation from using the role for a stack that is no tenant's.
         cloudformation = iam.ServicePrincipal(
@@ -60,14 +60,30 @@ class TenantStackRole(Construct):
                 "ArnLike": {"aws:SourceArn": tenant_stack_arns(self)},
             },
         )
-        self.role = iam.Role(
-            self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary(self.tenant_metadata.arn)
-        )
+        self.role = iam.Role(self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary())
+        self.known_to(self.tenant_metadata)
         allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
 
-    def _boundary(self, tenant_metadata: str) -> iam.ManagedPolicy:
+    @property
+    def environment(self) -> dict[str, str]:
+        """With it a function can tell stacks that were made with the role from stacks that merely look like it."""
+        return {"BERTH_STACK_ROLE": self.role.role_arn}
+
+    def known_to(self, *functions: BerthFunction) -> None:
+        for function in functions:
+            for name, value in self.environment.items():
+                function.function.add_environment(name, value)
+
+    def _boundary(self) -> iam.ManagedPolicy:
         """What the role can never do more than, whatever is attached to it later: least of all give itself rights."""
+        # By its name, because the function itself is told of the role.
+        tenant_metadata = Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=TENANT_METADATA_FUNCTION_NAME,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
         boundary = iam.ManagedPolicy(
             self,
             "Boundary",

@@ -8,7 +8,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import allow, allow_on_tenant_queues, allow_on_tenant_stacks
+from stacks.permissions import (
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    allow_on_tenant_stacks,
+)
 from stacks.release_publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.stack_role import TenantStackRole
@@ -58,6 +63,7 @@ class TenantFunctions:
             self.record_failure,
         ):
             kit.table.allow_noting_throttles(function.role)
+        stack_role.known_to(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.record_failure)
 
     @property
     def by_name(self) -> Mapping[str, BerthFunction]:
@@ -82,12 +88,13 @@ class TenantFunctions:
         table.allow(begin.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
         # A delete that died is undone by whoever takes its place, if it has not touched the stack.
-        allow_on_tenant_stacks(begin.role, "DescribeStacks")
+        allow_looking_at_tenant_stacks(begin.role)
         return begin
 
     def _review_changes(self) -> BerthFunction:
         review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
-        allow_on_tenant_stacks(review_changes.role, "DescribeStacks")
+        allow_looking_at_tenant_stacks(review_changes.role)
+        self._kit.table.allow(review_changes.role, "UpdateItem", rows=TENANT_ROWS)
         return review_changes
 
     def _check_messages(self) -> BerthFunction:
@@ -99,7 +106,7 @@ class TenantFunctions:
             environment={"BERTH_EMPTY_FOR_SECONDS": str(self._settings.empty_for_seconds)},
         )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
-        allow_on_tenant_stacks(check_messages.role, "DescribeStacks")
+        allow_looking_at_tenant_stacks(check_messages.role)
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
         return check_messages
 
@@ -108,12 +115,14 @@ class TenantFunctions:
             *("StartStack", "start_stack"),
             *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
         )
+        # The id of the changes that were drawn up is kept with the lock.
+        self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
         # A change set brings the role that it was drawn up with.
-        allow_on_tenant_stacks(
+        allow_looking_at_tenant_stacks(
             start_stack.role,
-            "DescribeStacks",
             "DescribeStackEvents",
             "DescribeChangeSet",
+            "GetTemplate",
             "ExecuteChangeSet",
             "DeleteChangeSet",
         )
@@ -128,7 +137,7 @@ class TenantFunctions:
 
     def _inspect_stack(self) -> BerthFunction:
         inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
-        allow_on_tenant_stacks(inspect_stack.role, "DescribeStacks", "DescribeStackEvents")
+        allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
         allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
         return inspect_stack
 
@@ -151,7 +160,7 @@ class TenantFunctions:
             rows=TENANT_ROWS,
         )
         table.allow(record_failure.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
-        allow_on_tenant_stacks(record_failure.role, "DescribeStacks", "DescribeStackEvents")
+        allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
         return record_failure
 
     def _function_with_the_stack_role(self, construct_id: str, name: str, *operations: str) -> BerthFunction:
@@ -191,7 +200,7 @@ def function_with_the_stack_role(
         name=name,
         timeout_seconds=_STACK_SECONDS,
         environment={
-            "BERTH_STACK_ROLE": role_arn,
+            **stack_role.environment,
             "BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn,
             "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
         },

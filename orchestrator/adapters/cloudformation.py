@@ -5,7 +5,7 @@ CloudFormation says different things with one error code; only here are its word
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
 from orchestrator.errors import Conflict, Throttled
+from orchestrator.own_stack import queue_in
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
 from orchestrator.records import Queue
-from orchestrator.releases import TENANT_PARAMETER, stack_parameters
+from orchestrator.releases import TENANT_PARAMETER, digest_of, stack_parameters
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
+from orchestrator.updating import INBOUND_QUEUE, QUEUE_TYPE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -57,7 +59,7 @@ class CloudFormationStacks:
         self,
         client: CloudFormationClient,
         *,
-        service_role: str = "",
+        service_role: str,
         service_token: str = "",
         mode: DeploymentConfigModeType = "EXPRESS",
         on_throttled: Callable[[], None] = lambda: None,
@@ -76,7 +78,24 @@ class CloudFormationStacks:
             if _does_not_exist(error):
                 return None
             raise
-        return described_stack(stacks[0]) if stacks else None
+        return described_stack(stacks[0], service_role=self._service_role) if stacks else None
+
+    def queue(self, stack_id: str) -> Queue | None:
+        stack = StackArn.parse(stack_id)
+        try:
+            with self._throttling():
+                resources = self._client.describe_stack_resources(StackName=stack_id, LogicalResourceId=INBOUND_QUEUE)[
+                    "StackResources"
+                ]
+        except ClientError as error:
+            if _does_not_exist(error):
+                return None
+            raise
+        for resource in resources:
+            is_queue = (resource["LogicalResourceId"], resource["ResourceType"]) == (INBOUND_QUEUE, QUEUE_TYPE)
+            if is_queue and not resource["ResourceStatus"].startswith("DELETE_"):
+                return queue_in(stack, resource.get("PhysicalResourceId", ""))
+        return None
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         try:
@@ -104,10 +123,10 @@ class CloudFormationStacks:
                 DeploymentConfig=self._deployment,
             )
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
         try:
             with self._throttling():
-                self._client.create_change_set(
+                drawn_up = self._client.create_change_set(
                     StackName=tenant.stack_name,
                     ChangeSetName=name,
                     ChangeSetType="UPDATE",
@@ -115,35 +134,61 @@ class CloudFormationStacks:
                     Parameters=self._parameters(tenant),
                     RoleARN=self._service_role,
                     DeploymentConfig=self._deployment,
+                    # A request that the SDK repeats, because the answer was lost, is answered with the same id.
+                    ClientToken=name,
                 )
         except ClientError as error:
-            if error_code(error) not in _CREATED_BEFORE:
-                raise
+            if error_code(error) in _CREATED_BEFORE:
+                return None
+            raise
+        return drawn_up["Id"]
 
-    def changes(self, stack_id: str, name: str) -> ChangeSet | None:
+    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
         try:
             with self._throttling():
-                described = self._client.describe_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
-                changes = [_change(change) for change in described.get("Changes", [])]
+                described = self._client.describe_change_set(StackName=_name_in(stack_id), ChangeSetName=change_set)
+                changes = described.get("Changes", [])
                 # The later pages repeat everything but the changes.
                 page = described
                 while token := page.get("NextToken"):
                     page = self._client.describe_change_set(
-                        StackName=_name_in(stack_id), ChangeSetName=name, NextToken=token
+                        StackName=_name_in(stack_id), ChangeSetName=change_set, NextToken=token
                     )
-                    changes += [_change(change) for change in page.get("Changes", [])]
+                    changes += page.get("Changes", [])
         except ClientError as error:
             if error_code(error) in _NO_CHANGE_SET:
                 return None
             raise
-        return ChangeSet(_state(described), described.get("StatusReason", ""), changes)
+        parameters = {p.get("ParameterKey", ""): p.get("ParameterValue", "") for p in described.get("Parameters", [])}
+        return ChangeSet(
+            id=described.get("ChangeSetId", ""),
+            stack_id=described.get("StackId", ""),
+            state=_state(described),
+            reason=described.get("StatusReason", ""),
+            changes=[_change(change) for change in changes],
+            parameters=parameters,
+            extras=_extras(described, changes),
+        )
 
-    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
+    def template_digest(self, stack_id: str, change_set: str) -> str | None:
+        try:
+            with self._throttling():
+                template = self._client.get_template(
+                    StackName=_name_in(stack_id), ChangeSetName=change_set, TemplateStage="Original"
+                )["TemplateBody"]
+        except ClientError as error:
+            if error_code(error) in _NO_CHANGE_SET:
+                raise Conflict(error_message(error)) from error
+            raise
+        # The SDK has read JSON already. What it could not read is none of ours.
+        return digest_of(template) if isinstance(template, Mapping) else None
+
+    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
         try:
             with self._throttling():
                 self._client.execute_change_set(
                     StackName=_name_in(stack_id),
-                    ChangeSetName=name,
+                    ChangeSetName=change_set,
                     ClientRequestToken=client_token,
                     DisableRollback=False,
                 )
@@ -153,9 +198,9 @@ class CloudFormationStacks:
                 raise Conflict(error_message(error)) from error
             raise
 
-    def forget_changes(self, stack_id: str, name: str) -> None:
+    def forget_changes(self, stack_id: str, change_set: str) -> None:
         with self._throttling():
-            self._client.delete_change_set(StackName=_name_in(stack_id), ChangeSetName=name)
+            self._client.delete_change_set(StackName=_name_in(stack_id), ChangeSetName=change_set)
 
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
         with self._throttling():
@@ -260,6 +305,20 @@ def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:
     return _CHANGE_SET_STATES.get((status, execution), ChangeSetState.FAILED)
 
 
+def _extras(described: DescribeChangeSetOutputTypeDef, changes: Sequence[ChangeTypeDef]) -> list[str]:
+    imports = any(change.get("ResourceChange", {}).get("Action") == "Import" for change in changes)
+    nested = described.get("IncludeNestedStacks") or described.get("ParentChangeSetId")
+    there = {
+        "capabilities": described.get("Capabilities"),
+        "notifications": described.get("NotificationARNs"),
+        "nested stacks": nested,
+        "imported resources": imports or described.get("ImportExistingResources"),
+        "rollback triggers": described.get("RollbackConfiguration", {}).get("RollbackTriggers"),
+        "what to do on failure": described.get("OnStackFailure"),
+    }
+    return [name for name, given in there.items() if given]
+
+
 def _change(change: ChangeTypeDef) -> Change:
     resource = change.get("ResourceChange", {})
     return Change(
@@ -271,7 +330,7 @@ def _change(change: ChangeTypeDef) -> Change:
     )
 
 
-def described_stack(described: StackTypeDef) -> Stack:
+def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
     outputs = {o.get("OutputKey", ""): o.get("OutputValue", "") for o in described.get("Outputs", [])}
     parameters = {p.get("ParameterKey", ""): p.get("ParameterValue", "") for p in described.get("Parameters", [])}
     arn, url = outputs.get("InboundQueueArn"), outputs.get("InboundQueueUrl")
@@ -282,4 +341,5 @@ def described_stack(described: StackTypeDef) -> Stack:
         tenant_id=parameters.get(TENANT_PARAMETER),
         queue=Queue(arn, url) if arn and url else None,
         version=outputs.get(VERSION_OUTPUT),
+        ours=described.get("RoleARN") == service_role,
     )

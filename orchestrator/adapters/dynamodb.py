@@ -124,14 +124,20 @@ class DynamoTable:
         return None
 
     def remember_token(self, run: Run, task_token: str) -> None:
+        self._keep_with_lock(run, "TaskToken", task_token)
+
+    def remember_changes(self, run: Run, change_set: str) -> None:
+        self._keep_with_lock(run, "ChangeSet", change_set)
+
+    def _keep_with_lock(self, run: Run, name: str, value: str) -> None:
         try:
             with throttling():
                 self._client.update_item(
                     TableName=self._table,
                     Key=keys.lock_key(run.tenant),
-                    UpdateExpression="SET TaskToken = :token",
+                    UpdateExpression=f"SET {name} = :value",
                     ConditionExpression="Execution = :me",
-                    ExpressionAttributeValues={":token": s(task_token), ":me": s(run.execution)},
+                    ExpressionAttributeValues={":value": s(value), ":me": s(run.execution)},
                 )
         except ClientError as error:
             if error_code(error) == "ConditionalCheckFailedException":
@@ -234,23 +240,34 @@ class DynamoTable:
 
     # What the tenant's stack keeps true
 
-    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
+    def record_queue(
+        self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None = None
+    ) -> bool:
+        values = {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)}
+        # A published queue is replaced only by its own stack, or by the first to say its stack id.
+        condition = (
+            f"({NOT_GONE}) AND (attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version))"
+        )
+        if seen is not None and seen.queue is not None:
+            condition += " AND InboundQueueUrl = :seen"
+            values[":seen"] = s(seen.queue.url)
         recorded = self._update_metadata(
             tenant,
             "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
             "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed",
-            {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)},
-            # A published queue is replaced only by its own stack, or by the first to say its stack id.
-            condition=f"({NOT_GONE}) AND "
-            "(attribute_not_exists(StackId) OR StackId = :stack OR attribute_not_exists(Version))",
+            values,
+            condition=condition,
         )
         if not recorded:
             metadata = self.metadata(tenant)
             if metadata is not None and metadata.gone_stack_id == stack_id:
                 raise _gone(tenant, stack_id)
+            if metadata is None or metadata.version is None or metadata.stack_id in (None, stack_id):
+                return False
             raise QueueOwnedElsewhere(
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
             )
+        return True
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
         self._update_metadata(

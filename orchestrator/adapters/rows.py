@@ -233,7 +233,7 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         number=number(item, "Attempt", 1),
     )
     run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), _request_from(item))
-    return Lock(run, text(item, "TaskToken"))
+    return Lock(run, text(item, "TaskToken"), text(item, "ChangeSet"))
 
 
 def release_from(item: Mapping[str, Any]) -> Release:

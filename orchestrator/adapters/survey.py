@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -20,15 +20,16 @@ _STACK_LIMIT = "StackLimit"
 class CloudFormationSurvey:
     """Implements :class:`orchestrator.reconciling.ports.StackSurvey`."""
 
-    def __init__(self, client: CloudFormationClient) -> None:
+    def __init__(self, client: CloudFormationClient, *, service_role: Callable[[], str]) -> None:
         self._client = client
+        self._service_role = service_role
 
     def all(self) -> Iterator[SurveyedStack]:
         """Described by the page, not one by one: CloudFormation bears only a few calls a second."""
         with throttling():
             for page in self._client.get_paginator("describe_stacks").paginate():
                 for stack in page["Stacks"]:
-                    yield SurveyedStack(stack["StackName"], described_stack(stack))
+                    yield SurveyedStack(stack["StackName"], described_stack(stack, service_role=self._service_role()))
 
     def start_drift_detection(self, stack_id: str) -> str | None:
         try:

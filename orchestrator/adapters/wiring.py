@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
     from orchestrator.rollouts.reviewing import Reviewing
+    from orchestrator.updating import Drafting
 
 
 class Wiring:
@@ -66,7 +67,9 @@ class Wiring:
         """Tenants' stacks, to look at."""
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
-        return CloudFormationStacks(client("cloudformation"), on_throttled=self._note_throttled)
+        return CloudFormationStacks(
+            client("cloudformation"), service_role=self.settings.stack_role, on_throttled=self._note_throttled
+        )
 
     @cached_property
     def stack_resources(self) -> CloudFormationResources:
@@ -97,6 +100,14 @@ class Wiring:
         from orchestrator.releases import stack_parameters
 
         return partial(stack_parameters, service_token=self.settings.metadata_service_token)
+
+    @cached_property
+    def drafting(self) -> Drafting:
+        from secrets import token_hex
+
+        from orchestrator.updating import Drafting
+
+        return Drafting(self.table, self.parameters, lambda: token_hex(16))
 
     @cached_property
     def queues(self) -> SqsQueues:
@@ -222,7 +233,7 @@ class Wiring:
     def survey(self) -> CloudFormationSurvey:
         from orchestrator.adapters.survey import CloudFormationSurvey
 
-        return CloudFormationSurvey(client("cloudformation"))
+        return CloudFormationSurvey(client("cloudformation"), service_role=lambda: self.settings.stack_role)
 
     @cached_property
     def reconciliation_table(self) -> ReconciliationTable:

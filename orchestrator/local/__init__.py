@@ -3,6 +3,7 @@
     emulator          start, find and stop the emulator
     server            the emulator's own process
     guard             who may talk to it
+    cloudformation    what its CloudFormation does not say
     custom_resources  custom resources that are in progress, as its CloudFormation does not describe them by itself
     access_key        the key that requests are signed with
     home              the directory that holds its state

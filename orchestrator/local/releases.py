@@ -11,7 +11,7 @@ from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.home import CHECKOUT
 from orchestrator.records import Release
-from orchestrator.releases import publish_release
+from orchestrator.releases import canonical, publish_release
 
 Template = dict[str, Any]
 
@@ -34,7 +34,7 @@ def publish(emulator: Emulator, outputs: dict[str, str], version: str, template:
     session = session_without_profile(emulator.session_settings())
     s3 = session.client("s3", endpoint_url=emulator.endpoint)
     bucket, key = outputs["ReleaseBucketName"], f"uploads/{version}.json"
-    content = json.dumps(template, indent=2, sort_keys=True).encode()
+    content = canonical(template)
     s3.put_object(Bucket=bucket, Key=key, Body=content)
     return publish_release(
         version,

@@ -16,6 +16,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 
+from orchestrator.local.cloudformation import complete as complete_cloudformation
 from orchestrator.local.custom_resources import describe_custom_resources
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
@@ -80,6 +81,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
 
     add_stage_variables()
     describe_custom_resources()
+    complete_cloudformation()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"

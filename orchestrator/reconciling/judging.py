@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from orchestrator.admission import is_deleted
 from orchestrator.fleet import state_of
+from orchestrator.own_stack import WHAT_TO_DO
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Audit, Lock, Metadata, Operation, Release, Status, TenantState
+from orchestrator.records import Audit, Lock, Metadata, Operation, Queue, Release, Status, TenantState
 from orchestrator.releases import same_content
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
@@ -29,6 +30,10 @@ class Looked:
     stack: Stack | None
     queue_is_gone: bool = False
     """SQS says that the queue in the metadata does not exist."""
+    stack_is_ours: bool = True
+    """Whether Berth made the stack, and not somebody who knew the tenant's stack name."""
+    own_queue: Queue | None = None
+    """The queue among the stack's resources. Looked for where the stack's outputs and the metadata differ."""
 
     @property
     def live_stack(self) -> Stack | None:
@@ -49,7 +54,9 @@ def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
     if looked.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None
     if stack and stack.tenant_id != looked.tenant.value:
-        return _foreign(looked, stack)
+        return foreign_stack(looked.tenant.stack_name, stack)
+    if stack and not looked.stack_is_ours:
+        return _planted(looked, stack)
     if looked.served:
         return _judge_served(looked, looked.served, stack, releases)
     if stack is None:
@@ -83,12 +90,14 @@ def _judge_served(
     if condition(stack.status) not in STANDS:
         return _judge_broken(looked, stack)
     if differences := _differences(metadata, stack, releases):
+        true = stack.queue == looked.own_queue
+        unsaid = "The stack does not say which queue it has, or at which version it is."
         return _finding(
             Kind.METADATA_DIFFERS,
             tenant,
             f"the metadata differs from the stack: {differences}",
-            Remedy.CORRECT if stack.queue and stack.version else Remedy.NONE,
-            f"The stack does not say which queue it has, or at which version it is. Look at {stack.stack_id}",
+            Remedy.CORRECT if stack.queue and stack.version and true else Remedy.NONE,
+            f"{unsaid if true else 'The queue in its outputs is none of its resources.'} Look at {stack.stack_id}",
         )
     if metadata.version not in releases:
         return _finding(
@@ -176,8 +185,16 @@ def drifted(stack: Stack, detail: str) -> Finding:
     )
 
 
-def _foreign(looked: Looked, stack: Stack) -> Finding:
-    return foreign_stack(looked.tenant.stack_name, stack)
+def _planted(looked: Looked, stack: Stack) -> Finding:
+    """Somebody made a stack that is like a tenant's in all that anybody can choose."""
+    return Finding(
+        Kind.FOREIGN_STACK,
+        looked.tenant.stack_name,
+        f"it says that it is tenant {looked.tenant}'s, but Berth did not make it: its service role is not this "
+        f"deployment's, and the tenant was never served from {stack.stack_id}",
+        Remedy.NONE,
+        WHAT_TO_DO,
+    )
 
 
 def _differences(metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:

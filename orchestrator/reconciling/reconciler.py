@@ -13,6 +13,7 @@ from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import InvalidTenantId, Throttled
 from orchestrator.fleet import LISTED_STATES
 from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.own_stack import is_ours
 from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
 from orchestrator.reconciling.ports import ReconciliationLedger, StackSurvey
@@ -30,7 +31,7 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settled, Settling, StillOpen
-from orchestrator.records import Attempt, Audit, Release, Run, TenantState
+from orchestrator.records import Attempt, Audit, Metadata, Release, Run, TenantState
 from orchestrator.releases import same_content
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.stack_status import condition
@@ -260,8 +261,10 @@ class Reconciler:
         stack = self.stacks.find(tenant.stack_name)
         queue = metadata.queue if metadata and metadata.published else None
         queue_is_gone = queue is not None and self.queues.messages(queue.url) is None
+        ours = stack is None or is_ours(stack, metadata, self.stacks)
+        own_queue = self.stacks.queue(stack.stack_id) if stack and ours and _differs(metadata, stack) else None
         # The lock last: whoever took it since is seen, and not disturbed.
-        return Looked(tenant, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone)
+        return Looked(tenant, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
 
     def _detect_drift(self, stacks: list[Stack], going_on: Reconciliation) -> None:
         """A few at a time: CloudFormation takes a while over each."""
@@ -287,6 +290,13 @@ class Reconciler:
     def _check_time(self) -> None:
         if not self.has_time():
             raise OutOfTime
+
+
+def _differs(metadata: Metadata | None, stack: Stack) -> bool:
+    """Whether a tenant is served otherwise than its stack's outputs say."""
+    served = metadata is not None and metadata.published
+    said = (metadata.queue, metadata.stack_id, metadata.version) if metadata else ()
+    return served and said != (stack.queue, stack.stack_id, stack.version)
 
 
 def _run_of(audit: Audit) -> Run:

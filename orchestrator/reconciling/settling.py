@@ -13,6 +13,7 @@ from orchestrator.admission import delete_counts
 from orchestrator.errors import LostOwnership, StackHasGone, StackNotOurs, Throttled
 from orchestrator.operations import finish, record_failure
 from orchestrator.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
+from orchestrator.own_stack import own_stack
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -24,7 +25,7 @@ from orchestrator.ports import (
     TenantReader,
 )
 from orchestrator.records import Operation, RootCause, Run, Status
-from orchestrator.tenant_stack import inspect_stack, own_stack
+from orchestrator.tenant_stack import inspect_stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Settling:
 
     def _truth(self, run: Run) -> Done | Gone | Working | NotReady | Again | GaveUp:
         try:
-            stack = own_stack(run, self.stacks)
+            stack = own_stack(run.tenant, reader=self.reader, stacks=self.stacks)
         except StackNotOurs as not_ours:
             return GaveUp(str(not_ours))
         if stack is None:
@@ -138,6 +139,7 @@ class Settling:
             run,
             failure=RootCause(run.attempt.name, "AWS::StepFunctions::Execution", settled.reason),
             failed_stack=truth.failed_stack if isinstance(truth, GaveUp) else None,
+            reader=self.reader,
             ledger=self.ledger,
             stacks=self.stacks,
             clock=self.clock,

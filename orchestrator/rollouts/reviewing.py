@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Throttled
+from orchestrator.errors import Conflict, StackNotOurs, Throttled
 from orchestrator.operations import bounded
+from orchestrator.own_stack import own_stack
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
-from orchestrator.records import RootCause
+from orchestrator.records import Release, RootCause
 from orchestrator.releases import fingerprint
 from orchestrator.rollouts.gate import Gate, Settled, TryAgain
 from orchestrator.rollouts.records import Result, TenantOutcome, Turn
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.updating import losses
+from orchestrator.updating import losses, not_asked_for
 
 if TYPE_CHECKING:
     from orchestrator.ports import Clock, Parameters, Queues, Releases, Stacks, TenantReader
@@ -40,9 +42,9 @@ class Reviewing:
             return Settled(before.result if before else Result.SKIPPED)
         try:
             found = _failed(before, fault) if fault else self._look(before, allowed=rollout.wish.allow_replacement)
-        except Throttled as throttled:
-            found = None
-            fault = str(throttled)
+        except (Conflict, Throttled) as not_now:
+            found = None  # What was drawn up has gone meanwhile, or AWS has no time.
+            fault = str(not_now)
         if found is None and self.clock.now() - before.updated_at > DEADLINE:
             found = _failed(before, fault or "CloudFormation did not draw up the changes in time.")
         if found is None:
@@ -57,7 +59,10 @@ class Reviewing:
         metadata = self.tenants.metadata(tenant)
         if metadata and metadata.deployed and metadata.deployed == fingerprint(release, self.parameters(tenant)):
             return replace(before, result=Result.UNCHANGED)
-        stack = self.stacks.find(tenant.stack_name)
+        try:
+            stack = own_stack(tenant, reader=self.tenants, stacks=self.stacks)
+        except StackNotOurs as not_ours:
+            return _failed(before, str(not_ours))
         if stack is None:
             return _failed(before, f"The tenant has no stack named {tenant.stack_name}.")
         match condition(stack.status):
@@ -66,22 +71,24 @@ class Reviewing:
             case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
                 return replace(before, result=Result.SUCCEEDED, changes=(f"the stack, which is {stack.status}",))
             case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-                return self._compare(before, stack, release.template_url, allowed=allowed)
+                return self._compare(before, stack, release, allowed=allowed)
             case _:
                 return _failed(before, f"The stack is {stack.status}: {stack.status_reason}")
 
-    def _compare(
-        self, before: TenantOutcome, stack: Stack, template_url: str, *, allowed: bool
-    ) -> TenantOutcome | None:
-        name = f"plan-{before.rollout}"
+    def _compare(self, before: TenantOutcome, stack: Stack, release: Release, *, allowed: bool) -> TenantOutcome | None:
+        name, tenant = _change_set(before), before.item.tenant
         drawn_up = self.stacks.changes(stack.stack_id, name)
         if drawn_up is None:
-            self.stacks.draw_up_changes(before.item.tenant, template_url=template_url, name=name)
+            self.stacks.draw_up_changes(tenant, template_url=release.template_url, name=name)
             return None
         if drawn_up.state is ChangeSetState.PENDING:
             return None
-        self.stacks.forget_changes(stack.stack_id, name)
-        return self._told(before, stack, drawn_up, allowed=allowed)
+        strange = None
+        if drawn_up.state is ChangeSetState.READY:
+            parameters = self.parameters(tenant)
+            strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=self.stacks)
+        self.stacks.forget_changes(stack.stack_id, drawn_up.id)
+        return _failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)
 
     def _told(self, before: TenantOutcome, stack: Stack, drawn_up: ChangeSet, *, allowed: bool) -> TenantOutcome | None:
         match drawn_up.state:
@@ -97,6 +104,14 @@ class Reviewing:
                 return _failed(before, f"CloudFormation could not draw up the changes: {drawn_up.reason}")
             case _:
                 return None  # The stack has changed since: drawn up anew.
+
+
+def _change_set(before: TenantOutcome) -> str:
+    """The name of what is drawn up for the tenant's turn: the same each time, and nobody can guess it before.
+
+    Step Functions makes up the name of each child of a map.
+    """
+    return f"plan-{hashlib.sha256(before.execution.encode()).hexdigest()[:32]}"
 
 
 def _told_change(change: Change) -> str:

@@ -6,14 +6,13 @@ A released template never changes: tenants run on it, and a rollback goes back t
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import BerthError
-from orchestrator.releases import VERSION_PATTERN, order
+from orchestrator.releases import VERSION_PATTERN, canonical, order
 from orchestrator.resource_requests import MOST_NOTES
 from stacks.project import ROOT
 
@@ -31,11 +30,6 @@ class ReleaseMissing(BerthError):
 
 class ReleaseUnexpected(BerthError):
     """A committed template that the version cannot publish: a later version's, or no version's."""
-
-
-def canonical(template: Mapping[str, Any]) -> bytes:
-    """The one spelling of a template: what is committed, published and digested."""
-    return (json.dumps(template, indent=2, sort_keys=True) + "\n").encode()
 
 
 def release_file(version: str, releases: Path = RELEASES) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,9 @@ from botocore.stub import ANY, Stubber
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.records import Queue
+from orchestrator.releases import canonical
+from stacks.releases import digest, release_file
 from tests.adapters.conftest import client
 from tests.fakes import ACME, NOON, QUEUE, VERSION
 
@@ -22,8 +26,9 @@ PARAMETERS = [
     {"ParameterKey": "TenantId", "ParameterValue": "acme"},
     {"ParameterKey": "MetadataServiceToken", "ParameterValue": SERVICE_TOKEN},
 ]
-CHANGES = "update-acme-0-2-0-1"
+CHANGES = "berth-name"
 """The name of a change set."""
+CHANGE_SET = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{CHANGES}/1"
 
 for_each_mode = pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
 
@@ -56,6 +61,7 @@ def test_a_stack_is_found_with_its_tenant_queue_and_version(
 ) -> None:
     answer = described(
         StackStatusReason="User Initiated",
+        RoleARN=ROLE,
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
         Outputs=[
             {"OutputKey": "InboundQueueArn", "OutputValue": QUEUE.arn},
@@ -65,7 +71,9 @@ def test_a_stack_is_found_with_its_tenant_queue_and_version(
         ],
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [answer]}, {"StackName": STACK_ID})
-    assert stacks.find(STACK_ID) == Stack(STACK_ID, "CREATE_COMPLETE", "User Initiated", "acme", QUEUE, VERSION)
+    assert stacks.find(STACK_ID) == Stack(
+        STACK_ID, "CREATE_COMPLETE", "User Initiated", "acme", QUEUE, VERSION, ours=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,89 @@ def test_a_stack_that_does_not_say_all_of_its_queue_has_none(
 ) -> None:
     answer = described(Outputs=outputs, StackStatus="CREATE_IN_PROGRESS")
     cloudformation.add_response("describe_stacks", {"Stacks": [answer]})
-    assert stacks.find(ACME.stack_name) == Stack(STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None)
+    assert stacks.find(ACME.stack_name) == Stack(STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None, ours=False)
+
+
+@pytest.mark.parametrize("role", [{}, {"RoleARN": f"{ROLE}-2"}], ids=["none", "another"])
+def test_a_stack_of_another_role_is_not_ours(
+    stacks: CloudFormationStacks, cloudformation: Stubber, role: dict[str, str]
+) -> None:
+    cloudformation.add_response("describe_stacks", {"Stacks": [described(**role)]})
+    stack = stacks.find(ACME.stack_name)
+    assert stack is not None
+    assert not stack.ours
+
+
+# The queue among a stack's resources
+
+OWN_QUEUE = f"https://sqs.eu-west-1.amazonaws.com/000000000000/{ACME.stack_name}-InboundQueue-ABC"
+
+
+def listed(**changes: Any) -> dict[str, Any]:
+    resource = {
+        "StackId": STACK_ID,
+        "LogicalResourceId": "InboundQueue",
+        "PhysicalResourceId": OWN_QUEUE,
+        "ResourceType": "AWS::SQS::Queue",
+        "ResourceStatus": "CREATE_COMPLETE",
+        "Timestamp": NOON,
+    }
+    return {"StackResources": [resource | changes]}
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_FAILED"])
+def test_a_stacks_queue_is_asked_for_by_the_stacks_id_and_has_the_arn_of_its_url(
+    stacks: CloudFormationStacks, cloudformation: Stubber, status: str
+) -> None:
+    sent = {"StackName": STACK_ID, "LogicalResourceId": "InboundQueue"}
+    cloudformation.add_response("describe_stack_resources", listed(ResourceStatus=status), sent)
+    arn = f"arn:aws:sqs:eu-west-1:000000000000:{ACME.stack_name}-InboundQueue-ABC"
+    assert stacks.queue(STACK_ID) == Queue(arn, OWN_QUEUE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"StackResources": []},
+        listed(ResourceType="AWS::SNS::Topic"),
+        listed(LogicalResourceId="DeadLetterQueue"),
+        listed(PhysicalResourceId=""),
+        listed(PhysicalResourceId=OWN_QUEUE.replace("000000000000", "111111111111")),
+        listed(PhysicalResourceId=OWN_QUEUE.replace(ACME.stack_name, "billing")),
+        listed(PhysicalResourceId=OWN_QUEUE.replace(ACME.stack_name, f"x/{ACME.stack_name}")),
+        listed(PhysicalResourceId=f"{OWN_QUEUE}\n"),
+        listed(ResourceStatus="DELETE_COMPLETE"),
+        listed(ResourceStatus="DELETE_IN_PROGRESS"),
+    ],
+    ids=[
+        *("no resource", "no queue", "another resource", "not made yet", "of another account", "of another name"),
+        *("of another path", "with a newline", "deleted", "going"),
+    ],
+)
+def test_nothing_else_is_taken_for_a_stacks_queue(
+    stacks: CloudFormationStacks, cloudformation: Stubber, answer: dict[str, Any]
+) -> None:
+    cloudformation.add_response("describe_stack_resources", answer)
+    assert stacks.queue(STACK_ID) is None
+
+
+@pytest.mark.parametrize(
+    "message", [f"Stack '{STACK_ID}' does not exist", "Resource InboundQueue does not exist for stack x"]
+)
+def test_a_stack_that_there_is_not_has_no_queue(
+    stacks: CloudFormationStacks, cloudformation: Stubber, message: str
+) -> None:
+    cloudformation.add_client_error("describe_stack_resources", "ValidationError", message)
+    assert stacks.queue(STACK_ID) is None
+
+
+@pytest.mark.parametrize(("code", "error"), [("Throttling", Throttled), ("AccessDenied", ClientError)])
+def test_a_queue_that_may_not_be_asked_for_is_not_taken_for_none(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str, error: type[Exception]
+) -> None:
+    cloudformation.add_client_error("describe_stack_resources", code, "not now")
+    with pytest.raises(error, match="not now"):
+        stacks.queue(STACK_ID)
 
 
 def test_a_stack_that_does_not_exist_is_none(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
@@ -167,16 +257,17 @@ def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_paramet
         "Parameters": PARAMETERS,
         "RoleARN": ROLE,
         "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
+        "ClientToken": CHANGES,
     }
-    cloudformation.add_response("create_change_set", {}, sent)
-    stacks_in(mode).draw_up_changes(ACME, template_url=URL, name=CHANGES)
+    cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent)
+    assert stacks_in(mode).draw_up_changes(ACME, template_url=URL, name=CHANGES) == CHANGE_SET
 
 
-def test_changes_that_are_drawn_up_already_are_not_drawn_up_again(
+def test_what_somebody_drew_up_under_that_name_is_not_taken_for_ours(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
-    stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES)
+    assert stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES) is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
@@ -202,7 +293,14 @@ def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) ->
 def drawn_up(
     *changes: dict[str, Any], status: str = "CREATE_COMPLETE", execution_status: str = "AVAILABLE", **more: Any
 ) -> dict[str, Any]:
-    return {"Status": status, "ExecutionStatus": execution_status, "Changes": list(changes), **more}
+    return {
+        "ChangeSetId": CHANGE_SET,
+        "StackId": STACK_ID,
+        "Status": status,
+        "ExecutionStatus": execution_status,
+        "Changes": list(changes),
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -240,7 +338,68 @@ def test_every_state_of_a_change_set_is_sorted(
 ) -> None:
     answer = drawn_up(status=status, execution_status=execution_status, StatusReason=reason)
     cloudformation.add_response("describe_change_set", answer, {"StackName": ACME.stack_name, "ChangeSetName": CHANGES})
-    assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(state, reason, [])
+    assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(CHANGE_SET, STACK_ID, state, reason, [], {}, [])
+
+
+def test_changes_are_told_with_the_parameters_that_they_were_drawn_up_with(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
+    told = stacks.changes(STACK_ID, CHANGE_SET)
+    assert told is not None
+    assert told.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
+    assert told.extras == []
+
+
+@pytest.mark.parametrize(
+    ("more", "extra"),
+    [
+        ({"Capabilities": ["CAPABILITY_IAM"]}, "capabilities"),
+        ({"NotificationARNs": ["arn:aws:sns:eu-west-1:0:evil"]}, "notifications"),
+        ({"IncludeNestedStacks": True}, "nested stacks"),
+        ({"ParentChangeSetId": CHANGE_SET}, "nested stacks"),
+        ({"ImportExistingResources": True}, "imported resources"),
+        ({"Changes": [a_change(action="Import")]}, "imported resources"),
+        ({"RollbackConfiguration": {"RollbackTriggers": [{"Arn": "arn", "Type": "x"}]}}, "rollback triggers"),
+        ({"OnStackFailure": "DO_NOTHING"}, "what to do on failure"),
+    ],
+)
+def test_what_changes_were_drawn_up_with_besides_is_told(
+    stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
+) -> None:
+    cloudformation.add_response("describe_change_set", drawn_up(**more))
+    told = stacks.changes(STACK_ID, CHANGE_SET)
+    assert told is not None
+    assert told.extras == [extra]
+
+
+@pytest.mark.parametrize("spell", [json.dumps, lambda template: canonical(template).decode()], ids=["short", "ours"])
+def test_a_template_has_the_digest_of_its_release_however_it_is_spelled(
+    stacks: CloudFormationStacks, cloudformation: Stubber, spell: Callable[[Any], str]
+) -> None:
+    template = json.loads(release_file(VERSION).read_bytes())
+    sent = {"StackName": ACME.stack_name, "ChangeSetName": CHANGE_SET, "TemplateStage": "Original"}
+    cloudformation.add_response("get_template", {"TemplateBody": spell(dict(reversed(template.items())))}, sent)
+    assert stacks.template_digest(STACK_ID, CHANGE_SET) == digest(release_file(VERSION))
+
+
+@pytest.mark.parametrize("body", ["Resources:\n  Queue: {Type: x}\n", "[]", "7"], ids=["YAML", "list", "number"])
+def test_a_template_that_is_no_object_is_no_releases(
+    stacks: CloudFormationStacks, cloudformation: Stubber, body: str
+) -> None:
+    cloudformation.add_response("get_template", {"TemplateBody": body})
+    assert stacks.template_digest(STACK_ID, CHANGE_SET) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [("ChangeSetNotFound", Conflict), ("Throttling", Throttled), ("AccessDenied", ClientError)]
+)
+def test_a_template_that_cannot_be_looked_at_is_not_taken_for_another(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str, error: type[Exception]
+) -> None:
+    cloudformation.add_client_error("get_template", code, "not now")
+    with pytest.raises(error, match="not now"):
+        stacks.template_digest(STACK_ID, CHANGE_SET)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +418,8 @@ def test_a_change_removes_a_resource_if_it_is_removed_or_replaced_or_might_be(
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
     told = stacks.changes(STACK_ID, CHANGES)
-    assert told == ChangeSet(ChangeSetState.READY, "", [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)])
+    assert told is not None
+    assert told.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
 
 
 def test_a_resource_that_is_added_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:

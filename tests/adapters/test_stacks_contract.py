@@ -4,8 +4,8 @@ What the stand-ins for AWS cannot show is left out for them, here and nowhere el
 
 - neither knows a request by its token, so one that is repeated is answered as if it were another: the stack is there;
 - moto's updates leave a stack's outputs, and with them its version, as they were, and its events without a token;
-- moto's change sets may be drawn up and made twice, also when there is nothing to change, and one that there is not is
-  a fault there;
+- moto's change sets may be drawn up and made twice, also when there is nothing to change, one that there is not is a
+  fault there, and none has a template of its own;
 - both are done at once: what a stack is like while it is being changed, only the fake shows.
 """
 
@@ -20,6 +20,7 @@ from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.errors import Conflict
 from orchestrator.local.home import polls
 from orchestrator.ports import ChangeSet, ChangeSetState, Stack, Stacks
+from orchestrator.releases import digest_of
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
 
@@ -42,6 +43,10 @@ class InMemory:
     def settle(self) -> None:
         self._fake.settle()
 
+    def plant(self) -> None:
+        """Somebody else makes a stack under the tenant's name."""
+        self._fake.plant_done(ACME, ours=False)
+
 
 class OnAws:
     def __init__(self, account: Account) -> None:
@@ -50,7 +55,8 @@ class OnAws:
             service_role=f"arn:aws:iam::{account.number}:role/tenant-stacks",
             service_token="arn:aws:lambda:eu-west-1:0:function:metadata",
         )
-        self._s3 = account.client("s3")
+        self._s3, self._cloudformation = account.client("s3"), account.client("cloudformation")
+        self.templates: dict[str, dict[str, Any]] = {}
         self._s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
 
     def template(self, version: str) -> str:
@@ -69,6 +75,7 @@ class OnAws:
                 "Version": {"Value": version},
             },
         }
+        self.templates[version] = template
         self._s3.put_object(Bucket=BUCKET, Key=f"{version}.json", Body=json.dumps(template))
         return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json"
 
@@ -77,6 +84,15 @@ class OnAws:
             stack = self.stacks.find(ACME.stack_name)
             if stack is None or not stack.status.endswith("_IN_PROGRESS"):
                 return
+
+    def plant(self) -> None:
+        parameters = {"TenantId": "acme", "MetadataServiceToken": "x"}
+        self._cloudformation.create_stack(
+            StackName=ACME.stack_name,
+            TemplateURL=self.template(VERSION),
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+        )
+        self.settle()
 
 
 World = InMemory | OnAws
@@ -112,8 +128,10 @@ def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
     return drawn_up
 
 
-def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> None:
-    world.stacks.draw_up_changes(ACME, template_url=world.template(version), name=name)
+def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> str:
+    change_set = world.stacks.draw_up_changes(ACME, template_url=world.template(version), name=name)
+    assert change_set is not None
+    return change_set
 
 
 @pytest.mark.parametrize("name_or_id", [ACME.stack_name, stack_arn()], ids=["by name", "by id"])
@@ -127,6 +145,41 @@ def test_a_stack_is_found_by_its_name_and_by_its_id_with_all_that_it_says(world:
     assert (stack.stack_id, stack.status, stack.tenant_id) == (created, "CREATE_COMPLETE", "acme")
     assert stack.version == VERSION
     assert stack.queue is not None
+
+
+def test_a_stack_that_we_made_is_ours_and_has_the_queue_of_its_outputs_among_its_resources(
+    world: World, created: str
+) -> None:
+    stack = found(world)
+    assert stack.ours
+    assert world.stacks.queue(created) == stack.queue
+
+
+def test_a_stack_that_somebody_else_made_under_the_same_name_is_not_ours(world: World) -> None:
+    world.plant()
+    stack = found(world)
+    assert (stack.tenant_id, stack.version, stack.ours) == ("acme", VERSION, False)
+
+
+@updates_in_full
+def test_a_stack_is_ours_from_the_first_change_that_we_made_to_it(world: World) -> None:
+    world.plant()
+    stack_id = found(world).stack_id
+    change_set = draw_up(world)
+    assert not found(world).ours
+    world.stacks.make_changes(stack_id, change_set, client_token="update-1")
+    world.settle()
+    assert found(world).ours
+
+
+def test_a_stack_that_was_deleted_has_no_queue(world: World, created: str) -> None:
+    world.stacks.delete(created, client_token="delete-1")
+    world.settle()
+    assert world.stacks.queue(created) is None
+
+
+def test_a_stack_that_never_was_has_no_queue(world: World) -> None:
+    assert world.stacks.queue(stack_arn()) is None
 
 
 def test_a_name_is_given_to_one_stack_at_a_time(world: World, created: str) -> None:
@@ -169,6 +222,24 @@ def test_changes_that_nobody_drew_up_are_none(world: World, created: str) -> Non
     assert world.stacks.changes(created, CHANGES) is None
 
 
+def test_changes_are_found_by_their_id_and_by_their_name_with_what_they_were_drawn_up_with(
+    world: World, created: str
+) -> None:
+    change_set = draw_up(world)
+    drawn_up = changes(world, created, change_set)
+    assert drawn_up == changes(world, created)
+    assert (drawn_up.id, drawn_up.stack_id, list(drawn_up.extras)) == (change_set, created, [])
+    assert drawn_up.parameters["TenantId"] == "acme"
+
+
+@pytest.mark.parametrize("kind", ["emulator"], indirect=True)
+def test_changes_have_the_digest_of_the_template_that_they_were_drawn_up_from(world: World, created: str) -> None:
+    assert isinstance(world, OnAws)
+    for version in (VERSION, NEXT_VERSION):
+        change_set = draw_up(world, version, f"to-{version.replace('.', '-')}")
+        assert world.stacks.template_digest(created, change_set) == digest_of(world.templates[version])
+
+
 def test_changes_to_what_it_is_already_are_empty(world: World, created: str) -> None:
     draw_up(world, VERSION)
     assert changes(world, created).state is ChangeSetState.EMPTY
@@ -184,7 +255,7 @@ def test_changes_that_are_drawn_up_change_nothing_yet(world: World, created: str
 @updates_in_full
 def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> None:
     draw_up(world)
-    draw_up(world, VERSION)
+    assert world.stacks.draw_up_changes(ACME, template_url=world.template(VERSION), name=CHANGES) is None
     assert changes(world, created).state is ChangeSetState.READY
 
 
@@ -198,8 +269,7 @@ def test_changes_that_are_forgotten_are_none_and_may_be_forgotten_again(world: W
 
 def test_changes_are_made(world: World, created: str) -> None:
     queue = found(world).queue
-    draw_up(world)
-    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
     world.settle()
     stack = found(world)
     assert (stack.stack_id, stack.status, stack.queue) == (created, "UPDATE_COMPLETE", queue)
@@ -210,8 +280,7 @@ def test_changes_are_made(world: World, created: str) -> None:
 def test_once_they_are_made_the_stack_is_at_that_version_and_nothing_is_left_to_change(
     world: World, created: str
 ) -> None:
-    draw_up(world)
-    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
     world.settle()
     assert found(world).version == NEXT_VERSION
     draw_up(world, NEXT_VERSION, "again")
@@ -220,8 +289,7 @@ def test_once_they_are_made_the_stack_is_at_that_version_and_nothing_is_left_to_
 
 @updates_in_full
 def test_changes_are_made_once(world: World, created: str) -> None:
-    draw_up(world)
-    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
     with pytest.raises(Conflict):
         world.stacks.make_changes(created, CHANGES, client_token="update-1")
 
@@ -242,8 +310,7 @@ def test_events_are_told_newest_first_and_the_stacks_own_are_marked(world: World
 
 @updates_in_full
 def test_events_bear_the_token_of_the_request_that_they_are_an_effect_of(world: World, created: str) -> None:
-    draw_up(world)
-    world.stacks.make_changes(created, CHANGES, client_token="update-1")
+    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
     world.settle()
     tokens = {event.status: event.client_token for event in world.stacks.events(created) if event.is_stack}
     assert (tokens["CREATE_COMPLETE"], tokens["UPDATE_COMPLETE"]) == ("create-1", "update-1")

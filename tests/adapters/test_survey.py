@@ -17,6 +17,8 @@ from orchestrator.reconciling.ports import Drift, SurveyedStack
 from tests.adapters.conftest import Account, client
 from tests.fakes import ACME, NOON, QUEUE, VERSION, stack_arn
 
+ROLE = "arn:aws:iam::000000000000:role/tenant-stacks"
+
 
 @pytest.fixture
 def cloudformation() -> Iterator[Stubber]:
@@ -28,7 +30,7 @@ def cloudformation() -> Iterator[Stubber]:
 
 @pytest.fixture
 def survey() -> CloudFormationSurvey:
-    return CloudFormationSurvey(client("cloudformation"))
+    return CloudFormationSurvey(client("cloudformation"), service_role=lambda: ROLE)
 
 
 def described(name: str, **more: Any) -> dict[str, Any]:
@@ -48,11 +50,12 @@ def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
     told = described(
         ACME.stack_name,
         StackId=stack_arn(),
+        RoleARN=ROLE,
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
         Outputs=[{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()],
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [told]}, {})
-    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION)
+    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True)
     assert list(survey.all()) == [SurveyedStack(ACME.stack_name, stack)]
 
 
@@ -79,7 +82,10 @@ def test_living_stacks_are_told_of_and_deleted_ones_are_not(account: Account) ->
         aws.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0})
     aws.delete_stack(StackName="gone")
     aws.get_waiter("stack_delete_complete").wait(StackName="gone", WaiterConfig={"Delay": 0})
-    assert {surveyed.name for surveyed in CloudFormationSurvey(aws).all()} == {"one", "another"}
+    assert {surveyed.name for surveyed in CloudFormationSurvey(aws, service_role=lambda: ROLE).all()} == {
+        "one",
+        "another",
+    }
 
 
 def test_a_stack_is_compared_with_its_resources_by_its_id(
@@ -157,7 +163,8 @@ def test_a_limit_that_may_not_be_asked_for_is_not_known(
 
 @pytest.mark.parametrize("kind", ["emulator"], indirect=True)
 def test_where_limits_are_unheard_of_none_is_known(account: Account) -> None:
-    assert CloudFormationSurvey(account.client("cloudformation")).stack_limit() is None
+    survey = CloudFormationSurvey(account.client("cloudformation"), service_role=lambda: ROLE)
+    assert survey.stack_limit() is None
 
 
 CALLS: dict[str, Callable[[CloudFormationSurvey], object]] = {

@@ -336,6 +336,15 @@ class TestWhatTheStackKeepsTrue:
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL)
         assert table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL)
 
+    def test_a_queue_that_another_event_has_recorded_since_is_not_replaced(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table)
+        seen = table.metadata(ACME)
+        assert table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER, seen=seen)
+        before = everything(table)
+        assert not table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER_STILL, seen=seen)
+        assert everything(table) == before
+
     def test_another_stack_may_replace_a_queue_that_was_never_published(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         table.record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, at=LATER)

@@ -28,7 +28,7 @@ from tests.adapters.tables import (
 )
 from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, OTHER_QUEUE, QUEUE_TABOO, VERSION, a_run, some_metadata, take
 
-STACK = Stack("stack-2", "UPDATE_COMPLETE", "", ACME.value, OTHER_QUEUE, NEXT_VERSION)
+STACK = Stack("stack-2", "UPDATE_COMPLETE", "", ACME.value, OTHER_QUEUE, NEXT_VERSION, ours=True)
 
 
 def test_the_metadata_says_what_the_stack_says(table: Table) -> None:

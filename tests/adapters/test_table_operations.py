@@ -320,6 +320,22 @@ class TestWhatBeginningDoesToTheMetadata:
         assert metadata_of(table).labels == {"tier": "gold", "team": "blue"}
 
 
+class TestRememberChanges:
+    def test_they_are_found_with_the_holders_lock_and_beside_its_token(self, table: Table) -> None:
+        take(table, RUN)
+        table.remember_token(RUN, "token")
+        for change_set in ("arn 1", "arn 2"):
+            table.remember_changes(RUN, change_set)
+        assert table.lock(ACME) == Lock(RUN, "token", "arn 2")
+
+    def test_whoever_takes_over_finds_none(self, table: Table) -> None:
+        take(table, RUN)
+        table.remember_changes(RUN, "arn")
+        successor = a_run(2)
+        take(table, successor, instead_of=Lock(RUN, None))
+        assert table.lock(ACME) == Lock(successor, None, None)
+
+
 class TestRememberToken:
     def test_the_holders_token_is_found_with_its_lock(self, table: Table) -> None:
         take(table, RUN)
@@ -758,6 +774,7 @@ class TestFail:
 
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),
+    "changes": lambda table, run: table.remember_changes(run, "arn"),
     "revive": lambda table, run: table.revive(run),
     "touch": lambda table, run: table.touch(run),
     "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),

@@ -313,7 +313,7 @@ def test_a_correction_overwrites_nothing_that_was_written_just_before(
 
     changed: list[dict[tuple[str, str], Row]] = []
     dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", change_it_first)
-    stack = Stack("stack-2", "CREATE_COMPLETE", "", ACME.value, QUEUE, NEXT_VERSION)
+    stack = Stack("stack-2", "CREATE_COMPLETE", "", ACME.value, QUEUE, NEXT_VERSION, ours=True)
     assert table.correct(seen, stack, at=ONE_SECOND_LATER) is False
     assert [rows(dynamodb)] == changed
 
@@ -332,7 +332,7 @@ def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
     )
     seen = table.metadata(ACME)
     assert seen is not None
-    assert table.correct(seen, Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION), at=NOON)
+    assert table.correct(seen, Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True), at=NOON)
     assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
 
 

@@ -14,7 +14,7 @@ from orchestrator.fleet import root_cause_of, state_of
 from orchestrator.local.emulator import Emulator
 from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp
-from orchestrator.ports import Pin
+from orchestrator.ports import Pin, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Attempt, Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import TABLE, an_empty_table, client, empty, legacy_in_dynamodb, legacy_in_memory
@@ -119,7 +119,17 @@ class Story:
     def let_the_stack_record_its_queue(self) -> None:
         metadata = self.table.metadata(ACME)
         if metadata and metadata.stack_id in (None, STACK):
-            record_queue(ACME, stack_id=STACK, queue=OTHER_QUEUE, ledger=self.table, clock=self.clock)
+            stacks = FakeStacks()
+            stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", ACME.value, OTHER_QUEUE, VERSION, ours=True))
+            record_queue(
+                ACME,
+                stack_id=STACK,
+                told=OTHER_QUEUE,
+                reader=self.table,
+                ledger=self.table,
+                stacks=stacks,
+                clock=self.clock,
+            )
 
     def let_the_stack_go(self) -> None:
         metadata = self.table.metadata(ACME)
@@ -159,6 +169,7 @@ class Story:
             run,
             failure=RootCause("Stack", "AWS::CloudFormation::Stack", f"{run.attempt.name}: {reason}"),
             failed_stack=None,
+            reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
             clock=self.clock,

@@ -194,8 +194,16 @@ class Deployed:
         (stack,) = self.client("cloudformation").describe_stacks(StackName=tenant.stack_name)["Stacks"]
         return dict(stack)
 
-    def create_stack_by_hand(self, tenant: TenantId) -> str:
-        """The tenant's stack, as a run would have left it that died before it could publish."""
+    @property
+    def stack_role(self) -> str:
+        described = self.client("lambda").get_function_configuration(FunctionName="berth-tenant-metadata")
+        return str(described["Environment"]["Variables"]["BERTH_STACK_ROLE"])
+
+    def create_stack_by_hand(self, tenant: TenantId, *, role: str | None = None) -> str:
+        """The tenant's stack, as a run would have left it that died before it could publish.
+
+        With the role that Berth gives to tenants' stacks, unless there is another.
+        """
         release = self.table.release(self.outputs["Version"])
         assert release is not None
         cloudformation = self.client("cloudformation")
@@ -206,6 +214,7 @@ class Deployed:
                 {"ParameterKey": "TenantId", "ParameterValue": tenant.value},
                 {"ParameterKey": "MetadataServiceToken", "ParameterValue": self.metadata_function},
             ],
+            RoleARN=role or self.stack_role,
         )["StackId"]
         eventually(
             lambda: True if self.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" else None, what="the stack is there"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 from orchestrator.ports import OperationLedger
@@ -20,15 +21,19 @@ from orchestrator.records import (
     Status,
 )
 from orchestrator.releases import stack_parameters
+from orchestrator.stack_arns import Location
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
+from orchestrator.updating import Drafting
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 VERSION = "0.1.0"
 NEXT_VERSION = "0.2.0"
 ACME = TenantId.parse("acme")
+LOCATION = Location("aws", "eu-west-1", "000000000000")
 QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:acme-inbound", "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound")
 OTHER_QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:other", "https://sqs.eu-west-1.amazonaws.com/0/other")
+A_DIGEST = "d" * 64
 NOTHING_MORE = Request()
 EXPLICIT = Request(by="arn:aws:sts::000000000000:assumed-role/operator/ada", explicit=True)
 QUEUE_TABOO = RootCause("InboundQueue", "AWS::SQS::Queue", "Access to the resource is denied.")
@@ -77,7 +82,7 @@ def some_metadata(
 
 
 def a_release(
-    version: str = VERSION, *, digest: str = "d" * 64, content: str | None = None, notes: str = ""
+    version: str = VERSION, *, digest: str = A_DIGEST, content: str | None = None, notes: str = ""
 ) -> Release:
     """Each version has its own content, unless one is given."""
     url = f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
@@ -86,6 +91,12 @@ def a_release(
 
 def parameters_of(tenant: TenantId) -> dict[str, str]:
     return stack_parameters(tenant, service_token="arn:aws:lambda:eu-west-1:000000000000:function:metadata")
+
+
+def a_drafting(ledger: OperationLedger) -> Drafting:
+    """What changes are drawn up with. Names are made up one after the other."""
+    numbers = count(1)
+    return Drafting(ledger, parameters_of, lambda: f"name-{next(numbers)}")
 
 
 def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes.examples import NOON, QUEUE, VERSION, stack_arn
+from tests.fakes.examples import A_DIGEST, NOON, QUEUE, VERSION, parameters_of, stack_arn
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 
@@ -26,7 +27,7 @@ class FakeStack:
     template_url: str = ""
     events: list[ResourceEvent] = field(default_factory=list)
     change_sets: dict[str, tuple[ChangeSet, str]] = field(default_factory=dict)
-    """By name, each with the template that it is about."""
+    """By id, each with the template that it is about."""
 
 
 class FakeStacks:
@@ -41,12 +42,17 @@ class FakeStacks:
         """Reasons for which undoing the next updates fails, too."""
         self.delete_failures: deque[str] = deque()
         """Reasons for which the next deletions fail."""
+        self._drawn_up = 0
+        self.digests: dict[str, str] = {}
+        """Of templates that are no release's, by URL."""
         self.would_change: tuple[Change, ...] = ()
         """What the next change sets are about, beside the version."""
         self.review_takes = 0
         """How often a change set is looked at before it is drawn up."""
         self.throttled_calls = 0
         """How many of the next calls are refused."""
+        self.resources: dict[str, Queue | None] = {}
+        """The queues that CloudFormation lists in stacks whose outputs say otherwise, or say nothing yet."""
         self.calls: list[str] = []
         self.now: datetime = NOON
         """When the next events happen."""
@@ -61,6 +67,12 @@ class FakeStacks:
             return self.all[name_or_id].stack
         return next((stack for stack in self.living if _same(_name(stack.stack_id), name_or_id)), None)
 
+    def queue(self, stack_id: str) -> Queue | None:
+        self._called("queue")
+        if stack_id not in self.all or self.all[stack_id].stack.status == "DELETE_COMPLETE":
+            return None
+        return self.resources.get(stack_id, self.all[stack_id].stack.queue)
+
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         self._called("create")
         for stack in self.living:
@@ -68,7 +80,9 @@ class FakeStacks:
                 same_request = self.all[stack.stack_id].client_token == client_token
                 return stack.stack_id if same_request else None
         stack_id = self.stack_id(tenant)
-        self.plant(Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None), client_token, template_url)
+        self.plant(
+            Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None, ours=True), client_token, template_url
+        )
         return stack_id
 
     def delete(self, stack_id: str, *, client_token: str) -> None:
@@ -76,38 +90,62 @@ class FakeStacks:
         if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
             self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
         self._called("draw_up_changes")
         fake = self._named(tenant.stack_name)
-        if name in fake.change_sets:
-            return
-        if template_url == fake.template_url and not self.would_change:
-            drawn_up = ChangeSet(ChangeSetState.EMPTY, "The submitted information didn't contain changes.")
-        else:
-            drawn_up = ChangeSet(ChangeSetState.READY, "", self.would_change)
-        fake.change_sets[name] = (drawn_up, template_url)
+        if self._id_of(fake, name):
+            return None
+        same = template_url == fake.template_url and not self.would_change
+        reason = "The submitted information didn't contain changes." if same else ""
+        state = ChangeSetState.EMPTY if same else ChangeSetState.READY
+        return self.add_changes(
+            fake.stack.stack_id,
+            name,
+            template_url,
+            state=state,
+            reason=reason,
+            changes=() if same else self.would_change,
+            parameters=parameters_of(tenant),
+        )
 
-    def changes(self, stack_id: str, name: str) -> ChangeSet | None:
+    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
         self._called("changes")
-        found = self.all[stack_id].change_sets.get(name)
+        fake = self.all[stack_id]
+        found = self._id_of(fake, change_set)
         if found and self.review_takes:
             self.review_takes -= 1
-            return ChangeSet(ChangeSetState.PENDING)
-        return found[0] if found else None
+            return replace(fake.change_sets[found][0], state=ChangeSetState.PENDING)
+        return fake.change_sets[found][0] if found else None
 
-    def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
+    def template_digest(self, stack_id: str, change_set: str) -> str | None:
+        self._called("template_digest")
+        fake = self.all[stack_id]
+        found = self._id_of(fake, change_set)
+        if found is None:
+            raise Conflict(f"ChangeSet [{change_set}] does not exist")
+        return self.digests.get(fake.change_sets[found][1], A_DIGEST)
+
+    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
         self._called("make_changes")
         fake = self.all[stack_id]
-        drawn_up, template_url = fake.change_sets[name]
+        found = self._id_of(fake, change_set)
         self._refuse_while_at_work(stack_id)
+        if found is None:
+            raise Conflict(f"ChangeSet [{change_set}] does not exist")
+        drawn_up, template_url = fake.change_sets[found]
         if drawn_up.state is not ChangeSetState.READY:
-            raise Conflict(f"ChangeSet [{name}] is in {drawn_up.state.name} status")
-        fake.change_sets = {name: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
+            raise Conflict(f"ChangeSet [{change_set}] is in {drawn_up.state.name} status")
+        fake.change_sets = {found: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
         self._begin(stack_id, "UPDATE_IN_PROGRESS", client_token)
 
-    def forget_changes(self, stack_id: str, name: str) -> None:
+    def forget_changes(self, stack_id: str, change_set: str) -> None:
         self._called("forget_changes")
-        self.all[stack_id].change_sets.pop(name, None)
+        fake = self.all[stack_id]
+        fake.change_sets.pop(self._id_of(fake, change_set) or "", None)
+
+    def _id_of(self, fake: FakeStack, change_set: str) -> str | None:
+        """The id of what has that id or that name."""
+        return next((each for each in fake.change_sets if change_set in (each, each.split("/")[1])), None)
 
     def _refuse_while_at_work(self, stack_id: str) -> None:
         """As CloudFormation does, for instance when somebody has just begun to delete the stack by hand."""
@@ -139,6 +177,13 @@ class FakeStacks:
 
     # Arranging
 
+    def add_changes(self, stack_id: str, name: str, template_url: str, **drawn_up: Any) -> str:
+        """Somebody has changes drawn up. Their id."""
+        self._drawn_up += 1
+        change_set = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{name}/{self._drawn_up}"
+        self.all[stack_id].change_sets[change_set] = (ChangeSet(change_set, stack_id, **drawn_up), template_url)
+        return change_set
+
     def stack_id(self, tenant: TenantId) -> str:
         """The id that the next stack of this tenant gets."""
         return stack_arn(tenant, len(self.all) + 1)
@@ -156,10 +201,11 @@ class FakeStacks:
         status: str = "CREATE_COMPLETE",
         template_url: str = "",
         queue: Queue | None = QUEUE,
+        ours: bool = True,
     ) -> Stack:
         """A stack that was there before the story begins."""
         return self.plant(
-            Stack(self.stack_id(tenant), status, "", tenant.value, queue, version), template_url=template_url
+            Stack(self.stack_id(tenant), status, "", tenant.value, queue, version, ours=ours), template_url=template_url
         )
 
     def change(self, stack_id: str, status: str, reason: str = "", **changes: object) -> None:
@@ -191,9 +237,15 @@ class FakeStacks:
             self.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
             self._end_rollback(stack_id)
             return
-        ((_, template_url),) = fake.change_sets.values()
-        fake.template_url = template_url
-        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(template_url))
+        fake.template_url = self.executed(fake)
+        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url))
+
+    @staticmethod
+    def executed(fake: FakeStack) -> str:
+        """The template that the stack is being changed to."""
+        drawn_up = fake.change_sets.values()
+        (template_url,) = (url for change_set, url in drawn_up if change_set.state is ChangeSetState.EXECUTED)
+        return template_url
 
     def _end_rollback(self, stack_id: str) -> None:
         if self.rollback_failures:
@@ -213,8 +265,9 @@ class FakeStacks:
         return next(self.all[stack.stack_id] for stack in self.living if _same(_name(stack.stack_id), name))
 
     def _begin(self, stack_id: str, status: str, client_token: str) -> None:
+        """A role that is given once is used for all later operations on the stack."""
         self.all[stack_id].client_token = client_token
-        self.change(stack_id, status)
+        self.change(stack_id, status, ours=True)
 
     def fail_resource(self, stack_id: str, status: str, reason: str) -> None:
         self._add(stack_id, "InboundQueue", QUEUE_TYPE, status, reason)

@@ -180,6 +180,12 @@ class InMemoryTable:
             raise LostOwnership(run.attempt.name)
         rows.lock = replace(rows.lock, task_token=task_token)
 
+    def remember_changes(self, run: Run, change_set: str) -> None:
+        rows = self._of(run.tenant)
+        if rows.lock is None or rows.lock.run.execution != run.execution:
+            raise LostOwnership(run.attempt.name)
+        rows.lock = replace(rows.lock, change_set=change_set)
+
     def touch(self, run: Run) -> None:
         rows = self._of(run.tenant)
         if not self._owns(run) or rows.metadata is None:
@@ -289,17 +295,22 @@ class InMemoryTable:
 
     # What the tenant's stack keeps true
 
-    def record_queue(self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime) -> None:
+    def record_queue(
+        self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None = None
+    ) -> bool:
         rows = self._of(tenant)
         old = rows.metadata or _nothing_about(tenant)
         if old.gone_stack_id == stack_id:
             raise StackHasGone(stack_id)
         if old.version is not None and old.stack_id not in (None, stack_id):
             raise QueueOwnedElsewhere(stack_id)
+        if seen is not None and seen.queue is not None and old.queue != seen.queue:
+            return False
         created_at = old.created_at or _stored(at)
         rows.metadata = replace(
             old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at), deployed=None
         )
+        return True
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
         rows = self._of(tenant)

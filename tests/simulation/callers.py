@@ -17,6 +17,7 @@ class Role(Enum):
     RESOURCE = "the custom resource of a stack"
     EVENT = "the function that hears of stacks"
     PERSON = "an operator or a platform"
+    INTRUDER = "somebody who forges events"
     TEAM = "a Custom::TenantQueue in the stack of another team"
     FORGER = "somebody who pretends to be such a resource"
 

@@ -44,11 +44,11 @@ class TenantStacks(FakeStacks):
         self.outbound: dict[str, Queue] = {}
         """By the ids of the stacks that have one."""
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> None:
+    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
         stack = self.find(tenant.stack_name)
         outbound = self.outbound.get(stack.stack_id) if stack else None
         self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
-        super().draw_up_changes(tenant, template_url=template_url, name=name)
+        return super().draw_up_changes(tenant, template_url=template_url, name=name)
 
 
 class CloudFormation:
@@ -103,6 +103,7 @@ class CloudFormation:
         if stack.status == "CREATE_IN_PROGRESS":
             self.without_resource.add(stack_id)
             queue = harbour.queue_of(TenantId.parse(stack.tenant_id))
+            harbour.stacks.resources[stack_id] = queue
             end = partial(self._end_create, queue=queue)
         ends = partial(self._if_still, stack_id, stack, partial(end, fake))
         goes_on = partial(harbour.later, takes / 2, ends)
@@ -150,7 +151,7 @@ class CloudFormation:
             stacks.fail_resource(stack_id, "UPDATE_FAILED", "Access denied.")
             stacks.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
             return
-        ((_, fake.template_url),) = fake.change_sets.values()
+        fake.template_url = stacks.executed(fake)
         stacks.change(stack_id, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", version=version_of(fake.template_url))
         outbound = stacks.outbound.pop(stack_id, None)
         if outbound:
@@ -186,7 +187,15 @@ class CloudFormation:
         self.without_resource.discard(stack_id)
 
         def work() -> None:
-            record_queue(tenant, stack_id=stack_id, queue=queue, ledger=ports.table, clock=ports.clock)
+            record_queue(
+                tenant,
+                stack_id=stack_id,
+                told=queue,
+                reader=ports.table,
+                ledger=ports.table,
+                stacks=ports.stacks,
+                clock=ports.clock,
+            )
 
         def over(_result: object, error: Exception | None) -> None:
             fake = self._harbour.stacks.all[stack_id]

@@ -280,4 +280,12 @@ class Fleet(World):
             forget_queue(tenant, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
             self.stacks.throttled_calls = throttled
         elif stack.queue:
-            record_queue(tenant, stack_id=stack_id, queue=stack.queue, ledger=self.table, clock=self.clock)
+            record_queue(
+                tenant,
+                stack_id=stack_id,
+                told=stack.queue,
+                reader=self.table,
+                ledger=self.table,
+                stacks=self.stacks,
+                clock=self.clock,
+            )

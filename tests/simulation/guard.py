@@ -108,7 +108,9 @@ class TenantGuard:
 
     @property
     def living(self) -> list[Stack]:
-        return [stack for stack in self._world.stacks.living if stack.tenant_id == self.tenant.value]
+        """Its own stacks: not those that somebody else made under its name."""
+        own = [stack for stack in self._world.stacks.living if stack.stack_id not in self._world.planted]
+        return [stack for stack in own if stack.tenant_id == self.tenant.value]
 
     # What changes
 
@@ -262,6 +264,9 @@ class TenantGuard:
 
     def check(self) -> None:
         rows = self.rows()
+        if rows.served:
+            own = rows.served[0] in self._world.made.get(self.tenant, ())
+            assert own, f"{self.tenant}: {rows.served[0]} is served, which was never in a stack of its own"
         assert rows.served == self.served, f"{self.tenant}: {rows.served} is served, not {self.served}"
         if rows.served and rows.metadata:
             gone = rows.metadata.stack_id in self._world.let_go
@@ -308,6 +313,10 @@ class Guard:
         self.seen: Counter[str] = Counter()
         self.let_go: set[str] = set()
         """Stacks that go, and have been told that their queue is taken back."""
+        self.planted: set[str] = set()
+        """Stacks that somebody else made under a tenant's name."""
+        self.made: dict[TenantId, set[Queue]] = {}
+        """The queues that CloudFormation has made in the stacks of each tenant."""
         self.touched: set[str] = set()
         """Deletes that have had CloudFormation delete a stack."""
         self.of = {tenant: TenantGuard(tenant, self) for tenant in tenants}
@@ -378,7 +387,12 @@ class Guard:
         for stack_id, fake in self.stacks.all.items():
             if fake.stack is not before.get(stack_id):
                 whose = fake.stack.tenant_id
+                assert stack_id not in self.planted, f"{caller} calls {name} on {stack_id}, which somebody else made"
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
+                if name == "stacks.make_changes":
+                    template = self.stacks.executed(fake)
+                    released = {release.template_url for release in self.table.releases()}
+                    assert template in released, f"{caller} changes a stack to {template}, which is no release's"
                 if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
                     guard.check_owner(self.resource_of(owner), "deletes")
                     self._deletes(owner, before[stack_id], guard.withdrawn_at)

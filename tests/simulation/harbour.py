@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ from tests.simulation.callers import Caller, Role
 from tests.simulation.cloudformation import CloudFormation, TenantStacks
 from tests.simulation.guard import Guard
 from tests.simulation.held import Abandoned, Held
+from tests.simulation.intruders import EVIL_TEMPLATE, Intruder
 from tests.simulation.people import People
 from tests.simulation.player import Crash
 from tests.simulation.queues import LaggingQueues, Platforms
@@ -102,6 +103,7 @@ class Harbour(World):
             executions=FakeExecutions(clock, linger=LINGER),
             clock=clock,
         )
+        self.stacks.digests[EVIL_TEMPLATE] = "e" * 64
         same = self.table.release(NEXT_VERSION)
         assert same
         self.table.record_release(a_release(LATER_VERSION, content=same.content))
@@ -115,6 +117,7 @@ class Harbour(World):
         self.people = People(self)
         self.platforms = Platforms(self)
         self.teams = Teams(self)
+        self.intruder = Intruder(self)
         self.runs: dict[str, TimedExecution] = {}
         self.reconciliations = InMemoryReconciliations()
         self.create_counts = InMemoryCreateCounts()
@@ -194,8 +197,7 @@ class Harbour(World):
     def ports_of(self, caller: Caller) -> Ports:
         skew = timedelta(seconds=self.chance.uniform(-1, 1) * self.weather.skew)
         clock = SkewedClock(self.clock, skew) if skew else self.clock
-        ports = self.ports(self.around(caller))
-        return Ports(ports.table, ports.stacks, ports.queues, ports.executions, clock)
+        return replace(self.ports(self.around(caller)), clock=clock)
 
     def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
         """Have a function called. ``over`` is told what came of it: perhaps at once, perhaps much later."""
@@ -408,6 +410,8 @@ class Harbour(World):
     def queue_of(self, tenant: TenantId) -> Queue:
         """A new one: a new stack has a new queue."""
         name = f"{tenant.slug}-{len(self.stacks.all)}"
-        return Queue(
+        queue = Queue(
             f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/000000000000/{name}"
         )
+        self.guard.made.setdefault(tenant, set()).add(queue)
+        return queue

@@ -18,17 +18,20 @@ from orchestrator import (
     deleting,
     get_queue,
     operations,
+    own_stack,
     queue_metadata,
     tenant_queue,
     tenant_stack,
+    updating,
 )
 from orchestrator.decisions import Ready
+from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle, Ordered
 from orchestrator.outcomes import Done
 from orchestrator.ports import Pin, Publication, Stack
-from orchestrator.reconciling import settling
+from orchestrator.reconciling import reconciler, settling
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Audit, Metadata, Operation, Request, Run, Status
+from orchestrator.records import Audit, Metadata, Operation, Release, Request, Run, Status
 from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
@@ -36,11 +39,13 @@ from tests.fakes import VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine
 from tests.simulation import player
+from tests.simulation.harbour import Harbour
 from tests.simulation.voyage import (
     CROWDED,
     DRAINED,
     HASTY,
     INSISTENT,
+    INTRUDED,
     MEDDLED,
     SHARED,
     VANISHING,
@@ -91,10 +96,11 @@ def _metadata_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stack itself says at which version it is, before anybody has seen that its queue can be used."""
     record = Table.record_queue
 
-    def eager(self: InMemoryTable, tenant: TenantId, **named: Any) -> None:
-        record(self, tenant, **named)
+    def eager(self: InMemoryTable, tenant: TenantId, **named: Any) -> bool:
+        recorded = record(self, tenant, **named)
         rows = self._of(tenant)
         rows.metadata = rows.metadata and replace(rows.metadata, version=rows.metadata.version or VERSION)
+        return recorded
 
     monkeypatch.setattr(Table, "record_queue", eager)
 
@@ -239,7 +245,11 @@ def _never_settle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _settle_only_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No schedule: an event that is lost leaves its operation open."""
-    monkeypatch.setattr("tests.simulation.harbour.Harbour.reconcile", lambda *_: None)
+
+    def idle(self: Harbour) -> None:
+        self.later(SETTLING_EVERY, self._on_schedule)
+
+    monkeypatch.setattr(Harbour, "_on_schedule", idle)
 
 
 # Bugs that there were
@@ -341,6 +351,40 @@ def _same_token_for_every_create(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(creating, "start", lambda *args, **named: start(*args, **{**named, "clock": FakeClock()}))
 
 
+def _believe_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As 0.5.0 did: a stack's queue is what the event says."""
+    monkeypatch.setattr(queue_metadata, "_queue_to_record", lambda _tenant, _stack, told, *_: told)
+
+
+def _adopt_any_stack_of_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_stack, "is_ours", lambda *_: True)
+    monkeypatch.setattr(reconciler, "is_ours", lambda *_: True)
+
+
+def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As 0.5.0 did: whatever bears the name is executed, whoever drew it up."""
+
+    def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
+        if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
+            name = run.attempt.client_token
+            stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=name)
+            drafting.ledger.remember_changes(run, name)
+
+    monkeypatch.setattr(updating, "review", review)
+    monkeypatch.setattr(updating, "not_asked_for", lambda *_, **__: None)
+
+
+def _make_changes_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name cannot be guessed, but those that are drawn up can be listed."""
+    remember = Table.remember_changes
+
+    def remember_name(self: InMemoryTable, run: Run, change_set: str) -> None:
+        remember(self, run, change_set.split("/")[1])
+
+    monkeypatch.setattr(Table, "remember_changes", remember_name)
+    monkeypatch.setattr(updating, "not_asked_for", lambda *_, **__: None)
+
+
 @dataclass(frozen=True)
 class Planted:
     """A bug, what it is found out by, and where that takes the least time."""
@@ -356,6 +400,7 @@ LONG_LIVED_ZOMBIES = replace(ZOMBIES, cut_short=0.02, hold=0.7, stack_hangs=0.3,
 AT_WORK = "takes the lock of .*, which is at work"
 BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
 LOST = "messages that nobody has received"
+NOT_ITS_OWN = "which was never in a stack of its own"
 BUGS = {
     "publish is not fenced": Planted(
         _publish_whoever_owns_it, "end twice|overwrites what came after|but the tenant belongs to", CRASHES
@@ -429,6 +474,21 @@ BUGS = {
         "There is no tenant .* had been accepted before",
         happenings=(create_and_delete, ask),
     ),
-    "the last to begin has its way": Planted(_last_to_begin_has_its_way, BROUGHT_BACK, None, HASTY),
+    "the last to begin has its way": Planted(
+        _last_to_begin_has_its_way,
+        BROUGHT_BACK,
+        Weather(slow=0.6, hold=0.5),
+        (create, create, create, delete, create_and_delete),
+    ),
+    "events are believed": Planted(_believe_events, NOT_ITS_OWN, None, INTRUDED),
+    "any stack of that name is adopted": Planted(
+        _adopt_any_stack_of_that_name, f"{NOT_ITS_OWN}|which somebody else made|there is no stack", None, INTRUDED
+    ),
+    "changes are made by a name that can be guessed": Planted(
+        _make_changes_by_their_name, "which is no release's", None, INTRUDED
+    ),
+    "changes are made by a name that can be listed": Planted(
+        _make_changes_whatever_they_are, "which is no release's", None, INTRUDED
+    ),
     "every create has the same token": Planted(_same_token_for_every_create, "CloudFormation was asked", BROKEN_STACKS),
 }

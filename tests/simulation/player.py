@@ -120,7 +120,7 @@ def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
 
 @_step
 def _review_changes(run: Run, _event: Event, ports: Ports) -> Outcome:
-    return review_changes(run, reader=ports.table, releases=ports.table, stacks=ports.stacks)
+    return review_changes(run, reader=ports.table, releases=ports.table, stacks=ports.stacks, drafting=ports.drafting)
 
 
 @_step
@@ -144,6 +144,7 @@ def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
         releases=ports.table,
         stacks=ports.stacks,
         queues=ports.queues,
+        drafting=ports.drafting,
         clock=ports.clock,
         looked_at=parsed(schemas.parse_start_step, event).looked_at,
     )
@@ -189,6 +190,7 @@ def _record_failure(event: Event, ports: Ports) -> Event:
         asked.run,
         failure=asked.failure,
         failed_stack=asked.failed_stack,
+        reader=ports.table,
         ledger=ports.table,
         stacks=ports.stacks,
         clock=ports.clock,

@@ -69,7 +69,7 @@ def with_a_stack(status: str) -> World:
     world = World()
     done = status == "CREATE_COMPLETE"
     queue, version = (a_queue(1), VERSION) if done else (None, None)
-    world.stacks.plant(Stack(world.stacks.stack_id(ACME), status, "", "acme", queue, version))
+    world.stacks.plant(Stack(world.stacks.stack_id(ACME), status, "", "acme", queue, version, ours=True))
     return world
 
 

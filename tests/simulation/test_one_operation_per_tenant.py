@@ -77,7 +77,7 @@ def _whoever_owns_it(method: str) -> Bug:
 
 
 def _start_stack_without_a_look_at_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenant_stack, "_check_lock", lambda *_: None)
+    monkeypatch.setattr(tenant_stack, "_own_lock", lambda run, reader: reader.lock(run.tenant) or Lock(run, None))
 
 
 def _begin_with_a_lock_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,7 @@ BUGS = {
     "an approval is for any stage": Planted(_approve_whatever_waits, "was taken for an approval of"),
     "a busy tenant is skipped": Planted(_wait_for_nobody, "was not waited for"),
     "a delete that has begun counts as done": Planted(
-        _take_a_delete_that_has_begun_for_done, "is at 0.1.[01], and said", ("_delete_by_hand",)
+        _take_a_delete_that_has_begun_for_done, "is at 0.1.[01], and said", ("_delete_by_hand", "_kill_an_update")
     ),
     "an abort waits for the end of a bake": Planted(
         _leave_every_abort_to_the_execution, "aborted with nobody in flight", ("_abort",)

@@ -102,7 +102,14 @@ def served(harbour: Harbour, tenant: TenantId) -> None:
     release = harbour.table.release(version)
     assert release
     queue = harbour.queue_of(tenant)
-    stack = harbour.stacks.plant_done(tenant, version=version, template_url=release.template_url, queue=queue)
+    stack = harbour.stacks.plant_done(
+        # Some were made by an earlier deployment, with another role.
+        tenant,
+        version=version,
+        template_url=release.template_url,
+        queue=queue,
+        ours=harbour.chance.random() < 0.7,
+    )
     deployed = fingerprint(release, parameters_of(tenant)) if harbour.chance.random() < 0.7 else None
     metadata = some_metadata(tenant=tenant, version=version, queue=queue, deployed=deployed)
     harbour.table.plant_metadata(replace(metadata, stack_id=stack.stack_id))
@@ -115,7 +122,7 @@ def legacy(harbour: Harbour, tenant: TenantId) -> None:
     queue = harbour.queue_of(tenant)
     outbound = Queue(f"{queue.arn}-out", f"{queue.url}-out")
     url = "https://before.example/template.json"
-    stack = harbour.stacks.plant_done(tenant, version=None, template_url=url, queue=queue)
+    stack = harbour.stacks.plant_done(tenant, version=None, template_url=url, queue=queue, ours=False)
     harbour.stacks.outbound[stack.stack_id] = outbound
     harbour.cloudformation.without_resource.add(stack.stack_id)
     metadata = some_metadata(tenant=tenant, version=LEGACY_VERSION, queue=queue, outbound_queue=outbound)
@@ -285,6 +292,20 @@ def forge(harbour: Harbour, tenant: TenantId, version: str) -> None:
     harbour.teams.forge(harbour.chance.choice(list(Kind)), forged, physical_id, version)
 
 
+def plant_a_stack(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    harbour.intruder.plant_stack(tenant, version)
+
+
+def forge_an_event(harbour: Harbour, tenant: TenantId, _version: str) -> None:
+    harbour.intruder.forge_event(tenant)
+
+
+def draw_up_other_changes(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """Now, and again and again: an update may have drawn up its own since."""
+    for delay in (0.0, 2.0, 5.0, 9.0, 14.0, 20.0, 30.0):
+        harbour.later(delay, lambda: harbour.intruder.draw_up_changes(tenant, version))
+
+
 HAPPENINGS: tuple[Happening, ...] = (
     *(ask, ask, create, create_with_labels, upgrade, upgrade, delete, delete, retry, retry, retry),
     *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago, create_and_delete, ask_and_create_with_labels),
@@ -325,7 +346,13 @@ HASTY: tuple[Happening, ...] = (
     *(delete, create, ask, create_with_labels, pin, upgrade),
 )
 """One thing is asked for before the other has begun."""
+INTRUDED: tuple[Happening, ...] = (
+    *(plant_a_stack, plant_a_stack, forge_an_event, forge_an_event, forge_an_event, draw_up_other_changes),
+    *(upgrade, upgrade, create, ask, delete, delete_the_stack_by_hand, survey, retry, abort),
+)
+"""Somebody makes stacks and change sets under tenants' names, and sends events in their stacks' names."""
 KINDS = (
     *(HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED),
     *(OWNED, OWNED, VANISHING, DRAINED, HASTY),
+    *(INTRUDED, INTRUDED),
 )

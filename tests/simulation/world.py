@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from orchestrator.errors import Throttled
@@ -15,6 +16,7 @@ from orchestrator.limits import Unlimited
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue, Request, Status
 from orchestrator.tenant_stack import stack_settled
+from orchestrator.updating import Drafting
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
@@ -26,6 +28,7 @@ from tests.fakes import (
     InMemoryTable,
     a_release,
     an_audit,
+    parameters_of,
     some_metadata,
 )
 from tests.fakes.stacks import version_of
@@ -65,6 +68,12 @@ class Ports:
     queues: FakeQueues
     executions: FakeExecutions
     clock: FakeClock
+    names: Iterator[int] = field(default_factory=lambda: count(1))
+    """What names are made up from, that nobody else can make up."""
+
+    @property
+    def drafting(self) -> Drafting:
+        return Drafting(self.table, parameters_of, lambda: f"name-{next(self.names)}")
 
 
 @dataclass
@@ -78,6 +87,7 @@ class World:
     """Whether what CloudFormation is at comes to its end in this moment."""
     to_come: deque[Callable[[], None]] = field(default_factory=deque)
     """What happens by itself: one thing a moment."""
+    names: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
         for version in (VERSION, NEXT_VERSION):
@@ -92,6 +102,7 @@ class World:
             watched("queues", self.queues, around),
             watched("executions", self.executions, around),
             self.clock,
+            self.names,
         )
 
     def ask(self, around: Around = undisturbed) -> Answer:
@@ -131,7 +142,15 @@ class World:
         # A stack from before there was one gets it with the update, and loses it when that is undone.
         came_and_went = had_one and stack.status.startswith("UPDATE_ROLLBACK_") and stack.version is None
         if stack.queue and not goes:
-            record_queue(ACME, stack_id=stack_id, queue=stack.queue, ledger=self.table, clock=self.clock)
+            record_queue(
+                ACME,
+                stack_id=stack_id,
+                told=stack.queue,
+                reader=self.table,
+                ledger=self.table,
+                stacks=self.stacks,
+                clock=self.clock,
+            )
         while goes or came_and_went:
             try:
                 forget_queue(ACME, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)

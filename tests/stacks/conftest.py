@@ -23,6 +23,7 @@ from stacks.app import build
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import read_version
 from stacks.settings import Dependencies, DeploymentMode, Settings
+from stacks.stack_role import TENANT_METADATA_FUNCTION_NAME
 from stacks.tenant_stack import tenant_template
 from tests.stacks.policies import spelled, trust
 
@@ -242,6 +243,7 @@ def names(
         },
         f"arn:<AWS::Partition>:states:{here}:execution:<{machine_ids['rollout']}.Name>/Turn:*": "turns in rollouts",
         **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in function_ids.items()},
+        f"arn:<AWS::Partition>:lambda:{here}:function:{TENANT_METADATA_FUNCTION_NAME}": "the function tenant_metadata",
         **{f"<{queue}.Arn>": f"dead letters: {holds}" for holds, queue in dead_letter_queues.items()},
         f"<{ended_executions}.Arn>": "executions that ended",
     }

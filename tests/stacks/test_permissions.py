@@ -93,6 +93,8 @@ LIMITS_CREATES: Grants = {
     f"the table, rows {CREATES_ROWS}": {"dynamodb:UpdateItem"},
 }
 
+LOOKS_AT_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStackResources"}
+
 NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
 
 LISTS = "rollouts' lists"
@@ -127,7 +129,7 @@ SETTLES_OPERATIONS: Grants = {
     TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     **NOTES_THROTTLES,
-    "tenant stacks": {"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"},
+    "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
     "tenant queues": {"sqs:GetQueueAttributes"},
     **SEES_EXECUTIONS,
 }
@@ -182,8 +184,8 @@ FUNCTIONS: dict[str, Grants] = {
         "executions of rollout": {"states:DescribeExecution"},
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
-        "tenant stacks": {
-            "cloudformation:DescribeStacks",
+        "tenant stacks": LOOKS_AT_STACKS
+        | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DetectStackDrift",
             "cloudformation:DetectStackResourceDrift",
@@ -201,23 +203,25 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
-        "tenant stacks": {"cloudformation:DescribeStacks"},
+        "tenant stacks": LOOKS_AT_STACKS,
         **NOTES_THROTTLES,
         **SEES_EXECUTIONS,
     },
     "review_changes": {
         **ACTS_WITH_THE_STACK_ROLE,
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
-        "tenant stacks": {"cloudformation:DescribeStacks"},
+        "tenant stacks": LOOKS_AT_STACKS,
     },
     "check_messages": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": {"cloudformation:DescribeStacks"},
+        "tenant stacks": LOOKS_AT_STACKS,
         **READS_MESSAGES,
     },
     "start_stack": {
         **ACTS_WITH_THE_STACK_ROLE,
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "tenant stacks, with the stack role": {
             "cloudformation:CreateStack",
             "cloudformation:DeleteStack",
@@ -225,10 +229,11 @@ FUNCTIONS: dict[str, Grants] = {
             "cloudformation:CreateChangeSet",
             "cloudformation:ContinueUpdateRollback",
         },
-        "tenant stacks": {
-            "cloudformation:DescribeStacks",
+        "tenant stacks": LOOKS_AT_STACKS
+        | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DescribeChangeSet",
+            "cloudformation:GetTemplate",
             "cloudformation:ExecuteChangeSet",
             "cloudformation:DeleteChangeSet",
         },
@@ -242,7 +247,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "inspect_stack": {
         **NOTES_THROTTLES,
-        "tenant stacks": {"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"},
+        "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "finish": {
@@ -260,7 +265,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": {"cloudformation:DescribeStacks", "cloudformation:DescribeStackEvents"},
+        "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
     },
     "advance_rollout": {
         **LOOKS_AT_TENANTS,
@@ -285,11 +290,8 @@ FUNCTIONS: dict[str, Grants] = {
         **ACTS_WITH_THE_STACK_ROLE,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
-        "tenant stacks": {
-            "cloudformation:DescribeStacks",
-            "cloudformation:DescribeChangeSet",
-            "cloudformation:DeleteChangeSet",
-        },
+        "tenant stacks": LOOKS_AT_STACKS
+        | {"cloudformation:DescribeChangeSet", "cloudformation:GetTemplate", "cloudformation:DeleteChangeSet"},
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "stack_event": {
@@ -299,7 +301,7 @@ FUNCTIONS: dict[str, Grants] = {
     "tenant_metadata": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": {"cloudformation:DescribeStacks"},
+        "tenant stacks": LOOKS_AT_STACKS,
     },
     "tenant_queue": {
         **on_machines("states:StartExecution", "tenant_queue"),

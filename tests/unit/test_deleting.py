@@ -27,6 +27,7 @@ from tests.fakes import (
     FakeQueues,
     FakeStacks,
     InMemoryTable,
+    a_drafting,
     a_run,
     some_metadata,
     take,
@@ -84,7 +85,7 @@ class World:
     def plant(self, status: str = "CREATE_COMPLETE", *, tenant_id: str = "acme", reason: str = "") -> str:
         """The stack as an earlier operation left it, some time ago."""
         self.stacks.now = NOON - SOME_TIME
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, QUEUE, VERSION)
+        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, QUEUE, VERSION, ours=True)
         self.stacks.plant(stack, "an earlier request")
         self.stacks.now = NOON
         return stack.stack_id
@@ -96,6 +97,7 @@ class World:
             releases=self.table,
             stacks=self.stacks,
             queues=self.queues,
+            drafting=a_drafting(self.table),
             clock=self.clock,
             looked_at=self.looked_at,
         )
@@ -386,6 +388,7 @@ def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(
         world.run,
         failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
         failed_stack=refused.failed_stack,
+        reader=world.table,
         ledger=world.table,
         stacks=world.stacks,
         clock=world.clock,

@@ -119,7 +119,13 @@ class World:
     def failed(self, run: Run) -> None:
         self.clock.advance(A_SECOND)
         record_failure(
-            run, failure=QUEUE_TABOO, failed_stack=None, ledger=self.table, stacks=self.stacks, clock=self.clock
+            run,
+            failure=QUEUE_TABOO,
+            failed_stack=None,
+            reader=self.table,
+            ledger=self.table,
+            stacks=self.stacks,
+            clock=self.clock,
         )
         self.executions.end(run.execution)
 

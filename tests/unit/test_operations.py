@@ -88,6 +88,7 @@ class World:
             run,
             failure=failure,
             failed_stack=failed_stack,
+            reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
             clock=self.clock,
@@ -645,7 +646,7 @@ def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) 
 
 
 def test_a_failed_stack_whose_events_name_nothing_leaves_the_cause_that_is_known(world: World) -> None:
-    stack = world.stacks.plant(Stack(world.stacks.stack_id(ACME), "CREATE_COMPLETE", "", "acme", None, None))
+    stack = world.stacks.plant(Stack(world.stacks.stack_id(ACME), "CREATE_COMPLETE", "", "acme", None, None, ours=True))
     assert world.record_failure(a_run(), QUEUE_TABOO, stack.stack_id) == QUEUE_TABOO
 
 

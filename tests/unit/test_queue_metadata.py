@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from orchestrator.decisions import ready
-from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, Throttled
+from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
 from orchestrator.fleet import state_of
 from orchestrator.ports import Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, TenantState
+from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, Queue, TenantState
 from tests.fakes import (
     ACME,
     NOON,
@@ -47,10 +47,25 @@ class World:
         return metadata
 
     def plant(self, status: str) -> None:
-        self.stacks.plant(Stack(STACK, status, "", "acme", QUEUE, VERSION))
+        self.stacks.plant(Stack(STACK, status, "", "acme", QUEUE, VERSION, ours=True))
 
     def record(self, stack_id: str = STACK, clock: FakeClock | None = None) -> None:
-        record_queue(ACME, stack_id=stack_id, queue=OTHER_QUEUE, ledger=self.table, clock=clock or FakeClock())
+        """A stack of Berth's has a queue, says so, and is not looked at any more."""
+        self.stacks.plant(Stack(stack_id, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
+        self.say(stack_id, OTHER_QUEUE, clock)
+        del self.stacks.all[stack_id]
+
+    def say(self, stack_id: str, queue: Queue, clock: FakeClock | None = None) -> None:
+        """An event says that the stack has this queue. Anybody may have sent it."""
+        record_queue(
+            ACME,
+            stack_id=stack_id,
+            told=queue,
+            reader=self.table,
+            ledger=self.table,
+            stacks=self.stacks,
+            clock=clock or FakeClock(),
+        )
 
     def forget(self, stack_id: str = STACK) -> bool:
         return forget_queue(ACME, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
@@ -91,6 +106,135 @@ def test_another_stack_cannot_take_a_published_queues_place(world: World) -> Non
     published = world.publish()
     with pytest.raises(QueueOwnedElsewhere):
         world.record(ANOTHER_STACK)
+    assert world.table.metadata(ACME) == published
+
+
+# Somebody says so who is not the stack
+
+
+EVIL_QUEUE = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
+
+
+def test_an_event_that_names_another_queue_redirects_nobody(world: World) -> None:
+    published = world.publish()
+    world.plant("UPDATE_COMPLETE")
+    world.say(STACK, EVIL_QUEUE)
+    assert world.table.metadata(ACME) == published
+
+
+def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: World) -> None:
+    published = world.publish()
+    world.plant("UPDATE_IN_PROGRESS")
+    world.stacks.resources[STACK] = None
+    with pytest.raises(StackNotOurs, match="lists no queue"):
+        world.say(STACK, EVIL_QUEUE)
+    assert world.table.metadata(ACME) == published
+
+
+def test_a_stack_that_there_is_not_provides_no_queue(world: World) -> None:
+    with pytest.raises(StackNotOurs, match="was not made by Berth"):
+        world.say(STACK, EVIL_QUEUE)
+    assert world.table.metadata(ACME) is None
+
+
+@pytest.mark.parametrize(
+    "row",
+    [None, Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON), Metadata(ACME, QUEUE, STACK, None, NOON, NOON)],
+    ids=["no row", "a row that names no stack", "a row that was never published"],
+)
+def test_a_stack_that_somebody_made_under_the_tenants_name_provides_no_queue(
+    world: World, row: Metadata | None
+) -> None:
+    if row:
+        world.table.plant_metadata(row)
+    world.stacks.plant(Stack(STACK, "CREATE_IN_PROGRESS", "", "acme", EVIL_QUEUE, None, ours=False))
+    with pytest.raises(StackNotOurs, match="was not made by Berth"):
+        world.say(STACK, EVIL_QUEUE)
+    assert world.table.metadata(ACME) == row
+
+
+def test_a_stack_of_an_earlier_deployments_role_goes_on_to_provide_its_queue(world: World) -> None:
+    world.publish()
+    world.stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=False))
+    world.say(STACK, OTHER_QUEUE)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue == OTHER_QUEUE
+
+
+def test_a_tenant_from_before_stack_ids_is_known_by_the_queue_in_its_stack(world: World) -> None:
+    world.table.plant_metadata(Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON))
+    world.stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", "acme", QUEUE, None, ours=False))
+    world.say(STACK, QUEUE)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.stack_id == STACK
+
+
+def test_undoing_an_update_that_replaced_the_queue_brings_the_old_one_back(world: World) -> None:
+    world.publish()
+    world.plant("UPDATE_IN_PROGRESS")
+    world.stacks.resources[STACK] = OTHER_QUEUE
+    world.say(STACK, OTHER_QUEUE)
+    world.stacks.change(STACK, "UPDATE_ROLLBACK_IN_PROGRESS")
+    world.stacks.resources[STACK] = QUEUE
+    world.say(STACK, QUEUE)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue == QUEUE
+
+
+def test_what_cloudformation_said_before_another_event_does_not_take_its_place(world: World) -> None:
+    world.publish()
+    world.plant("UPDATE_IN_PROGRESS")
+
+    class SlowStacks(FakeStacks):
+        def queue(self, stack_id: str) -> Queue | None:
+            listed = world.stacks.queue(stack_id)
+            if len(world.stacks.calls) == 1:  # The update goes on while the answer is on its way.
+                world.stacks.resources[stack_id] = OTHER_QUEUE
+                world.say(stack_id, OTHER_QUEUE)
+            return listed
+
+    record_queue(
+        ACME,
+        stack_id=STACK,
+        told=QUEUE,
+        reader=world.table,
+        ledger=world.table,
+        stacks=SlowStacks(),
+        clock=FakeClock(),
+    )
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.queue == OTHER_QUEUE
+
+
+# CloudFormation has no time
+
+
+def test_a_create_goes_on_though_cloudformation_has_no_time(world: World) -> None:
+    """The operation publishes the queue when it ends; until then nobody is served."""
+    world.stacks.throttled_calls = 1
+    world.say(STACK, QUEUE)
+    assert world.table.metadata(ACME) is None
+
+
+def test_an_update_that_keeps_the_queue_goes_on_though_cloudformation_has_no_time(world: World) -> None:
+    world.publish(deployed="something")
+    world.stacks.throttled_calls = 1
+    world.say(STACK, QUEUE)
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert (metadata.queue, metadata.deployed) == (QUEUE, None)
+
+
+@pytest.mark.parametrize(("stack_id", "queue"), [(STACK, EVIL_QUEUE), (ANOTHER_STACK, QUEUE)])
+def test_nothing_new_is_believed_while_cloudformation_has_no_time(world: World, stack_id: str, queue: Queue) -> None:
+    published = world.publish()
+    world.stacks.throttled_calls = 1
+    with pytest.raises(Throttled):
+        world.say(stack_id, queue)
     assert world.table.metadata(ACME) == published
 
 

@@ -17,6 +17,7 @@ from orchestrator.releases import (
     SERVICE_TOKEN_PARAMETER,
     TENANT_PARAMETER,
     VERSION_PATTERN,
+    canonical,
     content_digest,
     is_older,
     order,
@@ -25,8 +26,17 @@ from orchestrator.releases import (
 )
 from tests.fakes import ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable
 
-TEMPLATE, CHANGED = b'{"Resources": {}}', b'{"Resources": {"More": {}}}'
+TEMPLATE, CHANGED = canonical({"Resources": {}}), canonical({"Resources": {"More": {}}})
+MISSPELLED = {
+    "one line": b'{"Resources": {}}',
+    "unsorted": b'{\n  "b": 1,\n  "a": 2\n}\n',
+    "no newline": TEMPLATE.rstrip(),
+    "YAML": b"Resources: {}\n",
+    "a list": b"[]\n",
+    "no UTF-8": b"\xff",
+}
 UPLOADED = {("assets", "template"): TEMPLATE, ("assets", "changed"): CHANGED}
+UPLOADED |= {("assets", name): template for name, template in MISSPELLED.items()}
 
 
 def digest_of(template: bytes) -> str:
@@ -55,6 +65,15 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.mark.parametrize("name", MISSPELLED)
+def test_a_template_that_could_not_be_known_again_is_refused(world: World, name: str) -> None:
+    """CloudFormation's word for it is compared with the release's digest before a stack is changed to it."""
+    with pytest.raises(InvalidRequest, match="is not spelled as releases are"):
+        world.publish(name)
+    assert world.table.releases() == []
+    assert world.templates.published == {}
 
 
 def test_a_release_is_stored_and_recorded_with_its_digest_and_time(world: World) -> None:

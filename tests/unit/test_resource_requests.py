@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator import resource_requests
 from orchestrator.errors import InvalidRequest
 from orchestrator.records import Queue, Request
 from orchestrator.resource_requests import (
@@ -21,14 +22,14 @@ from orchestrator.resource_requests import (
     TenantQueueRequest,
     answerable,
     parse_claim,
-    parse_metadata_request,
     parse_release_request,
     parse_rollout_request,
     parse_tenant_queue_request,
 )
+from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, QUEUE
+from tests.fakes import ACME, LOCATION, QUEUE
 
 STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
 RESOURCE = StackResource.parse(STACK, "Queue")
@@ -36,6 +37,11 @@ HERE = RESOURCE.stack.location
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
 RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
 TENANT_QUEUE = {"TenantId": "acme"}
+
+
+def parse_metadata_request(event: object) -> MetadataRequest:
+    return resource_requests.parse_metadata_request(event, location=LOCATION)
+
 
 PARSERS = [
     pytest.param(parse_metadata_request, METADATA, id="metadata"),
@@ -109,15 +115,31 @@ def test_what_are_no_properties_is_refused(parse: Any, _properties: object, prop
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_stack_says_what_its_queue_is(kind: Kind) -> None:
     assert parse_metadata_request(an_event(METADATA, kind)) == MetadataRequest(
-        kind, ACME, STACK, Queue(QUEUE.arn, QUEUE.url)
+        kind, ACME, StackArn.parse(STACK), Queue(QUEUE.arn, QUEUE.url)
     )
 
 
-@pytest.mark.parametrize("other", ["billing", TenantId("acme-1").stack_name, f"{ACME.stack_name}-1"])
-@pytest.mark.parametrize("kind", [Kind.CREATE, Kind.UPDATE])
-def test_no_other_stack_may_say_what_a_tenants_queue_is(kind: Kind, other: str) -> None:
-    with pytest.raises(InvalidRequest, match="is not the stack of tenant acme"):
-        parse_metadata_request(an_event(METADATA, kind, StackId=STACK.replace(ACME.stack_name, other)))
+FORGED = {
+    "another stack": STACK.replace(ACME.stack_name, "billing"),
+    "another tenant's stack": STACK.replace(ACME.stack_name, TenantId("acme-1").stack_name),
+    "a name that begins alike": STACK.replace(ACME.stack_name, f"{ACME.stack_name}-1"),
+    "another account": STACK.replace("000000000000", "111111111111"),
+    "another region": STACK.replace("eu-west-1", "eu-west-2"),
+    "another partition": STACK.replace("arn:aws:", "arn:aws-cn:"),
+    "a change set": STACK.replace(":stack/", ":changeSet/"),
+    "an ARN inside another": f"arn:aws:cloudformation:eu-west-2:111111111111:stack/evil/x:stack/{ACME.stack_name}/1",
+    "something before it": f"x{STACK}",
+    "something after it": f"{STACK}/more",
+    "a newline": f"{STACK}\n",
+    "a name": ACME.stack_name,
+}
+
+
+@pytest.mark.parametrize("stack_id", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_no_other_stack_may_say_what_a_tenants_queue_is(kind: Kind, stack_id: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"is not the (stack of tenant acme|ARN of a stack)"):
+        parse_metadata_request(an_event(METADATA, kind, StackId=stack_id))
 
 
 @pytest.mark.parametrize("missing", list(METADATA))

@@ -18,8 +18,9 @@ from orchestrator.execution_input import machine_input
 from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCause
 from orchestrator.resource_requests import Claim, Kind, OnDelete
+from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
-from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn
+from tests.fakes import ACME, EXPLICIT, LOCATION, NOON, QUEUE, VERSION, a_run, stack_arn
 
 Event = dict[str, Any]
 Path = tuple[str, ...]
@@ -79,6 +80,12 @@ TENANT_QUEUE_REQUEST: Event = {
     "ResourceProperties": {"ServiceToken": "arn", "TenantId": "acme"},
 }
 CLAIM: Event = {**CUSTOM_RESOURCE, "ResourceProperties": {"ServiceToken": "arn"}}
+
+
+def parse_metadata_request(event: object) -> resource_requests.MetadataRequest:
+    return resource_requests.parse_metadata_request(event, location=LOCATION)
+
+
 STARTED = Started(STACK_ID)
 DONE = Done(STACK_ID, QUEUE, VERSION)
 
@@ -105,7 +112,7 @@ GOOD: dict[Parse, Event] = {
         "source": "aws.cloudformation",
         "detail": {"stack-id": STACK_ID, "status-details": {"status": "CREATE_COMPLETE"}},
     },
-    resource_requests.parse_metadata_request: METADATA_REQUEST,
+    parse_metadata_request: METADATA_REQUEST,
     resource_requests.parse_release_request: RELEASE_REQUEST,
     resource_requests.parse_rollout_request: ROLLOUT_REQUEST,
     resource_requests.parse_tenant_queue_request: TENANT_QUEUE_REQUEST,
@@ -253,8 +260,8 @@ WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_failure_step, ("failure", "failedStack"), [7, []]),
     (parse_settle_step, ("execution", "StartTime"), ["", "yesterday"]),
     (parse_settle_step, ("failure",), [None, {}, {"Error": 7}, {"Cause": "no error"}]),
-    (resource_requests.parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
-    (resource_requests.parse_metadata_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
+    (parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
+    (parse_metadata_request, ("ResourceProperties", "TenantId"), ["a/b", "acme\n"]),
     (resource_requests.parse_release_request, ("ResourceProperties", "Version"), ["1", "1.0.0.0"]),
     (
         resource_requests.parse_release_request,
@@ -647,8 +654,10 @@ def test_a_stack_event_becomes_the_stacks_id() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_metadata_request_is_understood(kind: Kind) -> None:
-    request = resource_requests.parse_metadata_request({**METADATA_REQUEST, "RequestType": kind.value})
-    assert request == resource_requests.MetadataRequest(kind, ACME, STACK_ID, Queue(QUEUE.arn, QUEUE.url))
+    request = parse_metadata_request({**METADATA_REQUEST, "RequestType": kind.value})
+    assert request == resource_requests.MetadataRequest(
+        kind, ACME, StackArn.parse(STACK_ID), Queue(QUEUE.arn, QUEUE.url)
+    )
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])

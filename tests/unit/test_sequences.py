@@ -32,6 +32,7 @@ from tests.fakes import (
     VERSION,
     FakeExecutions,
     InMemoryTable,
+    a_drafting,
     a_release,
     a_run,
     execution_arn,
@@ -83,6 +84,7 @@ class Sequence:
             releases=self.table,
             stacks=self.stacks,
             queues=self.world.queues,
+            drafting=a_drafting(self.table),
             clock=self.clock,
         )
 
@@ -105,7 +107,15 @@ class Sequence:
     def fail(self, run: Run, reason: str = "it did not work out") -> None:
         self.clock.advance(A_SECOND)
         cause = RootCause(run.attempt.name, "AWS::CloudFormation::Stack", reason)
-        record_failure(run, failure=cause, failed_stack=None, ledger=self.table, stacks=self.stacks, clock=self.clock)
+        record_failure(
+            run,
+            failure=cause,
+            failed_stack=None,
+            reader=self.table,
+            ledger=self.table,
+            stacks=self.stacks,
+            clock=self.clock,
+        )
         self.world.executions.running.discard(run.execution)
 
     def play(self, run: Run) -> None:

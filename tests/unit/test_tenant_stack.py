@@ -35,6 +35,7 @@ from tests.fakes import (
     FakeQueues,
     FakeStacks,
     InMemoryTable,
+    a_drafting,
     a_release,
     a_run,
     take,
@@ -58,6 +59,7 @@ class World:
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
         take(self.table, run)
+        self.drafting = a_drafting(self.table)
         self.executions.waiting.add(TOKEN)
 
     def plant(
@@ -69,11 +71,13 @@ class World:
         queue: Queue | None = QUEUE,
         version: str | None = VERSION,
     ) -> str:
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version)
+        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version, ours=True)
         return self.stacks.plant(stack).stack_id
 
     def review(self) -> Reviewing:
-        return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
+        return review_changes(
+            self.run, reader=self.table, releases=self.table, stacks=self.stacks, drafting=self.drafting
+        )
 
     def start(self) -> Start:
         return start_stack(
@@ -82,6 +86,7 @@ class World:
             releases=self.table,
             stacks=self.stacks,
             queues=self.queues,
+            drafting=self.drafting,
             clock=self.clock,
         )
 
@@ -278,7 +283,10 @@ def test_a_stack_that_appeared_just_now_is_looked_at_again(world: World) -> None
         def find(self, name_or_id: str) -> Stack | None:
             found = super().find(name_or_id)
             if found is None:
-                self.plant(Stack(self.stack_id(ACME), "CREATE_IN_PROGRESS", "", "acme", None, None), "another request")
+                self.plant(
+                    Stack(self.stack_id(ACME), "CREATE_IN_PROGRESS", "", "acme", None, None, ours=True),
+                    "another request",
+                )
             return found
 
     world.stacks = AppearsJustNow()

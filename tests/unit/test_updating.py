@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
+from orchestrator.ports import Change, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Messages, Operation, Queue, Request, RootCause
 from orchestrator.stack_status import StackCondition
 from orchestrator.tenant_stack import inspect_stack, review_changes, start_stack
@@ -40,16 +41,18 @@ from tests.fakes import (
     FakeQueues,
     FakeStacks,
     InMemoryTable,
+    a_drafting,
     a_release,
     a_run,
+    parameters_of,
     some_metadata,
+    stack_arn,
     take,
 )
 from tests.unit.test_stack_status import SORTED
 
 RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
-CHANGE_SET = RUN.attempt.client_token
-TOKEN = f"{CHANGE_SET}-update"
+TOKEN = f"{RUN.attempt.client_token}-update"
 QUEUE_TYPE = updating.QUEUE_TYPE
 SOME_TIME = timedelta(minutes=10)
 TABOO = "Access to the resource is denied."
@@ -67,7 +70,7 @@ class World:
         self.table.record_release(a_release(VERSION))
         self.table.record_release(a_release(NEXT_VERSION))
         self.table.plant_metadata(some_metadata())
-        self.run = RUN
+        self.run, self.drafting = RUN, a_drafting(self.table)
         take(self.table, self.run)
 
     def plant(
@@ -82,13 +85,15 @@ class World:
         """The stack as an earlier operation left it, some time ago."""
         self.stacks.now = NOON - SOME_TIME
         template_url = a_release(version).template_url if version else "the template from before versions"
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version)
+        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version, ours=True)
         self.stacks.plant(stack, "an earlier request", template_url)
         self.stacks.now = NOON
         return stack.stack_id
 
     def review(self) -> Reviewing:
-        return review_changes(self.run, reader=self.table, releases=self.table, stacks=self.stacks)
+        return review_changes(
+            self.run, reader=self.table, releases=self.table, stacks=self.stacks, drafting=self.drafting
+        )
 
     def start(self) -> Start:
         return start_stack(
@@ -97,6 +102,7 @@ class World:
             releases=self.table,
             stacks=self.stacks,
             queues=self.queues,
+            drafting=self.drafting,
             clock=self.clock,
         )
 
@@ -117,15 +123,18 @@ class World:
                 return outcome
         raise AssertionError(f"Not settled in {MOST_ROUNDS} rounds: {outcome}")
 
-    def draw_up(self, drawn_up: ChangeSet) -> None:
+    def draw_up(self, state: ChangeSetState, reason: str = "") -> None:
         """What CloudFormation has to say about the changes, whatever they are."""
         (fake,) = self.stacks.all.values()
-        fake.change_sets[CHANGE_SET] = (drawn_up, a_release(NEXT_VERSION).template_url)
+        self.review()
+        ((change_set, (drawn_up, url)),) = fake.change_sets.items()
+        fake.change_sets[change_set] = (replace(drawn_up, state=state, reason=reason), url)
 
     @property
-    def change_sets(self) -> set[str]:
+    def change_sets(self) -> list[str]:
+        """The names of what was drawn up."""
         (fake,) = self.stacks.all.values()
-        return set(fake.change_sets)
+        return [each.split("/")[1] for each in fake.change_sets]
 
     @property
     def touched(self) -> bool:
@@ -175,7 +184,7 @@ def test_nothing_is_touched_by_the_review(world: World) -> None:
     stack_id = world.plant()
     before = world.stacks.find(stack_id)
     assert world.review() == Reviewing()
-    assert world.change_sets == {CHANGE_SET}
+    assert world.change_sets == ["berth-name-1"]
     assert world.stacks.find(stack_id) == before
     assert not world.touched
 
@@ -184,7 +193,7 @@ def test_reviewing_twice_draws_up_the_changes_once(world: World) -> None:
     world.plant()
     world.review()
     world.review()
-    assert world.change_sets == {CHANGE_SET}
+    assert world.change_sets == ["berth-name-1"]
 
 
 def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: World) -> None:
@@ -265,7 +274,7 @@ def test_an_update_that_would_take_the_inbound_queue_away_is_refused_before_anyt
     assert refused.failed_stack is None
     assert not world.touched
     assert not world.change_sets
-    assert world.stacks.find(stack_id) == Stack(stack_id, "CREATE_COMPLETE", "", "acme", QUEUE, VERSION)
+    assert world.stacks.find(stack_id) == Stack(stack_id, "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True)
 
 
 def test_an_empty_inbound_queue_is_not_taken_away_either(world: World) -> None:
@@ -343,7 +352,7 @@ def test_changes_that_are_still_being_drawn_up_are_waited_for(world: World) -> N
 
 def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: World) -> None:
     stack_id = world.plant()
-    world.draw_up(ChangeSet(ChangeSetState.STALE))
+    world.draw_up(ChangeSetState.STALE)
     assert "has changed since" in why(world.start())
     assert not world.change_sets
     assert not world.touched
@@ -352,7 +361,7 @@ def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: Wor
 
 def test_changes_that_cannot_be_drawn_up_are_a_failure(world: World) -> None:
     world.plant()
-    world.draw_up(ChangeSet(ChangeSetState.FAILED, "Template format error: unsupported structure."))
+    world.draw_up(ChangeSetState.FAILED, "Template format error: unsupported structure.")
     refused = failure(world.drive())
     assert "Template format error" in refused.reason
     assert refused.failed_stack is None
@@ -371,7 +380,7 @@ def test_changes_that_were_made_before_a_crash_are_not_made_again(world: World) 
 
 def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: World) -> None:
     stack_id = world.plant()
-    world.draw_up(ChangeSet(ChangeSetState.EXECUTED))
+    world.draw_up(ChangeSetState.EXECUTED)
     assert world.start() == Started(stack_id)
     assert "has not begun" in why(world.inspect(Started(stack_id)))
     assert not world.touched
@@ -379,8 +388,8 @@ def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: World
 
 def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> None:
     class Overtaken(FakeStacks):
-        def make_changes(self, stack_id: str, name: str, *, client_token: str) -> None:
-            super().make_changes(stack_id, name, client_token=client_token)
+        def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+            super().make_changes(stack_id, change_set, client_token=client_token)
             raise Conflict("ChangeSet is in EXECUTE_IN_PROGRESS status")
 
     world = World(Overtaken())
@@ -389,6 +398,120 @@ def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> 
     assert "EXECUTE_IN_PROGRESS" in why(world.start())
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
     assert world.stacks.calls.count("make_changes") == 1
+
+
+# Changes that somebody else drew up
+
+
+EVIL = "https://evil.example/template.json"
+
+
+def evil_changes(world: World, stack_id: str, name: str) -> str:
+    """Somebody draws up changes to another template, with all the rest as Berth would have it."""
+    world.stacks.digests[EVIL] = "e" * 64
+    return world.stacks.add_changes(
+        stack_id, name, EVIL, state=ChangeSetState.READY, parameters=parameters_of(ACME), changes=()
+    )
+
+
+def made(world: World) -> str:
+    """The template that the stack is being changed to."""
+    (fake,) = world.stacks.all.values()
+    return world.stacks.executed(fake)
+
+
+@pytest.mark.parametrize("name", [RUN.attempt.client_token, "berth-name-1"], ids=["as 0.5.0 named them", "guessed"])
+def test_changes_that_somebody_drew_up_before_under_their_name_are_not_made(world: World, name: str) -> None:
+    stack_id = world.plant()
+    evil_changes(world, stack_id, name)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert made(world) == a_release(NEXT_VERSION).template_url
+
+
+def test_changes_that_take_the_name_of_those_that_were_drawn_up_are_not_made(world: World) -> None:
+    stack_id = world.plant()
+    world.review()
+    world.stacks.forget_changes(stack_id, "berth-name-1")
+    evil_changes(world, stack_id, "berth-name-1")
+    assert why(world.start()) == "the changes are being drawn up only now"
+    assert not world.touched
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_changes_are_made_by_the_id_that_cloudformation_gave_them(world: World) -> None:
+    stack_id = world.plant()
+    world.review()
+    lock = world.table.lock(ACME)
+    assert lock is not None
+    assert lock.change_set is not None
+    assert lock.change_set.endswith("changeSet/berth-name-1/1")
+    evil_changes(world, stack_id, "berth-name-1")
+    world.start()
+    assert list(world.stacks.all[stack_id].change_sets) == [lock.change_set]
+
+
+@pytest.mark.parametrize("then", ["template_digest", "make_changes"])
+def test_changes_that_somebody_deletes_in_the_last_moment_are_drawn_up_again(then: str) -> None:
+    class Deleting(FakeStacks):
+        def _called(self, method: str) -> None:
+            super()._called(method)
+            if method == then and self.calls.count(then) == 1:
+                for fake in self.all.values():
+                    fake.change_sets.clear()
+
+    world = World(Deleting())
+    stack_id = world.plant()
+    world.review()
+    assert "does not exist" in why(world.start())
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+STRANGE: dict[str, dict[str, Any]] = {
+    "other parameters": {"parameters": {"TenantId": "acme", "MetadataServiceToken": "arn:evil"}},
+    "capabilities": {"extras": ["capabilities"]},
+    "imported resources": {"extras": ["imported resources"]},
+    "another stack": {"stack_id": stack_arn(number=9)},
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_changes_that_berth_did_not_ask_for_are_not_made(world: World, strange: str) -> None:
+    """Even if they have the very id: whoever can write to the table, or to the bucket, is not obeyed, either."""
+    stack_id = world.plant()
+    world.review()
+    ((change_set, (drawn_up, url)),) = world.stacks.all[stack_id].change_sets.items()
+    world.stacks.all[stack_id].change_sets[change_set] = (replace(drawn_up, **STRANGE[strange]), url)
+    refused = failure(world.start())
+    assert strange in refused.reason
+    assert change_set in refused.reason
+    assert not world.touched
+    assert not world.change_sets
+
+
+def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: World) -> None:
+    world.plant()
+    world.stacks.digests[a_release(NEXT_VERSION).template_url] = "e" * 64
+    refused = failure(world.drive())
+    assert f"another template than that of release {NEXT_VERSION}" in refused.reason
+    assert not world.touched
+
+
+def test_an_update_in_flight_over_a_deployment_has_its_changes_drawn_up_again(world: World) -> None:
+    """0.5.0 drew them up under a name that it could compute, and kept no id."""
+    stack_id = world.plant()
+    url = a_release(NEXT_VERSION).template_url
+    name = world.run.attempt.client_token
+    world.stacks.add_changes(stack_id, name, url, state=ChangeSetState.READY, parameters=parameters_of(ACME))
+    assert world.start() == Again("the changes are being drawn up only now", throttled=True)
+    assert world.start() == Started(stack_id)
+
+
+def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_it_has_to(world: World) -> None:
+    world.plant()
+    world.drive()
+    changing = [call for call in world.stacks.calls if call not in {"find", "queue", "changes", "template_digest"}]
+    assert changing == ["draw_up_changes", "make_changes"]
+    assert world.stacks.calls.count("template_digest") == 1
 
 
 # Failed updates
@@ -405,6 +528,7 @@ def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that
         world.run,
         failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
         failed_stack=refused.failed_stack,
+        reader=world.table,
         ledger=world.table,
         stacks=world.stacks,
         clock=world.clock,

@@ -6,6 +6,7 @@ Only what was accepted is judged, so this may be slow where the parsers are not.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -204,7 +205,14 @@ def asks_for_tenant_queue(event: object) -> bool:
 def tells_of_metadata(event: object) -> bool:
     given = at(event, "ResourceProperties")
     arn, url = at(given, "InboundQueueArn"), at(given, "InboundQueueUrl")
-    return is_resource_request(event) and is_tenant_id(at(given, "TenantId")) and is_text(arn) and is_text(url)
+    said = is_resource_request(event) and is_tenant_id(at(given, "TenantId")) and is_text(arn) and is_text(url)
+    return said and _is_stack_of(at(given, "TenantId"), at(event, "StackId"))
+
+
+def _is_stack_of(tenant: object, stack_id: object) -> bool:
+    name = f"berth-tenant-{tenant}-{hashlib.sha256(str(tenant).encode()).hexdigest()[:8]}"
+    arn = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{name}/"
+    return isinstance(stack_id, str) and stack_id.startswith(arn) and stack_id.removeprefix(arn).isalnum()
 
 
 def asks_for_release(event: object) -> bool:

@@ -72,7 +72,7 @@ RESPONSE_URL = (
 )
 SERVICE = "bad-input"
 """By that the functions' logger is known."""
-TEMPLATE = b'{"Resources": {}}'
+TEMPLATE = b'{\n  "Resources": {}\n}\n'
 RUNNING = TenantId.parse("running")
 """A tenant whose create is under way."""
 RUN = a_run(tenant=RUNNING)

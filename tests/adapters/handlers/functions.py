@@ -20,6 +20,8 @@ from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.execution_input import machine_input
 from orchestrator.ports import Publication
 from orchestrator.records import Operation, Queue, Release, Run
+from orchestrator.releases import digest_of
+from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
     ACME,
@@ -32,6 +34,7 @@ from tests.fakes import (
     FakeStacks,
     a_release,
     a_run,
+    parameters_of,
     take,
 )
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 STACK_ROLE = "arn:aws:iam::123456789012:role/tenant-stacks"
-SERVICE_TOKEN = "arn:aws:lambda:eu-west-1:123456789012:function:tenant-metadata"
+SERVICE_TOKEN = parameters_of(ACME)["MetadataServiceToken"]
 RELEASES = "berth-releases"
 RECONCILE = "reconcile"
 ADA = "arn:aws:sts::123456789012:assumed-role/operator/ada"
@@ -237,7 +240,20 @@ def publish_template(functions: Functions, version: str, template: dict[str, Any
     """Publish it as that release, where moto's CloudFormation finds it."""
     url = f"https://s3.{REGION}.amazonaws.com/{RELEASES}/{version}.json"
     client("s3").put_object(Bucket=RELEASES, Key=f"{version}.json", Body=json.dumps(template))
-    functions.table.record_release(Release(version, url, "d" * 64, NOON))
+    functions.table.record_release(Release(version, url, digest_of(template), NOON))
+
+
+def plant_stack(tenant: TenantId, *, role: str | None = None, **changes: Any) -> str:
+    """Make a stack under the tenant's name, as anybody may who may make stacks, unless it is with Berth's role."""
+    template = {**TEMPLATE, **changes}
+    given = {"TenantId": tenant.value, "MetadataServiceToken": SERVICE_TOKEN}
+    created: str = client("cloudformation").create_stack(
+        StackName=tenant.stack_name,
+        TemplateBody=json.dumps(template),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+        **({"RoleARN": role} if role else {}),
+    )["StackId"]
+    return created
 
 
 CREATE = a_run()

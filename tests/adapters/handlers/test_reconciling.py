@@ -15,18 +15,20 @@ from orchestrator.errors import InvalidRequest
 from orchestrator.execution_input import machine_input
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.records import Operation, Run, Status
+from orchestrator.records import Operation, Queue, Run, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import (
     ADA,
     RECONCILE,
-    TEMPLATE,
+    STACK_ROLE,
     Functions,
     Lines,
     forget_functions,
     input_of,
     operator_event,
+    plant_stack,
+    queue_of,
 )
 from tests.fakes import ACME, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
 
@@ -210,13 +212,7 @@ def found(ledger: ReconciliationTable, reconciliation: str) -> Reconciliation:
 
 def orphan() -> str:
     """A tenant's stack that stands, of a tenant that nobody knows."""
-    parameters = {"TenantId": GLOBEX.value, "MetadataServiceToken": "token"}
-    created: str = client("cloudformation").create_stack(
-        StackName=GLOBEX.stack_name,
-        TemplateBody=json.dumps(TEMPLATE),
-        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
-    )["StackId"]
-    return created
+    return plant_stack(GLOBEX, role=STACK_ROLE)
 
 
 class TestReconcile:
@@ -247,6 +243,37 @@ class TestReconcile:
         (finding,) = found(reconciliations, SURVEY).findings
         assert (finding.kind, finding.subject, finding.repaired) == (Kind.ORPHAN_STACK, "globex", False)
         assert functions.all_executions == []
+
+    def test_a_stack_that_somebody_made_under_a_tenants_name_is_told_of_and_not_adopted(
+        self, functions: Functions, reconciliations: ReconciliationTable
+    ) -> None:
+        functions.table.record_release(a_release())
+        planted = plant_stack(GLOBEX)
+        asked = functions.operate(START, body={})[2]["reconciliationId"]
+        reconcile(functions, asked)
+        (finding,) = found(reconciliations, asked).findings
+        assert (finding.kind, finding.subject, finding.repaired) == (Kind.FOREIGN_STACK, GLOBEX.stack_name, False)
+        assert planted in finding.detail
+        assert functions.all_executions == []
+
+    @pytest.mark.parametrize("role", [None, STACK_ROLE], ids=["of another role", "of our role"])
+    def test_metadata_is_not_corrected_to_a_queue_that_is_none_of_the_stacks(
+        self, functions: Functions, reconciliations: ReconciliationTable, role: str | None
+    ) -> None:
+        outputs = {
+            "InboundQueueArn": {"Value": "arn:aws:sqs:eu-west-1:111111111111:evil"},
+            "InboundQueueUrl": {"Value": "https://sqs.eu-west-1.amazonaws.com/111111111111/evil"},
+            "Version": {"Value": VERSION},
+        }
+        url = client("sqs").create_queue(QueueName="acme-inbound")["QueueUrl"]
+        queue = Queue("arn:aws:sqs:eu-west-1:123456789012:acme-inbound", url)
+        functions.serve(queue=queue, stack_id=plant_stack(ACME, role=role, Outputs=outputs))
+        asked = functions.operate(START, body={})[2]["reconciliationId"]
+        reconcile(functions, asked)
+        (finding,) = found(reconciliations, asked).findings
+        assert (finding.kind, finding.repaired) == (Kind.METADATA_DIFFERS, False)
+        assert "none of its resources" in finding.advice
+        assert queue_of(functions) == queue
 
     def test_what_an_operator_asks_for_is_done_in_the_operators_name(
         self, functions: Functions, reconciliations: ReconciliationTable

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 import pytest
 
+from orchestrator.ports import Stack
 from orchestrator.records import Operation
+from orchestrator.releases import canonical
 from tests.adapters.conftest import REGION, Endpoint, client
-from tests.adapters.handlers.functions import RELEASES, Functions
-from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, QUEUE, VERSION, FakeStacks, a_release, a_run, stack_arn, take
+from tests.adapters.handlers.functions import RELEASES, Functions, forget_functions, plant_stack, queue_of
+from tests.fakes import (
+    ACME,
+    LOCATION,
+    NEXT_VERSION,
+    OTHER_QUEUE,
+    QUEUE,
+    VERSION,
+    FakeStacks,
+    a_release,
+    a_run,
+    stack_arn,
+    take,
+)
 
 STACK_ID = stack_arn()
 PROPERTIES = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
+EVIL = {
+    "TenantId": "acme",
+    "InboundQueueArn": "arn:aws:sqs:eu-west-1:111111111111:evil",
+    "InboundQueueUrl": "https://sqs.eu-west-1.amazonaws.com/111111111111/evil",
+}
 UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DELETE = a_run(operation=Operation.DELETE)
 
@@ -24,15 +42,23 @@ def statuses(endpoint: Endpoint) -> list[str]:
 
 
 class TestTenantMetadata:
+    @pytest.fixture(autouse=True)
+    def account_of_the_fakes(self, monkeypatch: pytest.MonkeyPatch, functions: Functions) -> None:  # noqa: ARG002
+        monkeypatch.setenv("BERTH_LOCATION", str(LOCATION))
+        forget_functions()
+
     def call(self, functions: Functions, endpoint: Endpoint, request_type: str = "Create", **changes: Any) -> None:
         event = {"RequestType": request_type, "StackId": STACK_ID, "ResourceProperties": PROPERTIES, **changes}
         functions.call("tenant_metadata", endpoint.event(**event))
 
     def test_a_stack_keeps_its_tenants_metadata_true(self, functions: Functions, endpoint: Endpoint) -> None:
+        stacks = functions.use(FakeStacks())
+        stacks.plant_done(ACME, status="CREATE_IN_PROGRESS")
         self.call(functions, endpoint)
         metadata = functions.table.metadata(ACME)
         assert metadata is not None
         assert (metadata.queue, metadata.stack_id, metadata.version) == (QUEUE, STACK_ID, None)
+        stacks.change(STACK_ID, "ROLLBACK_IN_PROGRESS")
         self.call(functions, endpoint, "Delete")
         metadata = functions.table.metadata(ACME)
         assert metadata is not None
@@ -43,6 +69,7 @@ class TestTenantMetadata:
     def test_a_queue_that_an_update_replaced_is_recorded_at_once(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
+        functions.use(FakeStacks()).plant_done(ACME, status="UPDATE_IN_PROGRESS", queue=OTHER_QUEUE)
         functions.serve(stack_id=STACK_ID)
         replaced = {"TenantId": "acme", "InboundQueueArn": OTHER_QUEUE.arn, "InboundQueueUrl": OTHER_QUEUE.url}
         self.call(functions, endpoint, "Update", ResourceProperties=replaced)
@@ -53,6 +80,8 @@ class TestTenantMetadata:
     def test_a_stack_that_is_not_the_published_queues_is_told_so(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
+        stacks = functions.use(FakeStacks())
+        stacks.plant(Stack(stack_arn(number=2), "CREATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
         functions.serve(stack_id=STACK_ID)
         self.call(functions, endpoint, StackId=stack_arn(number=2))
         (answer,) = endpoint.answers
@@ -110,6 +139,7 @@ class TestTenantMetadata:
 
     def test_being_throttled_is_answered_too(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.throttle("UpdateItem")
+        functions.use(FakeStacks()).plant_done(ACME, status="CREATE_IN_PROGRESS")
         self.call(functions, endpoint)
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["Reason"]) == ("FAILED", "Throttled: UpdateItem: Rate exceeded")
@@ -124,11 +154,54 @@ class TestTenantMetadata:
         assert functions.rows == 0
 
 
+class TestForgedMetadata:
+    """Events that nobody but whoever may call the function has sent, about a tenant whose stack moto has."""
+
+    def forge(self, functions: Functions, endpoint: Endpoint, stack_id: str, kind: str = "Update") -> str:
+        event = endpoint.event(RequestType=kind, StackId=stack_id, ResourceProperties=EVIL)
+        functions.call("tenant_metadata", event)
+        return statuses(endpoint)[-1]
+
+    @pytest.mark.parametrize("kind", ["Create", "Update"])
+    def test_a_live_tenant_is_not_redirected(
+        self, functions: Functions, endpoint: Endpoint, stack: str, kind: str
+    ) -> None:
+        before = queue_of(functions)
+        self.forge(functions, endpoint, stack, kind)
+        assert queue_of(functions) == before
+
+    @pytest.mark.parametrize("kind", ["Create", "Update"])
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [(REGION, "us-east-1"), ("123456789012", "111111111111"), (":stack/", ":stack/evil/x:stack/"), ("arn:", "x:")],
+    )
+    def test_a_stack_that_is_elsewhere_is_refused(
+        self, functions: Functions, endpoint: Endpoint, stack: str, kind: str, old: str, new: str
+    ) -> None:
+        before = queue_of(functions)
+        assert self.forge(functions, endpoint, stack.replace(old, new), kind) == "FAILED"
+        assert queue_of(functions) == before
+
+    def test_a_delete_takes_nothing_away_while_the_stack_stands(
+        self, functions: Functions, endpoint: Endpoint, stack: str
+    ) -> None:
+        before = queue_of(functions)
+        assert self.forge(functions, endpoint, stack, "Delete") == "SUCCESS"
+        assert queue_of(functions) == before
+
+    def test_a_stack_that_somebody_made_for_a_tenant_to_come_is_not_recorded(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        planted = plant_stack(ACME)
+        assert self.forge(functions, endpoint, planted, "Create") == "FAILED"
+        assert functions.table.metadata(ACME) is None
+
+
 class TestPublishRelease:
     def test_a_release_is_published_with_its_notes_and_its_address_told(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
-        template = json.dumps({"Resources": {}}).encode()
+        template = canonical({"Resources": {}})
         for bucket in (RELEASES, "assets"):
             client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         client("s3").put_object(Bucket="assets", Key="template.json", Body=template)

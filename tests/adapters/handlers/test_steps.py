@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import InvalidRequest, LostOwnership, Throttled, UnknownRelease
+from orchestrator.errors import InvalidRequest, LostOwnership, StackNotOurs, Throttled, UnknownRelease
 from orchestrator.records import Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
@@ -20,6 +20,7 @@ from tests.adapters.handlers.functions import (
     UPDATE,
     Functions,
     Lines,
+    plant_stack,
     queue_of,
     served,
     step,
@@ -115,6 +116,40 @@ class TestCreate:
         assert metadata is not None
         assert (metadata.stack_id, metadata.version, metadata.published) == (stack, VERSION, True)
         assert functions.table.lock(ACME) is None
+
+    def test_a_stack_that_somebody_made_beforehand_is_not_adopted(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        planted = plant_stack(ACME)
+        assert step(functions, "begin", CREATE) == {"outcome": "begun"}
+        with pytest.raises(StackNotOurs, match="Berth did not make it"):
+            step(functions, "start_stack", CREATE)
+        (stack,) = client("cloudformation").describe_stacks(StackName=planted)["Stacks"]
+        assert stack["StackStatus"] == "CREATE_COMPLETE"
+        assert not served(functions)
+
+    def test_a_stack_of_ours_is_adopted_when_the_answer_to_its_creation_was_lost(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        made = plant_stack(ACME, role=STACK_ROLE)
+        step(functions, "begin", CREATE)
+        started = step(functions, "start_stack", CREATE)
+        assert started == {"outcome": "started", "stackId": made}
+        inspected = step(functions, "inspect_stack", CREATE, stack=started)
+        assert step(functions, "finish", CREATE, stack=inspected) == {"outcome": "published"}
+
+    def test_a_queue_is_not_published_that_is_none_of_the_stacks_resources(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        url = client("sqs").create_queue(QueueName="evil")["QueueUrl"]
+        outputs = {
+            "InboundQueueArn": {"Value": "arn:aws:sqs:eu-west-1:123456789012:evil"},
+            "InboundQueueUrl": {"Value": url},
+            "Version": {"Value": VERSION},
+        }
+        plant_stack(ACME, role=STACK_ROLE, Outputs=outputs)
+        step(functions, "begin", CREATE)
+        started = step(functions, "start_stack", CREATE)
+        inspected = step(functions, "inspect_stack", CREATE, stack=started)
+        assert inspected["outcome"] == "failed"
+        assert url in inspected["reason"]
 
     def test_a_queue_that_does_not_answer_yet_is_not_published(self, functions: Functions, stack: str) -> None:
         again = a_run(2)

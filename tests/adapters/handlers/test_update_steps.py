@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from orchestrator.errors import LostOwnership, StackNotOurs
@@ -9,6 +11,7 @@ from orchestrator.ports import Change
 from orchestrator.records import Operation, Request, TenantState
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
+    DELAYING,
     DELETE,
     DEPLOYMENT,
     SERVICE_TOKEN,
@@ -29,14 +32,53 @@ TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
 def test_changes_are_drawn_up_reviewed_and_made(functions: Functions, stack: str) -> None:
     step(functions, "begin", UPDATE)
     assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
+    functions.answer("GetTemplate", {"TemplateBody": DELAYING})  # Moto has only that of the stack.
     assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack}
     (drawn_up,) = functions.sent_to("cloudformation.CreateChangeSet")
     assert (drawn_up["RoleARN"], drawn_up["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
     assert drawn_up["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
     (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
-    assert made["ChangeSetName"] == drawn_up["ChangeSetName"]
+    assert f":changeSet/{drawn_up['ChangeSetName']}/" in made["ChangeSetName"]
     described = client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     assert described["StackStatus"] == "UPDATE_COMPLETE"
+
+
+def test_changes_that_somebody_drew_up_under_the_updates_name_are_not_made(functions: Functions, stack: str) -> None:
+    """By moto's word: the names can be computed in advance that 0.5.0 gave to its change sets."""
+    evil = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 900}}}}
+    given = {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
+    planted = client("cloudformation").create_change_set(
+        StackName=ACME.stack_name,
+        ChangeSetName=UPDATE.attempt.client_token,
+        ChangeSetType="UPDATE",
+        TemplateBody=json.dumps(evil),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+    )["Id"]
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    functions.answer("GetTemplate", {"TemplateBody": DELAYING})
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack}
+    (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
+    assert made["ChangeSetName"] != planted
+    assert client("cloudformation").get_template(StackName=stack)["TemplateBody"] == DELAYING
+
+
+def test_no_two_updates_draw_up_their_changes_under_the_same_name(functions: Functions, stacks: FakeStacks) -> None:  # noqa: ARG001
+    names = {functions.load("runtime").wiring.drafting.new_name() for _ in range(100)}
+    assert len(names) == 100
+    assert {len(name) for name in names} == {32}
+
+
+def test_changes_from_another_template_than_the_releases_are_not_made(functions: Functions, stack: str) -> None:
+    """Somebody has written over the template in the bucket, or over the id in the lock."""
+    step(functions, "begin", UPDATE)
+    step(functions, "review_changes", UPDATE)
+    functions.answer("GetTemplate", {"TemplateBody": {**DELAYING, "Resources": {}}})
+    refused = step(functions, "start_stack", UPDATE)
+    assert refused["outcome"] == "failed"
+    assert "another template" in refused["reason"]
+    assert functions.sent_to("cloudformation.ExecuteChangeSet") == []
+    assert client("cloudformation").list_change_sets(StackName=stack)["Summaries"] == []
 
 
 def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functions, stack: str) -> None:

@@ -34,7 +34,7 @@ from tests.unit.test_stack_status import SORTED
 
 RELEASES = {version: a_release(version) for version in (VERSION, NEXT_VERSION)}
 METADATA = some_metadata()
-STACK = Stack(stack_arn(), "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION)
+STACK = Stack(stack_arn(), "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True)
 LOCK = Lock(a_run(), None)
 CREATED = an_audit(Status.SUCCESS)
 CREATE_FAILED = an_audit(Status.FAILURE)
@@ -54,8 +54,12 @@ def looked(
     *,
     lock: Lock | None = None,
     gone: bool = False,
+    ours: bool = True,
+    **more: Any,
 ) -> Looked:
-    return Looked(ACME, metadata, audits, lock, stack, queue_is_gone=gone)
+    """The outputs of a stack name the queue that is among its resources, unless something else is said."""
+    own_queue = more.get("own_queue", stack.queue if stack else None)
+    return Looked(ACME, metadata, audits, lock, stack, gone, ours, own_queue)
 
 
 def stack_that_is(status: str, **more: Any) -> Stack:
@@ -72,6 +76,30 @@ CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
     "CloudFormation is at an orphan": (looked(None, (DELETED,), stack_that_is("DELETE_IN_PROGRESS")), None),
     # Someone else's stack
     "a stack of another tenant": (looked(stack=replace(STACK, tenant_id="other")), (Kind.FOREIGN_STACK, Remedy.NONE)),
+    "a stack that somebody made for a tenant that is not known": (
+        looked(None, (), STACK, ours=False),
+        (Kind.FOREIGN_STACK, Remedy.NONE),
+    ),
+    "a stack that somebody made for a tenant that was deleted": (
+        looked(None, (DELETED,), STACK, ours=False),
+        (Kind.FOREIGN_STACK, Remedy.NONE),
+    ),
+    "a stack that somebody made where a served tenant's stack was": (
+        looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE), ours=False),
+        (Kind.FOREIGN_STACK, Remedy.NONE),
+    ),
+    "a stack that somebody made, which an operation is about to refuse": (
+        looked(None, (), ours=False, lock=LOCK),
+        None,
+    ),
+    "served, the stack's outputs name a queue that it does not have": (
+        looked(stack=replace(STACK, queue=OTHER_QUEUE), own_queue=QUEUE),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
+    "served, the stack is another, whose outputs name a queue that it does not have": (
+        looked(stack=OTHER_STACK, own_queue=None),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
     "a stack of nobody": (looked(None, (), replace(STACK, tenant_id=None)), (Kind.FOREIGN_STACK, Remedy.NONE)),
     "another case": (looked(stack=replace(STACK, tenant_id="Acme")), (Kind.FOREIGN_STACK, Remedy.NONE)),
     # Served, and no stack
@@ -299,6 +327,7 @@ def everything(count: int, seed: int = 20261116) -> list[Looked]:
             random_.choice((ACME.value, ACME.value, ACME.value, "other", None)),
             random_.choice((QUEUE, QUEUE, OTHER_QUEUE, None)),
             random_.choice((VERSION, NEXT_VERSION, "9.9.9", None)),
+            ours=True,
         )
 
     def some_audits() -> list[Audit]:
@@ -317,6 +346,8 @@ def everything(count: int, seed: int = 20261116) -> list[Looked]:
             LOCK if random_.random() < 0.1 else None,
             a_stack(),
             queue_is_gone=random_.random() < 0.3,
+            stack_is_ours=random_.random() < 0.8,
+            own_queue=random_.choice((QUEUE, OTHER_QUEUE, None)),
         )
         for _ in range(count)
     ]
@@ -374,13 +405,15 @@ def test_nothing_is_corrected_by_a_stack_that_does_not_stand_or_does_not_say(all
             assert case.stack.queue
             assert case.stack.version
             assert case.stack.tenant_id == ACME.value
+            assert case.stack_is_ours
+            assert case.stack.queue == case.own_queue
 
 
 def test_a_foreign_stack_is_never_touched(all_judged: Judged) -> None:
     foreign = [
         finding
         for case, finding in all_judged
-        if finding and case.live_stack and case.live_stack.tenant_id != ACME.value
+        if finding and case.live_stack and (case.live_stack.tenant_id != ACME.value or not case.stack_is_ours)
     ]
     assert foreign
     assert {finding.remedy for finding in foreign} == {Remedy.NONE}

@@ -243,7 +243,7 @@ def test_when_there_is_no_time_nothing_is_settled(world: World) -> None:
 def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: World) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     world.add("bolt", queue=OTHER_QUEUE)
-    world.stacks.throttle(2)
+    world.stacks.throttle(3)
     done = world.reconcile(LOOK)
     assert done.status is ReconciliationStatus.INCOMPLETE
     assert "Rate exceeded" in done.reason

@@ -392,7 +392,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(operation: Operation, stack:
     before, world.stacks.calls = world.rows(), []
     dry = world.settling.settle(run, dry_run=True)
     assert world.rows() == before
-    assert set(world.stacks.calls) <= {"find", "events"}
+    assert set(world.stacks.calls) <= {"find", "queue", "events"}
     real = world.settling.settle(run)
     assert type(dry) is type(real)
     if isinstance(dry, Settled) and isinstance(real, Settled):

@@ -39,7 +39,7 @@ def world() -> World:
 def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(world: World) -> None:
     for number in range(5):
         world.add(f"t{number}")
-    world.survey.others = [SurveyedStack("Berth", Stack("arn:x", "UPDATE_COMPLETE", "", None, None, None))]
+    world.survey.others = [SurveyedStack("Berth", Stack("arn:x", "UPDATE_COMPLETE", "", None, None, None, ours=True))]
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert done.status is ReconciliationStatus.DONE
@@ -182,7 +182,7 @@ def test_an_operation_that_began_since_is_not_disturbed(world: World) -> None:
 
 def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: World) -> None:
     def a_stack(name: str, who: str | None) -> SurveyedStack:
-        return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None))
+        return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None, ours=True))
 
     world.survey.others = [
         a_stack(f"{STACK_NAME_PREFIX}by-hand", None),
@@ -202,7 +202,7 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Worl
 
 
 def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: World) -> None:
-    world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None))
+    world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None, ours=True))
     assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, ACME.stack_name)]
 
 

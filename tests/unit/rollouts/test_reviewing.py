@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Throttled
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.ports import Change, ChangeSetState, Stack
 from orchestrator.records import Messages
 from orchestrator.releases import fingerprint
 from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
@@ -25,6 +27,7 @@ from tests.fakes import (
     FakeStacks,
     a_release,
     parameters_of,
+    stack_arn,
 )
 from tests.unit.rollouts.world import World, a_wish, tenant
 
@@ -35,6 +38,10 @@ ALARM_CHANGES = Change("Alarm", "AWS::CloudWatch::Alarm", "alarm", removes=True)
 QUEUE_CHANGES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=False)
 QUEUE_GOES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
 DEAD_LETTERS_GO = Change("DeadLetterQueue", "AWS::SQS::Queue", OTHER_URL, removes=True)
+
+
+NAME = f"plan-{hashlib.sha256(b'child').hexdigest()[:32]}"
+"""The name of what is drawn up in the turn of that child."""
 
 
 class Look:
@@ -80,11 +87,12 @@ class Look:
         return str(self.outcome().root_cause)
 
     @property
-    def change_sets(self) -> dict[str, object]:
-        return dict(self.stacks.all[self.stack.stack_id].change_sets)
+    def change_sets(self) -> list[str]:
+        """The names of what was drawn up."""
+        return [each.split("/")[1] for each in self.stacks.all[self.stack.stack_id].change_sets]
 
-    def plant(self, drawn_up: ChangeSet) -> None:
-        self.stacks.all[self.stack.stack_id].change_sets[f"plan-{self.rollout}"] = (drawn_up, "")
+    def plant(self, state: ChangeSetState, reason: str = "", template_url: str = "", **more: Any) -> None:
+        self.stacks.add_changes(self.stack.stack_id, NAME, template_url, state=state, reason=reason, **more)
 
 
 def test_what_would_change_is_told_and_nothing_is_changed() -> None:
@@ -92,14 +100,14 @@ def test_what_would_change_is_told_and_nothing_is_changed() -> None:
     look.stacks.would_change = (QUEUE_CHANGES, ALARM_CHANGES)
 
     assert look.review() == TryAgain()
-    assert list(look.change_sets) == [f"plan-{look.rollout}"]
+    assert look.change_sets == [NAME]
     assert look.review() == Settled(Result.SUCCEEDED)
 
     assert look.outcome().changes == (
         "changes InboundQueue (AWS::SQS::Queue)",
         "may replace or remove Alarm (AWS::CloudWatch::Alarm)",
     )
-    assert look.change_sets == {}, "it is forgotten afterwards"
+    assert look.change_sets == [], "it is forgotten afterwards"
     assert "make_changes" not in look.stacks.calls
     assert look.world.metadata(T1).version == VERSION
     stage = look.world.stage(look.rollout)
@@ -120,28 +128,62 @@ def test_when_cloudformation_has_nothing_to_change_it_is_unchanged() -> None:
     look.stacks.all[look.stack.stack_id].template_url = a_release(NEXT_VERSION).template_url
 
     assert look.until_settled() == Settled(Result.UNCHANGED)
-    assert look.change_sets == {}
+    assert look.change_sets == []
     assert look.world.stage(look.rollout).succeeded == 1
 
 
 def test_changes_that_cannot_be_drawn_up_are_a_failure_with_the_reason() -> None:
     look = Look()
-    look.plant(ChangeSet(ChangeSetState.FAILED, "Template error"))
+    look.plant(ChangeSetState.FAILED, "Template error")
 
     assert look.review() == Settled(Result.FAILED)
     assert "Template error" in look.reason
-    assert look.change_sets == {}
+    assert look.change_sets == []
     assert isinstance(look.world.advance(look.rollout), NotSucceeded)
 
 
 @pytest.mark.parametrize("state", [ChangeSetState.STALE, ChangeSetState.EXECUTED])
 def test_changes_that_are_not_those_of_the_stack_any_more_are_drawn_up_anew(state: ChangeSetState) -> None:
     look = Look()
-    look.plant(ChangeSet(state))
+    look.plant(state)
 
     assert look.review() == TryAgain()
-    assert look.change_sets == {}
+    assert look.change_sets == []
     assert look.until_settled() == Settled(Result.SUCCEEDED)
+
+
+# Somebody else's
+
+
+def test_changes_that_somebody_drew_up_under_the_rollouts_id_are_not_told_of() -> None:
+    """As 0.5.0 named them. Step Functions makes up the name of each child, so nobody can compute the name now."""
+    look = Look()
+    name = f"plan-{look.rollout}"
+    look.stacks.add_changes(look.stack.stack_id, name, "", state=ChangeSetState.READY, changes=(QUEUE_CHANGES,))
+
+    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert look.outcome().changes == ()
+    assert look.change_sets == [name]
+
+
+def test_changes_that_somebody_drew_up_under_the_very_name_are_told_as_such_and_thrown_away() -> None:
+    look = Look()
+    look.stacks.digests["evil"] = "e" * 64
+    look.plant(ChangeSetState.READY, template_url="evil", parameters=parameters_of(T1))
+
+    assert look.review() == Settled(Result.FAILED)
+    assert "another template" in look.reason
+    assert look.change_sets == []
+
+
+def test_a_stack_that_somebody_made_is_not_looked_at() -> None:
+    look = Look(stack=False)
+    look.world.table.plant_metadata(replace(look.world.metadata(T1), stack_id=stack_arn(T1, 7)))
+    look.stack = look.stacks.plant_done(T1, ours=False)
+
+    assert look.until_settled() == Settled(Result.FAILED)
+    assert "Berth did not make it" in look.reason
+    assert "draw_up_changes" not in look.stacks.calls
 
 
 # Losses
@@ -156,7 +198,7 @@ def test_a_loss_of_the_inbound_queue_is_flagged(changes: Sequence[Change]) -> No
 
     assert "inbound queue" in look.reason
     assert len(look.outcome().changes) == len(changes)
-    assert look.change_sets == {}
+    assert look.change_sets == []
 
 
 def test_a_loss_of_messages_is_flagged() -> None:

@@ -1,0 +1,112 @@
+"""A stack that bears a tenant's name is the tenant's own only if it proves to be: anybody may make such a stack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.errors import StackNotOurs
+from orchestrator.outcomes import Done, GaveUp, Started
+from orchestrator.own_stack import own_stack
+from orchestrator.ports import Stack
+from orchestrator.records import Metadata, Operation, Queue, Run
+from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, a_run, some_metadata, stack_arn
+from tests.unit.test_tenant_stack import World, for_each_operation
+
+STACK = stack_arn()
+EVIL = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
+SERVED = some_metadata()
+LEGACY = Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON)
+
+NO_PROOF = {
+    "nothing is known": None,
+    "another stack serves the tenant": replace(SERVED, stack_id=stack_arn(number=2)),
+    "the stack was recorded, but nobody was ever served from it": replace(SERVED, version=None),
+    "another queue serves the tenant, whose stack is not on record": replace(LEGACY, queue=OTHER_QUEUE),
+    "the tenant's stack has gone": replace(SERVED, stack_id=None, queue=None, version=None, gone_stack_id=STACK),
+}
+PROOFS = {
+    "the tenant is served from it": SERVED,
+    "the tenant was served from it, until a delete began": replace(SERVED, withdrawn_by="a delete"),
+    "the tenant is served from its queue, and no stack is on record": LEGACY,
+}
+
+
+def planted(world: World, *, status: str = "CREATE_COMPLETE", ours: bool = False, queue: Queue = QUEUE) -> Stack:
+    """A stack that is as a tenant's is, in all that anybody can choose."""
+    return world.stacks.plant(Stack(STACK, status, "", ACME.value, queue, VERSION, ours=ours))
+
+
+def with_row(world: World, row: Metadata | None) -> World:
+    if row is not None:
+        world.table.plant_metadata(row)
+    return world
+
+
+@for_each_operation
+@pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
+@pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_FAILED"])
+def test_a_stack_that_somebody_made_is_neither_adopted_nor_changed_nor_deleted(
+    run: Run, row: Metadata | None, status: str
+) -> None:
+    world = with_row(World(run), row)
+    planted(world, status=status)
+    with pytest.raises(StackNotOurs, match=f"Tenant acme: stack {STACK} .* Berth did not make it"):
+        world.start()
+    assert set(world.stacks.calls) <= {"find", "queue"}
+
+
+@pytest.mark.parametrize("row", PROOFS.values(), ids=PROOFS)
+def test_a_stack_that_the_tenant_was_served_from_is_its_own_whatever_its_role(row: Metadata) -> None:
+    """A later deployment may have another role than the one that made the stack."""
+    world = with_row(World(), row)
+    stack = planted(world)
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
+
+
+@pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
+def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None) -> None:
+    """Such as one whose creation went through, though the answer was lost."""
+    world = with_row(World(), row)
+    stack = planted(world, ours=True)
+    assert world.start() == Started(stack.stack_id)
+    assert "queue" not in world.stacks.calls
+
+
+def test_a_stack_that_has_gone_is_nobodys() -> None:
+    world = World()
+    planted(world, status="DELETE_COMPLETE")
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
+
+
+# Which queue is served
+
+
+@pytest.mark.parametrize("run", [a_run(), a_run(operation=Operation.UPDATE, version=VERSION)], ids=["create", "update"])
+@pytest.mark.parametrize("listed", [QUEUE, None], ids=["another queue", "no queue"])
+def test_a_queue_is_not_served_that_is_none_of_the_stacks_resources(run: Run, listed: Queue | None) -> None:
+    """Whoever writes a template can have its outputs say anything."""
+    world = World(run)
+    planted(world, ours=True, queue=EVIL)
+    world.stacks.resources[STACK] = listed
+    outcome = world.inspect(Started(STACK))
+    assert isinstance(outcome, GaveUp)
+    assert EVIL.url in outcome.reason
+    assert STACK in outcome.reason
+
+
+@pytest.mark.parametrize("version", [VERSION, NEXT_VERSION])
+def test_a_stacks_own_queue_is_served(version: str) -> None:
+    world = World(a_run(version=version))
+    planted(world, ours=True)
+    assert world.inspect(Started(STACK)) == Done(STACK, QUEUE, VERSION)
+
+
+def test_the_resources_are_looked_at_once_when_the_queue_answers_and_not_before() -> None:
+    world = World()
+    planted(world, ours=True)
+    world.queues.silent_for = 2
+    for _ in range(3):
+        world.inspect(Started(STACK))
+    assert world.stacks.calls.count("queue") == 1
