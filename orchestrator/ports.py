@@ -135,9 +135,18 @@ class QueueMetadata(Protocol):
     """The part of the metadata that the tenant's stack itself keeps true."""
 
     def record_queue(
-        self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None = None
+        self,
+        tenant: TenantId,
+        *,
+        stack_id: str,
+        queue: Queue,
+        at: datetime,
+        seen: Metadata | None = None,
+        entry: HistoryEntry | None = None,
     ) -> bool:
         """Record the stack's queue. ``False`` when another queue is on record than in the metadata that was ``seen``.
+
+        ``entry`` is what the history says about it.
 
         Raises :class:`orchestrator.errors.StackHasGone` if that stack has taken its queue back, and
         :class:`orchestrator.errors.QueueOwnedElsewhere` if the tenant is served by another stack.

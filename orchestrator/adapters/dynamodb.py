@@ -24,6 +24,7 @@ from orchestrator.records import (
     Metadata,
     Queue,
     Release,
+    Request,
     RootCause,
     Run,
     Status,
@@ -241,7 +242,14 @@ class DynamoTable:
     # What the tenant's stack keeps true
 
     def record_queue(
-        self, tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None = None
+        self,
+        tenant: TenantId,
+        *,
+        stack_id: str,
+        queue: Queue,
+        at: datetime,
+        seen: Metadata | None = None,
+        entry: HistoryEntry | None = None,
     ) -> bool:
         values = {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)}
         # A published queue is replaced only by its own stack, or by the first to say its stack id.
@@ -251,13 +259,15 @@ class DynamoTable:
         if seen is not None and seen.queue is not None:
             condition += " AND InboundQueueUrl = :seen"
             values[":seen"] = s(seen.queue.url)
-        recorded = self._update_metadata(
-            tenant,
+        expression = (
             "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
-            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed",
-            values,
-            condition=condition,
+            "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed"
         )
+        if entry is None:
+            recorded = self._update_metadata(tenant, expression, values, condition=condition)
+        else:
+            update = self._writes.update(keys.metadata_key(tenant), expression, values=values, condition=condition)
+            recorded = self._went_through([update, self._entry(entry)])
         if not recorded:
             metadata = self.metadata(tenant)
             if metadata is not None and metadata.gone_stack_id == stack_id:
@@ -268,6 +278,11 @@ class DynamoTable:
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
             )
         return True
+
+    def _entry(self, entry: HistoryEntry) -> Item:
+        attempt = Attempt(entry.tenant, entry.operation, entry.version, entry.attempt)
+        run = Run(attempt, entry.execution, entry.at, Request(by=entry.requested_by))
+        return self._writes.history(run, entry.status, entry.at, entry.root_cause)
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
         self._update_metadata(

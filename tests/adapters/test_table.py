@@ -12,7 +12,17 @@ from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
 from orchestrator.ports import ListedTenant, Pin, Publication, Seen
-from orchestrator.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Release, Request, Status
+from orchestrator.records import (
+    UNKNOWN_CREATOR,
+    Attempt,
+    Audit,
+    HistoryEntry,
+    Metadata,
+    Operation,
+    Release,
+    Request,
+    Status,
+)
 from orchestrator.records import TenantState as State
 from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
@@ -344,6 +354,20 @@ class TestWhatTheStackKeepsTrue:
         before = everything(table)
         assert not table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER_STILL, seen=seen)
         assert everything(table) == before
+
+    def test_what_the_history_says_about_it_is_written_with_it_or_not_at_all(self, table: Table) -> None:
+        take(table, RUN)
+        publish(table)
+        seen, before = table.metadata(ACME), list(table.history(ACME))
+        entry = HistoryEntry(
+            *(ACME, LATER_STILL, Operation.UPDATE, VERSION, 1, Status.SUCCESS, "stack-1"),
+            root_cause=QUEUE_TABOO,
+            requested_by="stack-1",
+        )
+        for _ in range(2):  # The second time another queue is on record than was seen.
+            table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL, seen=seen, entry=entry)
+            assert list(table.history(ACME)) == [*before, entry]
+        assert table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL)
 
     def test_another_stack_may_replace_a_queue_that_was_never_published(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)

@@ -300,6 +300,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "tenant_metadata": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
         **NOTES_THROTTLES,
         "tenant stacks": LOOKS_AT_STACKS,
     },

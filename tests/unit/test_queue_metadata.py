@@ -13,7 +13,7 @@ from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs,
 from orchestrator.fleet import state_of
 from orchestrator.ports import Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, Queue, TenantState
+from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, Queue, Status, TenantState
 from tests.fakes import (
     ACME,
     NOON,
@@ -107,6 +107,30 @@ def test_another_stack_cannot_take_a_published_queues_place(world: World) -> Non
     with pytest.raises(QueueOwnedElsewhere):
         world.record(ANOTHER_STACK)
     assert world.table.metadata(ACME) == published
+
+
+def test_a_queue_that_changes_past_berth_is_told_of_in_the_history(world: World) -> None:
+    world.publish()
+    world.plant("UPDATE_IN_PROGRESS")
+    world.stacks.resources[STACK] = OTHER_QUEUE
+    world.say(STACK, OTHER_QUEUE)
+    (entry,) = world.table.history(ACME)
+    assert (entry.operation, entry.status, entry.version) == (Operation.UPDATE, Status.SUCCESS, VERSION)
+    assert entry.requested_by == entry.execution == STACK
+    assert entry.root_cause is not None
+    assert OTHER_QUEUE.url in entry.root_cause.reason
+    assert QUEUE.url in entry.root_cause.reason
+
+
+def test_a_queue_that_stays_or_that_an_operation_changes_needs_no_entry_of_its_own(world: World) -> None:
+    world.publish()
+    world.plant("UPDATE_IN_PROGRESS")
+    world.say(STACK, QUEUE)
+    assert world.table.history(ACME) == []
+    take(world.table, a_run(operation=Operation.UPDATE))
+    world.stacks.resources[STACK] = OTHER_QUEUE
+    world.say(STACK, OTHER_QUEUE)
+    assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED]
 
 
 # Somebody says so who is not the stack
