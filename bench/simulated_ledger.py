@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
 from orchestrator.rollouts.ports import Registry
-from orchestrator.rollouts.records import Item, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 
 OLD, NEW = "1.0.0", "2.0.0"
@@ -89,16 +89,32 @@ class SimulatedRollouts:
     def registry(self) -> Registry:
         return Registry(frozenset({self._rollout.id}), 1)
 
-    def register(self, _rollout: Rollout, _stages: Sequence[Stage], *, revision: int) -> bool:
+    def orders(self, _rollout: str) -> Sequence[RecordedOrder]:
+        return ()
+
+    def register(
+        self,
+        _rollout: Rollout,
+        _stages: Sequence[Stage],
+        *,
+        revision: int,
+        orders: Sequence[RecordedOrder] = (),
+    ) -> bool:
         raise NotImplementedError(f"The one rollout is registered, at revision {revision}.")
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:  # noqa: ARG002 - no other claims them
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,  # noqa: ARG002 - no other claims them
+        order: RecordedOrder | None = None,  # noqa: ARG002 - nobody orders anything
+    ) -> bool:
         if rollout.revision != self._rollout.revision:
             return False
         self._rollout = replace(rollout, revision=rollout.revision + 1)
         return True
 
-    def change_stage(self, stage: Stage) -> bool:
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:  # noqa: ARG002
         if stage.revision != self._stages[stage.number].revision:
             return False
         self._stages[stage.number] = replace(stage, revision=stage.revision + 1)

@@ -5,7 +5,6 @@ from typing import Any
 
 from lambdas.runtime import count, logger, wiring
 from orchestrator.answers import Response, come_back_later, not_through_the_api, refuse
-from orchestrator.callers import caller
 from orchestrator.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.fleet import list_tenants, tenant_detail
 from orchestrator.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
@@ -24,7 +23,13 @@ from orchestrator.reconciling.report import tell_health, tell_reconciliation, te
 from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
 from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.rollouts.requests import parse_approval, parse_rollout, parse_rollouts, parse_start
+from orchestrator.rollouts.requests import (
+    parse_approval,
+    parse_rollout,
+    parse_rollout_order,
+    parse_rollouts,
+    parse_start,
+)
 
 Event = Mapping[str, Any]
 
@@ -41,17 +46,17 @@ def _upgrade(event: Event) -> Response:
 
 def _retry(event: Event) -> Response:
     order = parse_retry(event)
-    return tell_order(order.tenant, wiring.lifecycle.retry(order.tenant, order.request.by))
+    return tell_order(order.tenant, wiring.lifecycle.retry(order.tenant, order.request.by, reason=order.request.reason))
 
 
 def _pin(event: Event) -> Response:
-    tenant, version = parse_pin(event)
-    return tell_order(tenant, wiring.lifecycle.pin(tenant, version))
+    order = parse_pin(event)
+    return tell_order(order.tenant, wiring.lifecycle.pin(order.tenant, order.version, order.request))
 
 
 def _unpin(event: Event) -> Response:
-    tenant = parse_unpin(event)
-    return tell_order(tenant, wiring.lifecycle.unpin(tenant))
+    order = parse_unpin(event)
+    return tell_order(order.tenant, wiring.lifecycle.unpin(order.tenant, order.request))
 
 
 def _delete(event: Event) -> Response:
@@ -76,28 +81,32 @@ def _releases(event: Event) -> Response:
 
 def _start_rollout(event: Event) -> Response:
     order = parse_start(event, max_concurrency=wiring.settings.rollout_concurrency)
-    return tell_started(wiring.rollouts.start(order.wish, order.by))
+    return tell_started(wiring.rollouts.start(order.wish, order.by, reason=order.reason))
 
 
 def _pause_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.pause(parse_rollout(event), caller(event)))
+    order = parse_rollout_order(event)
+    return tell_changed(wiring.rollouts.pause(order.rollout, order.by, reason=order.reason))
 
 
 def _resume_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.resume(parse_rollout(event), caller(event)))
+    order = parse_rollout_order(event)
+    return tell_changed(wiring.rollouts.resume(order.rollout, order.by, reason=order.reason))
 
 
 def _abort_rollout(event: Event) -> Response:
-    return tell_changed(wiring.rollouts.abort(parse_rollout(event), caller(event)))
+    order = parse_rollout_order(event)
+    return tell_changed(wiring.rollouts.abort(order.rollout, order.by, reason=order.reason))
 
 
 def _approve_rollout(event: Event) -> Response:
     asked = parse_approval(event)
-    return tell_changed(wiring.rollouts.approve(asked.rollout, asked.stage, caller(event)))
+    return tell_changed(wiring.rollouts.approve(asked.rollout, asked.stage, asked.by, reason=asked.reason))
 
 
 def _retry_rollout(event: Event) -> Response:
-    return tell_started(wiring.rollouts.retry(parse_rollout(event), caller(event)))
+    order = parse_rollout_order(event)
+    return tell_started(wiring.rollouts.retry(order.rollout, order.by, reason=order.reason))
 
 
 def _rollout(event: Event) -> Response:
@@ -107,7 +116,9 @@ def _rollout(event: Event) -> Response:
         return tell_changed(unknown_rollout(rollout_id))
     # Every tenant's row is read only where that is the answer: a fleet may have thousands of them.
     looked_at = table.outcomes(rollout_id) if rollout.wish.dry_run else ()
-    return tell_rollout(rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at)
+    return tell_rollout(
+        rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at, table.orders(rollout_id)
+    )
 
 
 def _rollouts(event: Event) -> Response:

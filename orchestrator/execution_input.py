@@ -28,12 +28,14 @@ def request_document(request: Request) -> dict[str, object]:
         "explicit": request.explicit,
         "labels": None if request.labels is None else dict(request.labels),
         "pin": request.pin,
+        "version": request.version,
         "allowDowngrade": request.allow_downgrade,
         "allowReplacement": request.allow_replacement,
         "force": request.force,
         "drainSeconds": request.drain_seconds,
         "askedAt": timestamp(request.asked_at) if request.asked_at else None,
         "own": request.own,
+        "reason": request.reason,
     }
     return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
 
@@ -46,12 +48,14 @@ def request_from(document: Mapping[str, Any]) -> Request:
         explicit=document.get("explicit", False),
         labels=document.get("labels"),
         pin=document.get("pin"),
+        version=document.get("version"),
         allow_downgrade=document.get("allowDowngrade", False),
         allow_replacement=document.get("allowReplacement", False),
         force=document.get("force", False),
         drain_seconds=int(document.get("drainSeconds", 0)),
         asked_at=parse_timestamp(asked_at) if asked_at else None,
         own=document.get("own", False),
+        reason=document.get("reason", ""),
     )
 
 

@@ -18,6 +18,7 @@ from orchestrator.records import (
     Metadata,
     Operation,
     Queue,
+    RecordedChange,
     RootCause,
     Status,
     TenantState,
@@ -41,7 +42,7 @@ class TenantDetail:
     root_cause: RootCause | None
     lock: Lock | None
     audits: Sequence[Audit]
-    history: Sequence[HistoryEntry]
+    history: Sequence[HistoryEntry | RecordedChange]
 
     @property
     def known(self) -> bool:

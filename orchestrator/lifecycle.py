@@ -117,7 +117,12 @@ class Lifecycle:
             metadata = metadata and replace(metadata, pinned_version=None)
             if not explicit:
                 self.descriptions.describe(
-                    tenant, labels=None, pin=Pin(lift=True), at=self.clock.now(), only_if=only_if
+                    tenant,
+                    labels=None,
+                    pin=Pin(lift=True),
+                    request=request,
+                    at=self.clock.now(),
+                    only_if=only_if,
                 )
         asked = replace(request, explicit=explicit)
         # A tenant that was pinned before, and has no queue since, comes back where it was to stay.
@@ -130,9 +135,9 @@ class Lifecycle:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
         metadata = self.reader.metadata(tenant)
         target = version or (metadata.pinned_version if metadata else None) or self.version
-        return self._order(tenant, Operation.UPDATE, target, request, metadata)
+        return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
 
-    def retry(self, tenant: TenantId, by: str) -> Ordered:
+    def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> Ordered:
         """Try the latest operation again, as it was asked for, if it failed.
 
         A delete that failed and left the tenant in service is not tried again: it has to be asked for by name. Nor is
@@ -157,7 +162,7 @@ class Lifecycle:
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         # A resource's delete is repeated for that resource, whose tenant alone it deletes. A create is the operator's.
         resource = latest.request.resource if latest.operation is Operation.DELETE else None
-        request = replace(latest.request, by=by, resource=resource, explicit=explicit, asked_at=asked_at)
+        request = replace(latest.request, by=by, resource=resource, explicit=explicit, asked_at=asked_at, reason=reason)
         asked_for_again = explicit and latest.operation is Operation.CREATE
         introduce = Said(None, Pin()) if asked_for_again else None
         return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
@@ -190,22 +195,22 @@ class Lifecycle:
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
 
-    def pin(self, tenant: TenantId, version: str) -> AlreadySo | Refused:
+    def pin(self, tenant: TenantId, version: str, request: Request) -> AlreadySo | Refused:
         """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
-        return self._say(tenant, Pin(version), f"Tenant {tenant} is pinned to version {version}")
+        return self._say(tenant, Pin(version), request, f"Tenant {tenant} is pinned to version {version}")
 
-    def unpin(self, tenant: TenantId) -> AlreadySo | Refused:
-        return self._say(tenant, Pin(lift=True), f"Tenant {tenant} is not pinned")
+    def unpin(self, tenant: TenantId, request: Request) -> AlreadySo | Refused:
+        return self._say(tenant, Pin(lift=True), request, f"Tenant {tenant} is not pinned")
 
-    def _say(self, tenant: TenantId, pin: Pin, said: str) -> AlreadySo | Refused:
+    def _say(self, tenant: TenantId, pin: Pin, request: Request, said: str) -> AlreadySo | Refused:
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
         if is_deleted(audits):
             return tenant_deleted(tenant)
         if metadata is None:
             return unknown_tenant(tenant)
-        if not self.descriptions.describe(tenant, labels=None, pin=pin, at=self.clock.now()):
+        if not self.descriptions.describe(tenant, labels=None, pin=pin, request=request, at=self.clock.now()):
             return _busy(tenant, self.reader.lock(tenant))
         return AlreadySo(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
 
@@ -217,7 +222,9 @@ class Lifecycle:
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return AlreadySo(f"{there}.")
-        said = self.descriptions.describe(tenant, labels=request.labels, pin=pin, at=self.clock.now(), only_if=only_if)
+        said = self.descriptions.describe(
+            tenant, labels=request.labels, pin=pin, request=request, at=self.clock.now(), only_if=only_if
+        )
         if not said:
             return _busy(tenant, self.reader.lock(tenant))
         return AlreadySo(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
@@ -252,7 +259,8 @@ class Lifecycle:
             if refused is not None:
                 return refused
             # A resource says nothing about a tenant that somebody is about to create: it may become theirs.
-            if introduce and (only_if is None or pending is None) and not self._introduce(attempt, introduce, only_if):
+            says = introduce if only_if is None or pending is None else None
+            if says and not self._introduce(attempt, says, request, only_if):
                 return _busy(tenant, None)
             execution = self.executions.start(attempt, request)
             if execution is not None:
@@ -280,14 +288,20 @@ class Lifecycle:
         limited = self.limits.check(tenant, another=another, caller=self.counted_for)
         return _refused_by(limited, tenant) if limited else None
 
-    def _introduce(self, attempt: Attempt, said: Said, only_if: Seen | None) -> bool:
+    def _introduce(self, attempt: Attempt, said: Said, request: Request, only_if: Seen | None) -> bool:
         """Write down what is said about a tenant whose create is about to be started.
 
         Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
         if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
         """
         return self.descriptions.describe(
-            attempt.tenant, labels=said.labels, pin=said.pin, at=self.clock.now(), asked_for=attempt, only_if=only_if
+            attempt.tenant,
+            labels=said.labels,
+            pin=said.pin,
+            request=request,
+            at=self.clock.now(),
+            asked_for=attempt,
+            only_if=only_if,
         )
 
     def _refusal(
@@ -407,8 +421,8 @@ def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | 
 
 
 def _wishes(request: Request) -> Request:
-    """What was asked for, whoever asked and whenever."""
-    return replace(request, by="", resource=None, explicit=False, asked_at=None)
+    """What was asked for, whoever asked, whenever and why. The version is the attempt's."""
+    return replace(request, by="", resource=None, explicit=False, version=None, asked_at=None, reason="")
 
 
 def _busy(tenant: TenantId, lock: Lock | None) -> Refused:

@@ -15,10 +15,22 @@ from orchestrator.answers import (
     problem,
     root_cause_document,
 )
+from orchestrator.execution_input import request_document
 from orchestrator.fleet import Page, TenantDetail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.ports import ListedTenant
-from orchestrator.records import STATE_DURING, Audit, HistoryEntry, Lock, Release, TenantState, release_of, timestamp
+from orchestrator.records import (
+    STATE_DURING,
+    Audit,
+    HistoryEntry,
+    Lock,
+    RecordedChange,
+    Release,
+    Request,
+    TenantState,
+    release_of,
+    timestamp,
+)
 from orchestrator.releases import order
 from orchestrator.tenants import TenantId
 
@@ -166,7 +178,7 @@ def _lock_document(lock: Lock) -> dict[str, object]:
         "attempt": attempt.number,
         "execution": lock.run.execution,
         "startedAt": timestamp(lock.run.started_at),
-        "requestedBy": lock.run.request.by or None,
+        **_asked_document(lock.run.request),
     }
 
 
@@ -174,12 +186,41 @@ def _audit_document(audit: Audit) -> dict[str, object]:
     return {
         **_outcome_document(audit),
         "updatedAt": timestamp(audit.updated_at),
-        "requestedBy": audit.request.by or None,
+        **_asked_document(audit.request),
     }
 
 
-def _history_document(entry: HistoryEntry) -> dict[str, object]:
-    return {**_outcome_document(entry), "at": timestamp(entry.at), "requestedBy": entry.requested_by or None}
+def _history_document(entry: HistoryEntry | RecordedChange) -> dict[str, object]:
+    """All entries have the same fields. What does not apply to one is null."""
+    if isinstance(entry, RecordedChange):
+        return {
+            "operation": entry.kind.value,
+            **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
+            "at": timestamp(entry.at),
+            **_asked_document(entry.request),
+            "request": _request_document(entry.request),
+            "before": entry.before,
+            "after": entry.after,
+            "altered": entry.altered,
+        }
+    return {
+        **_outcome_document(entry),
+        "at": timestamp(entry.at),
+        **_asked_document(entry.request or Request(by=entry.requested_by)),
+        "request": _request_document(entry.request) if entry.request else None,
+        "before": None,
+        "after": None,
+        "altered": entry.altered,
+    }
+
+
+def _asked_document(request: Request) -> dict[str, object]:
+    return {"requestedBy": request.by or None, "reason": request.reason or None}
+
+
+def _request_document(request: Request) -> dict[str, object]:
+    """All that was asked for, but for who and why, which stand beside it."""
+    return {name: value for name, value in request_document(request).items() if name not in ("by", "reason")}
 
 
 def _outcome_document(record: Audit | HistoryEntry) -> dict[str, object]:

@@ -16,7 +16,7 @@ from orchestrator.errors import InvalidRequest
 from orchestrator.fleet import PAGE_SIZE
 from orchestrator.records import Request, TenantState
 from orchestrator.tenants import TenantId
-from orchestrator.validation import LABELS, VERSION, Schema, object_of, valid
+from orchestrator.validation import LABELS, REASON, VERSION, Schema, object_of, valid
 
 MOST_A_PAGE = 500
 
@@ -24,12 +24,19 @@ MOST_CHARACTERS = 65_536
 """Of a body: more than twice the longest that could be valid. To say what is wrong with a million things takes long."""
 
 _FLAG = {"type": "boolean"}
-_CREATE = Schema(object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS}, closed=True))
-_UPGRADE = Schema(object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG}, closed=True))
-_PIN = Schema(object_of({"version": VERSION}, closed=True))
+_REASON = {"reason": REASON}
+_CREATE = Schema(
+    object_of({}, {"version": {"anyOf": [VERSION, {"type": "null"}]}, "labels": LABELS, **_REASON}, closed=True)
+)
+_UPGRADE = Schema(
+    object_of({}, {"version": VERSION, "allowDowngrade": _FLAG, "allowReplacement": _FLAG, **_REASON}, closed=True)
+)
+_PIN = Schema(object_of({"version": VERSION}, _REASON, closed=True))
+ONLY_A_REASON = Schema(object_of({}, _REASON, closed=True))
+"""For orders that say nothing more than why."""
 NUMBER_IN_A_QUERY = {"type": "string"}
 """What is in a query is text. :func:`number_of` tells whether it is a number."""
-_DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": NUMBER_IN_A_QUERY}, closed=True))
+_DELETE = Schema(object_of({}, {"force": _FLAG, "drainSeconds": NUMBER_IN_A_QUERY, **_REASON}, closed=True))
 _LIST = Schema(
     object_of(
         {},
@@ -60,8 +67,15 @@ class UpgradeOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class PinOrder:
+    tenant: TenantId
+    version: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
-    """A retry or a delete."""
+    """A retry, a delete, or a pin that is lifted."""
 
     tenant: TenantId
     request: Request
@@ -77,14 +91,15 @@ class Listing:
 
 def parse_create(event: Mapping[str, Any]) -> CreateOrder:
     tenant, body = parse_tenant(event), body_of(event, _CREATE)
-    request = Request(by=caller(event), labels=body.get("labels"), pin=body.get("version"))
+    request = _asked(event, body, labels=body.get("labels"), pin=body.get("version"))
     return CreateOrder(tenant, request, unpin="version" in body and body["version"] is None)
 
 
 def parse_upgrade(event: Mapping[str, Any]) -> UpgradeOrder:
     tenant, body = parse_tenant(event), body_of(event, _UPGRADE)
-    request = Request(
-        by=caller(event),
+    request = _asked(
+        event,
+        body,
         allow_downgrade=body.get("allowDowngrade", False),
         allow_replacement=body.get("allowReplacement", False),
     )
@@ -92,33 +107,38 @@ def parse_upgrade(event: Mapping[str, Any]) -> UpgradeOrder:
 
 
 def parse_retry(event: Mapping[str, Any]) -> Order:
-    tenant = parse_tenant(event)
-    body_of(event, _NOTHING)
-    return Order(tenant, Request(by=caller(event)))
+    tenant, body = parse_tenant(event), body_of(event, ONLY_A_REASON)
+    return Order(tenant, _asked(event, body))
 
 
-def parse_pin(event: Mapping[str, Any]) -> tuple[TenantId, str]:
+def parse_pin(event: Mapping[str, Any]) -> PinOrder:
     tenant, body = parse_tenant(event), body_of(event, _PIN)
-    return tenant, body["version"]
+    return PinOrder(tenant, body["version"], _asked(event, body))
 
 
-def parse_unpin(event: Mapping[str, Any]) -> TenantId:
-    tenant = parse_tenant(event)
+def parse_unpin(event: Mapping[str, Any]) -> Order:
+    """The reason is in the query: many clients and proxies drop the body of a DELETE."""
+    tenant = _tenant(event)
     body_of(event, _NOTHING)
-    return tenant
+    return Order(tenant, _asked(event, valid(ONLY_A_REASON, query_of(event), what="the query")))
 
 
 def parse_delete(event: Mapping[str, Any]) -> Order:
-    """How to delete is in the query: many clients and proxies drop the body of a DELETE."""
+    """How to delete is in the query, for the same reason."""
     tenant = _tenant(event)
     body_of(event, _NOTHING)
     query = query_of(event)
     said: dict[str, object] = dict(query)
     if "force" in query:
         said["force"] = {"true": True, "false": False}.get(query["force"], query["force"])
-    force = valid(_DELETE, said, what="the query").get("force", False)
+    checked = valid(_DELETE, said, what="the query")
     drain_seconds = number_of(query, "drainSeconds", 0, lowest=0, highest=MOST_DRAIN_SECONDS)
-    return Order(tenant, Request(by=caller(event), force=force, drain_seconds=drain_seconds))
+    return Order(tenant, _asked(event, checked, force=checked.get("force", False), drain_seconds=drain_seconds))
+
+
+def _asked(event: Mapping[str, Any], said: Mapping[str, Any], **more: Any) -> Request:
+    """By whom, why, and what more."""
+    return Request(by=caller(event), reason=said.get("reason", ""), **more)
 
 
 def parse_tenant(event: Mapping[str, Any]) -> TenantId:

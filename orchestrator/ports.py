@@ -16,6 +16,7 @@ from orchestrator.records import (
     Messages,
     Metadata,
     Queue,
+    RecordedChange,
     Release,
     Request,
     RootCause,
@@ -73,7 +74,8 @@ class TenantReader(Protocol):
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]: ...
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry]: ...
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
+        """All that ever happened to the tenant, in order."""
 
     def lock(self, tenant: TenantId) -> Lock | None: ...
 
@@ -169,12 +171,25 @@ class Pin:
     version: str | None = None
     lift: bool = False
 
+    def applied_to(self, pinned: str | None) -> str | None:
+        return None if self.lift else self.version or pinned
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What somebody has seen of a tenant before writing: its metadata, or that there was none."""
 
     metadata: Metadata | None
+
+    def holds_for(self, now: Metadata | None) -> bool:
+        """True if nobody has brought the tenant into being, or asked for it, since it was seen."""
+        return _claim(now) == _claim(self.metadata)
+
+
+def _claim(metadata: Metadata | None) -> tuple[Requester | None, bool, datetime | None]:
+    if metadata is None:
+        return None, False, None
+    return metadata.created_by, metadata.version is not None, metadata.asked_for_at
 
 
 class TenantDescriptions(Protocol):
@@ -186,13 +201,16 @@ class TenantDescriptions(Protocol):
         *,
         labels: Mapping[str, str] | None,
         pin: Pin,
+        request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
         only_if: Seen | None = None,
     ) -> bool:
-        """Set what is given. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
+        """Set what is given, and append to the tenant's history what it was before, and who asked for it.
 
-        With the create that was ``asked_for`` and is about to be started also such a tenant is described.
+        Both, or neither. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
+        With the create that was ``asked_for`` and is about to be started also such a tenant is described; the create
+        has a history of its own, so what is said again, and changes nothing, is not recorded again.
         With ``only_if`` nothing is set, either, when somebody has brought the tenant into being, or has asked for it,
         since it was seen.
         """

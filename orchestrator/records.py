@@ -136,6 +136,8 @@ class Request:
     """Create: someone asked for the tenant itself, not just for its queue. Only that brings a deleted one back."""
     labels: Mapping[str, str] | None = None
     pin: str | None = None
+    version: str | None = None
+    """Update: the release that was named. ``None``: the one that the tenant is pinned to, or the current one."""
     allow_downgrade: bool = False
     allow_replacement: bool = False
     """Update: also if that replaces or removes a queue, with the messages in it."""
@@ -147,6 +149,8 @@ class Request:
     """When it was asked for, if that was before its execution started."""
     own: bool = False
     """Delete: only a tenant that was brought into being by whoever asks for it."""
+    reason: str = ""
+    """Why, in the words of whoever asks."""
 
     @property
     def requester(self) -> Requester:
@@ -228,7 +232,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One thing that happened. Appended, never changed."""
+    """One thing that happened in an operation. Appended, never changed."""
 
     tenant: TenantId
     at: datetime
@@ -239,6 +243,33 @@ class HistoryEntry:
     execution: str
     root_cause: RootCause | None = None
     requested_by: str = ""
+    request: Request | None = None
+    """All that was asked for. Rows from before 0.6.0 only say by whom."""
+    altered: bool = False
+    """The row does not say what its key says that it said: somebody has put another over it."""
+
+
+class ChangeKind(StrEnum):
+    """What was changed on record without an operation."""
+
+    DESCRIBE = "DESCRIBE"
+    """Somebody said something about the tenant: its labels, or its pin."""
+    CORRECT = "CORRECT"
+    """A reconciliation made the metadata say what the stack says."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """One change of what is recorded about a tenant. Appended, never changed."""
+
+    tenant: TenantId
+    at: datetime
+    kind: ChangeKind
+    request: Request
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+    altered: bool = False
+    """As of an operation's entry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from orchestrator.validation import (
     DRAIN_SECONDS,
     LABELS,
     LOGICAL_ID,
+    REASON,
     TENANT_ID,
     TEXT,
     VERSION,
@@ -39,12 +40,14 @@ _REQUEST = object_of(
         "explicit": {"type": "boolean"},
         "labels": LABELS,
         "pin": VERSION,
+        "version": VERSION,
         "allowDowngrade": {"type": "boolean"},
         "allowReplacement": {"type": "boolean"},
         "force": {"type": "boolean"},
         "drainSeconds": DRAIN_SECONDS,
         "askedAt": TEXT,
         "own": {"type": "boolean"},
+        "reason": REASON,
     },
 )
 _EXECUTION = object_of(

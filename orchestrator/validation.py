@@ -16,11 +16,21 @@ from orchestrator.releases import VERSION_PATTERN
 from orchestrator.stack_resources import LOGICAL_ID_PATTERN
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 
+REASON_PATTERN = (
+    r"^[^\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]*$"
+)
+"""One line: no control characters, and none that change how those around them are shown."""
+
+_WANTED = {
+    VERSION_PATTERN: "is not a version like 1.2.3",
+    REASON_PATTERN: "is not one line of printable text",
+}
+
 
 def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
     """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
     if isinstance(text, str) and not re.fullmatch(pattern, text):
-        wanted = "is not a version like 1.2.3" if pattern == VERSION_PATTERN else f"does not match {pattern!r}"
+        wanted = _WANTED.get(pattern, f"does not match {pattern!r}")
         yield ValidationError(f"{text!a} {wanted}")
 
 
@@ -38,6 +48,8 @@ def object_of(
 TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
+REASON = {"type": "string", "pattern": REASON_PATTERN, "minLength": 1, "maxLength": 500}
+"""Why something is asked for."""
 LOGICAL_ID = {"type": "string", "pattern": LOGICAL_ID_PATTERN}
 
 LABELS = {

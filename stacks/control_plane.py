@@ -132,6 +132,7 @@ class ControlPlaneStack(Stack):
         )
         if automatic is not None:
             automatic.begin_after(self.node.children)
+        table.protect_history()
 
         CfnOutput(self, "ApiUrl", value=api.url)
         CfnOutput(self, "PlatformPolicyArn", value=access.platform.managed_policy_arn)

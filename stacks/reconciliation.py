@@ -29,7 +29,7 @@ from stacks.permissions import (
 )
 from stacks.rollouts import RolloutMachine
 from stacks.stack_role import TenantStackRole
-from stacks.table import HISTORY_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.table import RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
 
 _CLOSE_SECONDS = 60
@@ -192,7 +192,7 @@ class Reconciliation(Construct):
         """What ``orchestrator.reconciling.settling`` does: look at the stack, and record the end of the operation."""
         table = self._kit.table
         table.allow(role, "GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem", rows=TENANT_ROWS)
-        table.allow(role, "PutItem", rows=(TENANT_ROWS, HISTORY_ROWS))
+        table.allow_appending(role, along_with=[TENANT_ROWS])
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_noting_throttles(role)
         allow_looking_at_tenant_stacks(role, "DescribeStackEvents")

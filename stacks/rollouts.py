@@ -102,7 +102,8 @@ class RolloutMachine(Construct):
     def allow_starting(self, role: iam.Role) -> None:
         """Let a role write a rollout down, keep others off the same tenants, and set it going."""
         table = self._kit.table
-        table.allow(role, "Query", "PutItem", rows=ROLLOUT_ROWS)
+        table.allow(role, "Query", rows=ROLLOUT_ROWS)
+        table.allow_appending(role, along_with=[ROLLOUT_ROWS])
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_listing(role)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -45,6 +46,9 @@ LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
 class TenantTable(Construct):
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
+        self._policy = iam.PolicyDocument(statements=[_nobody_changes_history_in_bulk()])
+        self._appending: dict[str, str] = {}
+        """The ARNs of roles that append to history, each by the role's path in the tree of constructs."""
         self._table = dynamodb.Table(
             self,
             "Table",
@@ -58,7 +62,7 @@ class TenantTable(Construct):
             # Without the table nobody knows which tenants exist.
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
-            resource_policy=iam.PolicyDocument(statements=[_nobody_changes_history()]),
+            resource_policy=self._policy,
         )
         self._table.add_global_secondary_index(
             index_name=LISTING_INDEX,
@@ -74,6 +78,20 @@ class TenantTable(Construct):
     def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
         """Let a role do these operations on these rows only."""
         self._allow(role, operations, self._table.table_arn, [rows] if isinstance(rows, str) else rows)
+
+    def allow_appending(self, role: iam.Role, *, along_with: Sequence[str] = ()) -> None:
+        """Let a role append to history, and put the rows that are written ``along_with`` it in one transaction.
+
+        They are allowed together, so that it does not matter whether each put of a transaction is looked at by itself
+        or all of them at once.
+        """
+        self.allow(role, "PutItem", rows=[*along_with, HISTORY_ROWS])
+        self._appending[role.node.path] = role.role_arn
+
+    def protect_history(self) -> None:
+        """Keep everybody else from history, whatever their policies allow. To be called once, after all others."""
+        appending = list(self._appending.values())
+        self._policy.add_statements(_nobody_else_writes_history(appending), _nobody_changes_history(appending))
 
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role list tenants, by way of the index."""
@@ -115,22 +133,53 @@ class TenantTable(Construct):
         )
 
 
-def _nobody_changes_history() -> iam.PolicyStatement:
-    """Whatever an identity's own policies allow. What a put may not overwrite, its condition says: no policy can."""
+def _nobody_changes_history_in_bulk() -> iam.PolicyStatement:
+    """Neither the control plane nor anybody else: these write without a condition, and it never uses them."""
+    return _denied(
+        "NobodyWritesHistoryInBulk",
+        ["BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"],
+        {"ForAnyValue:StringLike": _HISTORY},
+    )
+
+
+def _nobody_else_writes_history(appending: Sequence[str]) -> iam.PolicyStatement:
+    return _denied(
+        "OnlyBerthAppendsToHistory",
+        ["PutItem", "UpdateItem", "DeleteItem"],
+        {"ForAnyValue:StringLike": _HISTORY, "ArnNotEquals": {"aws:PrincipalArn": list(appending)}},
+    )
+
+
+def _nobody_changes_history(appending: Sequence[str]) -> iam.PolicyStatement:
+    """Those who append change nothing. What a put may not overwrite, its condition says: no policy can.
+
+    They write history in transactions that also update and delete other rows. AWS does not say whether each write of a
+    transaction is looked at with its own key or with the keys of all: so this holds only where all are history's.
+    """
+    return _denied(
+        "HistoryIsAppendOnly",
+        ["UpdateItem", "DeleteItem"],
+        {
+            "ForAllValues:StringLike": _HISTORY,
+            # Of no keys at all, everything can be said.
+            "Null": {"dynamodb:LeadingKeys": "false"},
+            "ArnEquals": {"aws:PrincipalArn": list(appending)},
+        },
+    )
+
+
+_HISTORY = {"dynamodb:LeadingKeys": [HISTORY_ROWS]}
+
+
+def _denied(sid: str, operations: Sequence[str], conditions: Mapping[str, Mapping[str, Any]]) -> iam.PolicyStatement:
     return iam.PolicyStatement(
-        sid="HistoryIsAppendOnly",
+        sid=sid,
         effect=iam.Effect.DENY,
         principals=[iam.AnyPrincipal()],
-        actions=[
-            "dynamodb:UpdateItem",
-            "dynamodb:DeleteItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:PartiQLUpdate",
-            "dynamodb:PartiQLDelete",
-        ],
+        actions=[f"dynamodb:{operation}" for operation in operations],
         # The table itself: its ARN cannot be named in its own policy, which is made with it.
         resources=["*"],
-        conditions={"ForAnyValue:StringLike": {"dynamodb:LeadingKeys": [HISTORY_ROWS]}},
+        conditions=conditions,
     )
 
 

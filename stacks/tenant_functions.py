@@ -17,11 +17,7 @@ from stacks.permissions import (
 from stacks.release_publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.stack_role import TenantStackRole
-from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
-
-# One transaction writes both. They are allowed together, so that it does not matter whether each of its writes is
-# looked at by itself or all of a kind at once.
-_TENANT_AND_HISTORY_ROWS = (TENANT_ROWS, HISTORY_ROWS)
+from stacks.table import RELEASE_ROWS, TENANT_ROWS
 
 _STACK_SECONDS = 30
 """For functions that ask CloudFormation for something: its answers may take a while when it throttles."""
@@ -85,7 +81,7 @@ class TenantFunctions:
         )
         table = self._kit.table
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
-        table.allow(begin.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        table.allow_appending(begin.role, along_with=[TENANT_ROWS])
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
         # A delete that died is undone by whoever takes its place, if it has not touched the stack.
         allow_looking_at_tenant_stacks(begin.role)
@@ -147,7 +143,7 @@ class TenantFunctions:
         )
         table = self._kit.table
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
-        table.allow(finish.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        table.allow_appending(finish.role, along_with=[TENANT_ROWS])
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
         return finish
 
@@ -159,7 +155,7 @@ class TenantFunctions:
             *("GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
             rows=TENANT_ROWS,
         )
-        table.allow(record_failure.role, "PutItem", rows=_TENANT_AND_HISTORY_ROWS)
+        table.allow_appending(record_failure.role, along_with=[TENANT_ROWS])
         allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
         return record_failure
 

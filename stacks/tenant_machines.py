@@ -178,6 +178,7 @@ class TenantMachines(Construct):
     def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
         """What ``orchestrator.lifecycle`` does when operations are asked for: look, describe, and start."""
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
+        table.allow_appending(role)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         allow_on_tenant_queues(role, "GetQueueAttributes", "GetQueueUrl")
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))

@@ -66,10 +66,11 @@ class BerthApi:
         pin: str | None = None,
         unpin: bool = False,
         labels: Mapping[str, str] | None = None,
+        reason: str | None = None,
     ) -> ApiAnswer:
         """The pin and the labels of a tenant that is there are set; what is not given stays as it is."""
         lifted = {"version": None} if unpin else {}
-        return self.request("PUT", _path(tenant), body=_given(version=pin, labels=labels) | lifted)
+        return self.request("PUT", _path(tenant), body=_given(version=pin, labels=labels, reason=reason) | lifted)
 
     def upgrade(
         self,
@@ -78,24 +79,30 @@ class BerthApi:
         *,
         allow_downgrade: bool = False,
         allow_replacement: bool = False,
+        reason: str | None = None,
     ) -> ApiAnswer:
         asked = {"allowDowngrade": allow_downgrade, "allowReplacement": allow_replacement}
-        return self.request("POST", f"{_path(tenant)}/upgrade", body=_given(version=version) | asked)
+        return self.request("POST", f"{_path(tenant)}/upgrade", body=_given(version=version, reason=reason) | asked)
 
-    def retry(self, tenant: TenantId) -> ApiAnswer:
-        return self.request("POST", f"{_path(tenant)}/retry")
+    def retry(self, tenant: TenantId, *, reason: str | None = None) -> ApiAnswer:
+        return self.request("POST", f"{_path(tenant)}/retry", body=_given(reason=reason) or None)
 
-    def delete(self, tenant: TenantId, *, force: bool = False, drain_seconds: int | None = None) -> ApiAnswer:
-        query = {"force": "true"} if force else {}
-        if drain_seconds is not None:
-            query["drainSeconds"] = str(drain_seconds)
+    def delete(
+        self,
+        tenant: TenantId,
+        *,
+        force: bool = False,
+        drain_seconds: int | None = None,
+        reason: str | None = None,
+    ) -> ApiAnswer:
+        query = _given(force="true" if force else None, drainSeconds=drain_seconds, reason=reason)
         return self.request("DELETE", _path(tenant), query)
 
-    def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
-        return self.request("PUT", f"{_path(tenant)}/pin", body={"version": version})
+    def pin(self, tenant: TenantId, version: str, *, reason: str | None = None) -> ApiAnswer:
+        return self.request("PUT", f"{_path(tenant)}/pin", body=_given(version=version, reason=reason))
 
-    def unpin(self, tenant: TenantId) -> ApiAnswer:
-        return self.request("DELETE", f"{_path(tenant)}/pin")
+    def unpin(self, tenant: TenantId, *, reason: str | None = None) -> ApiAnswer:
+        return self.request("DELETE", f"{_path(tenant)}/pin", _given(reason=reason))
 
     def tenant(self, tenant: TenantId) -> ApiAnswer:
         return self.request("GET", _path(tenant))
@@ -116,12 +123,12 @@ class BerthApi:
     def start_rollout(self, wish: Mapping[str, object]) -> ApiAnswer:
         return self.request("POST", "/rollouts", body=wish)
 
-    def order_rollout(self, rollout: str, verb: str) -> ApiAnswer:
+    def order_rollout(self, rollout: str, verb: str, *, reason: str | None = None) -> ApiAnswer:
         """One of pause, resume, abort and retry."""
-        return self.request("POST", f"{_rollout_path(rollout)}/{verb}")
+        return self.request("POST", f"{_rollout_path(rollout)}/{verb}", body=_given(reason=reason) or None)
 
-    def approve_stage(self, rollout: str, stage: int) -> ApiAnswer:
-        return self.request("POST", f"{_rollout_path(rollout)}/approve", body={"stage": stage})
+    def approve_stage(self, rollout: str, stage: int, *, reason: str | None = None) -> ApiAnswer:
+        return self.request("POST", f"{_rollout_path(rollout)}/approve", body=_given(stage=stage, reason=reason))
 
     def rollout(self, rollout: str) -> ApiAnswer:
         return self.request("GET", _rollout_path(rollout))
@@ -129,8 +136,9 @@ class BerthApi:
     def rollouts(self, *, cursor: str | None = None, limit: int | None = None) -> ApiAnswer:
         return self.request("GET", "/rollouts", _given(cursor=cursor, limit=limit))
 
-    def reconcile(self, *, dry_run: bool = False, detect_drift: bool = False) -> ApiAnswer:
-        return self.request("POST", "/reconciliations", body={"dryRun": dry_run, "detectDrift": detect_drift})
+    def reconcile(self, *, dry_run: bool = False, detect_drift: bool = False, reason: str | None = None) -> ApiAnswer:
+        asked = {"dryRun": dry_run, "detectDrift": detect_drift}
+        return self.request("POST", "/reconciliations", body=asked | _given(reason=reason))
 
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
         return self.request("GET", f"/reconciliations/{quote(reconciliation, safe='')}")

@@ -14,7 +14,8 @@ from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
 from orchestrator.adapters.reads import Reads
 from orchestrator.adapters.rows import Item, s, time
 from orchestrator.adapters.writes import NOT_GONE, NOT_IN_THE_WAY, NOT_OVERTAKEN, Writes
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
+from orchestrator.changes import correction, description
+from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone, Unsettled
 from orchestrator.fleet import LISTED_STATES, root_cause_of, state_of
 from orchestrator.records import (
     Attempt,
@@ -23,6 +24,7 @@ from orchestrator.records import (
     Lock,
     Metadata,
     Queue,
+    RecordedChange,
     Release,
     Request,
     RootCause,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
+
+_ROUNDS = 10
 
 _ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -63,7 +67,7 @@ class DynamoTable:
         items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
         return [rows.audit_from(item) for item in items]
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry]:
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
         return [rows.history_from(item) for item in self._reads.partition(keys.history_pk(tenant))]
 
     def lock(self, tenant: TenantId) -> Lock | None:
@@ -227,17 +231,27 @@ class DynamoTable:
         *,
         labels: Mapping[str, str] | None,
         pin: Pin,
+        request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
         only_if: Seen | None = None,
     ) -> bool:
-        expression, values = self._writes.described(labels, pin, at, asked_for)
-        conditions = [] if asked_for else ["attribute_exists(pk) AND attribute_not_exists(WithdrawnBy)"]
-        if only_if is not None:
-            unclaimed, further = self._writes.unclaimed_since(only_if.metadata)
-            conditions.append(unclaimed)
-            values |= further
-        return self._update_metadata(tenant, expression, values, condition=" AND ".join(conditions) or None)
+        for _ in range(_ROUNDS):
+            row = self._reads.get(keys.metadata_key(tenant))
+            metadata = rows.metadata_from(row) if row else None
+            if asked_for is None and (metadata is None or metadata.withdrawn_by):
+                return False
+            if only_if is not None and not only_if.holds_for(metadata):
+                return False
+            change = description(tenant, metadata, labels=labels, pin=pin, request=request, at=at)
+            described = self._writes.metadata_of_described(
+                tenant, row, labels=labels, pin=pin, at=at, asked_for=asked_for, only_if=only_if
+            )
+            # A create that is about to be started has a history of its own.
+            is_told = asked_for is None or change.before != change.after
+            if self._went_through([described, *([self._writes.change(change)] if is_told else [])]):
+                return True
+        raise Unsettled(f"Tenant {tenant}: others changed what is said about it at the same moment. Ask again.")
 
     # What the tenant's stack keeps true
 
@@ -295,7 +309,7 @@ class DynamoTable:
 
     # What a reconciliation puts right
 
-    def correct(self, seen: Metadata, stack: Stack, *, at: datetime) -> bool:
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
         row = self._reads.get(keys.metadata_key(seen.tenant))
         if row is None or rows.metadata_from(row) != seen:
             return False
@@ -311,6 +325,7 @@ class DynamoTable:
         writes = [
             self._writes.check_no_lock(seen.tenant),
             self._writes.metadata_of_corrected(row, corrected, state),
+            self._writes.change(correction(seen, corrected, request=request, at=at)),
         ]
         return self._went_through(writes)
 

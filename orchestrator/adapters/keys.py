@@ -5,7 +5,8 @@
 | metadata | TENANT_ID#{id}   | METADATA                                                 |
 | audit    | TENANT_ID#{id}   | AUDIT#CREATE#{version}, AUDIT#UPDATE#{version}, AUDIT#DELETE; once AUDIT#CREATE |
 | lock     | TENANT_ID#{id}   | LOCK                                                     |
-| history  | HISTORY#{id}     | {time}#{attempt}#{status}                                |
+| history  | HISTORY#{id}     | {time}#{attempt}#{status}#{digest}, {time}#{kind of change}#{digest} |
+| history of a rollout | HISTORY#ROLLOUT#{id} | {time}#{order}#{digest}                     |
 | release  | RELEASE          | VERSION#{version}                                        |
 | rollout  | ROLLOUT#{id}     | PLAN                                                     |
 | stage    | ROLLOUT#{id}     | STAGE#{number}, of two digits                            |
@@ -15,7 +16,9 @@
 | reconciliation | RECONCILIATION | {id}                                                 |
 | creates  | CREATES#{digest} | WINDOW                                                   |
 
-History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these.
+History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these. The
+digest is of all that the row says, so no two different facts share a key: a row that is put over another either says
+the same, or does not say what its key says. Rows from before 0.6.0 have none.
 
 The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by time (which is what
 their ids begin with), and the tenants that failed in each:
@@ -32,9 +35,13 @@ their ids begin with), and the tenants that failed in each:
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from orchestrator.records import Attempt, Operation, Status, TenantState, timestamp
+from orchestrator.records import Attempt, Operation, TenantState, timestamp
 from orchestrator.tenants import TenantId
 
 LISTING_INDEX = "Listing"
@@ -53,6 +60,9 @@ OUTCOME_PREFIX = "TENANT#"
 LISTED_ROLLOUTS = "ROLLOUT"
 RECONCILIATIONS = "RECONCILIATION"
 CREATES_PREFIX = "CREATES#"
+
+_DIGEST_LENGTH = 32
+_DIGEST = re.compile(f"[0-9a-f]{{{_DIGEST_LENGTH}}}")
 
 Key = dict[str, dict[str, str]]
 
@@ -96,8 +106,37 @@ def history_pk(tenant: TenantId) -> str:
     return f"{HISTORY_PREFIX}{tenant}"
 
 
-def history_key(attempt: Attempt, at: datetime, status: Status) -> Key:
-    return key(history_pk(attempt.tenant), f"{timestamp(at)}#{attempt.name}#{status}")
+def history_key(tenant: TenantId, at: datetime, what: str, fields: Mapping[str, Any]) -> Key:
+    return key(history_pk(tenant), _history_sk(at, what, fields))
+
+
+def rollout_history_pk(rollout: str) -> str:
+    """No tenant's, because no tenant id has a #."""
+    return f"{HISTORY_PREFIX}{rollout_pk(rollout)}"
+
+
+def rollout_history_key(rollout: str, at: datetime, order: str, fields: Mapping[str, Any]) -> Key:
+    return key(rollout_history_pk(rollout), _history_sk(at, order, fields))
+
+
+def rollout_of_history(pk: str) -> str:
+    return rollout_of(pk.removeprefix(HISTORY_PREFIX))
+
+
+def _history_sk(at: datetime, what: str, fields: Mapping[str, Any]) -> str:
+    return f"{timestamp(at)}#{what}#{_digest(fields)}"
+
+
+def is_altered(row: Mapping[str, Any]) -> bool:
+    """True for a row of history that does not say what it said when it was appended."""
+    digest: str = row["sk"]["S"].rpartition("#")[2]
+    if not _DIGEST.fullmatch(digest):
+        return False  # From before 0.6.0: nobody can tell.
+    return digest != _digest({name: value for name, value in row.items() if name not in ("pk", "sk")})
+
+
+def _digest(fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_DIGEST_LENGTH]
 
 
 def tenant_of_history(pk: str) -> TenantId:

@@ -15,6 +15,8 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item as Move
 from orchestrator.rollouts.records import (
+    Order,
+    RecordedOrder,
     Result,
     Rollout,
     RolloutStatus,
@@ -48,6 +50,7 @@ def plan_row(rollout: Rollout) -> Item:
             Execution=s(rollout.execution) if rollout.execution else None,
             TaskToken=s(rollout.task_token) if rollout.task_token else None,
             EndedAt=time(rollout.ended_at) if rollout.ended_at else None,
+            StartReason=s(rollout.start_reason) if rollout.start_reason else None,
         ),
     }
 
@@ -68,7 +71,35 @@ def rollout_from(item: Mapping[str, Any]) -> Rollout:
         execution=text(item, "Execution"),
         task_token=text(item, "TaskToken"),
         ended_at=moment(item, "EndedAt"),
+        start_reason=text(item, "StartReason") or "",
         revision=int(item["Revision"]["N"]),
+    )
+
+
+def order_row(order: RecordedOrder) -> Item:
+    fields: Item = {
+        "At": time(order.at),
+        "Order": s(order.order),
+        "RequestedBy": s(order.by),
+        **_if_given(
+            RequestedBecause=s(order.reason) if order.reason else None,
+            Stage=n(order.stage) if order.stage else None,
+            OtherRollout=s(order.other) if order.other else None,
+        ),
+    }
+    return keys.rollout_history_key(order.rollout, order.at, order.order, fields) | fields
+
+
+def order_from(item: Mapping[str, Any]) -> RecordedOrder:
+    return RecordedOrder(
+        rollout=keys.rollout_of_history(item["pk"]["S"]),
+        at=parse_timestamp(item["At"]["S"]),
+        order=Order(item["Order"]["S"]),
+        by=item["RequestedBy"]["S"],
+        reason=text(item, "RequestedBecause") or "",
+        stage=number(item, "Stage", 0) or None,
+        other=text(item, "OtherRollout"),
+        altered=keys.is_altered(item),
     )
 
 

@@ -16,7 +16,7 @@ from orchestrator.adapters.rows import Item, n, number, s
 from orchestrator.adapters.writes import Writes
 from orchestrator.errors import Throttled
 from orchestrator.rollouts.ports import Registry
-from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -84,16 +84,21 @@ class RolloutTable:
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         return map(rollout_rows.outcome_from, self._reads.listed(keys.listed_failures(rollout)))
 
+    def orders(self, rollout: str) -> Sequence[RecordedOrder]:
+        return [rollout_rows.order_from(item) for item in self._reads.partition(keys.rollout_history_pk(rollout))]
+
     # Writing
 
-    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+    def register(
+        self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
+    ) -> bool:
         writes = [self._writes.put(rollout_rows.plan_row(rollout), condition="attribute_not_exists(pk)")]
         writes += [self._writes.put(rollout_rows.stage_row(stage)) for stage in stages]
         if not rollout.wish.dry_run:
             writes.append(self._claim(rollout, revision))
-        return self._transact(writes)
+        return self._transact([*writes, *map(self._order, orders)])
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
         before = self.rollout(rollout.id)
         if before is None or before.revision != rollout.revision:
             return False
@@ -101,10 +106,10 @@ class RolloutTable:
         # The write goes through only if this is still what is there.
         if before.status.active != rollout.status.active and not rollout.wish.dry_run:
             writes.append(self._claim(rollout, revision))
-        return self._transact(writes)
+        return self._transact([*writes, *([self._order(order)] if order else [])])
 
-    def change_stage(self, stage: Stage) -> bool:
-        return self._transact([self._over_stage(stage)])
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
+        return self._transact([self._over_stage(stage), *([self._order(order)] if order else [])])
 
     def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
         is_running = self._writes.check(
@@ -145,6 +150,9 @@ class RolloutTable:
         elif revision is not None:
             condition, values[":read"] = "Revision = :read", n(revision)
         return self._writes.update(keys.registry_key(), change, values=values, condition=condition)
+
+    def _order(self, order: RecordedOrder) -> Item:
+        return self._writes.append(rollout_rows.order_row(order))
 
     def _over_stage(self, stage: Stage) -> Item:
         return self._over(rollout_rows.stage_row(replace(stage, revision=stage.revision + 1)), stage.revision)

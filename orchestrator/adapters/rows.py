@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.adapters.keys import METADATA, operation_of, tenant_of, tenant_of_history
+from orchestrator.adapters.keys import METADATA, is_altered, operation_of, tenant_of, tenant_of_history
 from orchestrator.execution_input import request_document, request_from
 from orchestrator.records import (
     Attempt,
     Audit,
+    ChangeKind,
     HistoryEntry,
     Lock,
     Metadata,
     Operation,
     Queue,
+    RecordedChange,
     Release,
     Request,
     RootCause,
@@ -180,7 +182,12 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
     )
 
 
-def history_from(item: Mapping[str, Any]) -> HistoryEntry:
+def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange:
+    return _change_from(item) if "Change" in item else _operation_from(item)
+
+
+def _operation_from(item: Mapping[str, Any]) -> HistoryEntry:
+    request = _request_from(item) if "Request" in item else None
     return HistoryEntry(
         tenant=tenant_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),
@@ -190,14 +197,43 @@ def history_from(item: Mapping[str, Any]) -> HistoryEntry:
         status=Status(item["Status"]["S"]),
         execution=item["Execution"]["S"],
         root_cause=root_cause_from(item),
-        requested_by=text(item, "RequestedBy") or "",
+        requested_by=request.by if request else text(item, "RequestedBy") or "",
+        request=request,
+        altered=is_altered(item),
     )
 
 
+def _change_from(item: Mapping[str, Any]) -> RecordedChange:
+    return RecordedChange(
+        tenant=tenant_of_history(item["pk"]["S"]),
+        at=parse_timestamp(item["At"]["S"]),
+        kind=ChangeKind(item["Change"]["S"]),
+        request=_request_from(item),
+        before=json.loads(item["Before"]["S"]),
+        after=json.loads(item["After"]["S"]),
+        altered=is_altered(item),
+    )
+
+
+def change_fields(change: RecordedChange) -> Item:
+    return {
+        "At": time(change.at),
+        "Change": s(change.kind),
+        **request_fields(change.request),
+        # As JSON texts: they are only ever read as a whole.
+        "Before": s(json.dumps(change.before, sort_keys=True)),
+        "After": s(json.dumps(change.after, sort_keys=True)),
+    }
+
+
 def history_fields(run: Run, status: Status, at: datetime, cause: RootCause | None) -> Item:
-    fields = {"At": time(at), **attempt_fields(run.attempt), "Status": s(status), "Execution": s(run.execution)}
-    if run.request.by:
-        fields["RequestedBy"] = s(run.request.by)
+    fields = {
+        "At": time(at),
+        **attempt_fields(run.attempt),
+        "Status": s(status),
+        "Execution": s(run.execution),
+        **request_fields(run.request),
+    }
     if cause:
         fields["RootCause"] = root_cause_value(cause)
     return fields

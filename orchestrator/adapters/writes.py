@@ -15,6 +15,7 @@ from orchestrator.records import (
     Attempt,
     Metadata,
     Operation,
+    RecordedChange,
     RootCause,
     Run,
     Status,
@@ -23,7 +24,7 @@ from orchestrator.records import (
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Pin, Publication
+    from orchestrator.ports import Pin, Publication, Seen
 
 NOT_OVERTAKEN = (
     "attribute_not_exists(pk) OR attribute_not_exists(Attempt) OR Attempt < :attempt "
@@ -102,10 +103,16 @@ class Writes:
         )
 
     def history(self, run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Item:
-        return self.put(
-            keys.history_key(run.attempt, at, status) | rows.history_fields(run, status, at, cause),
-            condition="attribute_not_exists(pk)",
-        )
+        fields = rows.history_fields(run, status, at, cause)
+        return self.append(keys.history_key(run.tenant, at, f"{run.attempt.name}#{status}", fields) | fields)
+
+    def change(self, change: RecordedChange) -> Item:
+        fields = rows.change_fields(change)
+        return self.append(keys.history_key(change.tenant, change.at, change.kind, fields) | fields)
+
+    def append(self, row: Item) -> Item:
+        """A row of history: never over one that is there."""
+        return self.put(row, condition="attribute_not_exists(pk)")
 
     # Metadata
 
@@ -223,15 +230,12 @@ class Writes:
         fields = rows.stack_fields(corrected)
         sets += "".join(f", {name} = :{name}" for name in fields)
         values |= {f":{name}": value for name, value in fields.items()}
-        unchanged = []
         # Whoever writes says when, but for a stack that goes: that takes its id away.
-        for name in ("UpdatedAt", "StackId"):
-            unchanged.append(f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})")
-            values |= {f":seen{name}": row[name]} if name in row else {}
+        unchanged, seen = _unchanged(row, "UpdatedAt", "StackId")
         return self.update(
             keys.metadata_key(corrected.tenant),
             f"SET {sets} REMOVE Deployed",
-            values=values,
+            values=values | seen,
             condition=" AND ".join(unchanged),
             names=_STATE,
         )
@@ -253,10 +257,18 @@ class Writes:
         listing_and_stack = {name: values[name] for name in (":sort", ":stack")}
         return f"SET ListingSort = :sort, GoneStackId = :stack REMOVE {gone}", listing_and_stack, {}
 
-    def described(
-        self, labels: Mapping[str, str] | None, pin: Pin, at: datetime, asked_for: Attempt | None
-    ) -> tuple[str, Item]:
-        """An update's expression and values: labels and pin of a tenant that is there, or is to come."""
+    def metadata_of_described(
+        self,
+        tenant: TenantId,
+        row: Mapping[str, Any] | None,
+        *,
+        labels: Mapping[str, str] | None,
+        pin: Pin,
+        at: datetime,
+        asked_for: Attempt | None,
+        only_if: Seen | None,
+    ) -> Item:
+        """Labels and pin of a tenant that is there, or is to come; if they are still what ``row`` says."""
         sets, removes, values = ["UpdatedAt = :at"], "", {":at": time(at)}
         if asked_for is not None:
             sets.append("AskedFor = :create, AskedForAt = :at")
@@ -269,10 +281,22 @@ class Writes:
             values[":pin"] = s(pin.version)
         elif pin.lift:
             removes = " REMOVE PinnedVersion"
-        return f"SET {', '.join(sets)}{removes}", values
+        conditions, seen = _unchanged(row or {}, "Labels", "PinnedVersion")
+        if asked_for is None:
+            conditions += ["attribute_exists(pk)", "attribute_not_exists(WithdrawnBy)"]
+        if only_if is not None:
+            unclaimed, further = self._unclaimed_since(only_if.metadata)
+            conditions += unclaimed
+            seen |= further
+        return self.update(
+            keys.metadata_key(tenant),
+            f"SET {', '.join(sets)}{removes}",
+            values=values | seen,
+            condition=" AND ".join(conditions),
+        )
 
-    def unclaimed_since(self, seen: Metadata | None) -> tuple[str, Item]:
-        """A condition and its values: nobody has brought the tenant into being, or asked for it, since it was seen."""
+    def _unclaimed_since(self, seen: Metadata | None) -> tuple[list[str], Item]:
+        """Conditions and their values: nobody has brought the tenant into being, or asked for it, since it was seen."""
         conditions, values = ["attribute_not_exists(CreatedBy)"], Item()
         creator = seen.created_by if seen else None
         if creator is not None:
@@ -286,7 +310,7 @@ class Writes:
         else:
             conditions.append("AskedForAt = :seenAskedForAt")
             values[":seenAskedForAt"] = time(seen.asked_for_at)
-        return " AND ".join(conditions), values
+        return conditions, values
 
     def _state(self, tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, Item]:
         listing_key, listing_sort = keys.listed_tenant(tenant, state, version)
@@ -346,6 +370,12 @@ class Writes:
 
 # "State" is a word that DynamoDB keeps to itself.
 _STATE = {"#state": "State"}
+
+
+def _unchanged(row: Mapping[str, Any], *names: str) -> tuple[list[str], Item]:
+    """Conditions, with their values, that hold while these attributes are what the row has."""
+    conditions = [f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})" for name in names]
+    return conditions, {f":seen{name}": row[name] for name in names if name in row}
 
 
 def listing(where: tuple[str, str]) -> Item:

@@ -27,6 +27,10 @@ MOST_SECONDS = 7 * 24 * 3600
 
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
 Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MOST_SECONDS, help="How long to wait.")]
+Reason = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Why: one line, kept in the history with who asked.", show_default=False),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 NOT_ASKED = "Where there is no terminal, nobody is asked."

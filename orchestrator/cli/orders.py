@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.invocation import NOT_ASKED, Json, Tenant, Timeout
+from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
 from orchestrator.deadlines import DEADLINE, MOST_DRAIN_SECONDS
 
@@ -30,6 +30,7 @@ def create(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Label the tenant; may be repeated. The labels it has are replaced."),
     ] = None,
+    reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
@@ -44,7 +45,7 @@ def create(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.create(tenant_id, pin=version, unpin=unpin, labels=labels),
+        lambda api, tenant_id: api.create(tenant_id, pin=version, unpin=unpin, labels=labels, reason=reason),
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -66,6 +67,7 @@ def upgrade(
         bool,
         typer.Option("--allow-replacement", help="Also if that replaces or removes a queue, with the messages in it."),
     ] = False,
+    reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
@@ -78,7 +80,7 @@ def upgrade(
         context,
         tenant,
         lambda api, tenant_id: api.upgrade(
-            tenant_id, to, allow_downgrade=allow_downgrade, allow_replacement=allow_replacement
+            tenant_id, to, allow_downgrade=allow_downgrade, allow_replacement=allow_replacement, reason=reason
         ),
         timeout=timeout if wait else None,
         as_json=as_json,
@@ -91,6 +93,7 @@ def pin(
     version: Annotated[
         str, typer.Argument(metavar="VERSION", help="A published release: see berth releases.", show_default=False)
     ],
+    reason: Reason = None,
     as_json: Json = False,
 ) -> None:
     """Pin a tenant to a release.
@@ -101,7 +104,7 @@ def pin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.pin(tenant_id, version),
+        lambda api, tenant_id: api.pin(tenant_id, version, reason=reason),
         timeout=None,
         as_json=as_json,
         can_wait=False,
@@ -111,6 +114,7 @@ def pin(
 def unpin(
     context: typer.Context,
     tenant: Tenant,
+    reason: Reason = None,
     as_json: Json = False,
 ) -> None:
     """Lift a tenant's pin.
@@ -120,7 +124,7 @@ def unpin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.unpin(tenant_id),
+        lambda api, tenant_id: api.unpin(tenant_id, reason=reason),
         timeout=None,
         as_json=as_json,
         can_wait=False,
@@ -128,7 +132,12 @@ def unpin(
 
 
 def retry(
-    context: typer.Context, tenant: Tenant, wait: Wait = False, timeout: Timeout = _TIMEOUT, as_json: Json = False
+    context: typer.Context,
+    tenant: Tenant,
+    reason: Reason = None,
+    wait: Wait = False,
+    timeout: Timeout = _TIMEOUT,
+    as_json: Json = False,
 ) -> None:
     """Try again what failed.
 
@@ -137,7 +146,7 @@ def retry(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.retry(tenant_id),
+        lambda api, tenant_id: api.retry(tenant_id, reason=reason),
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -157,6 +166,7 @@ def delete(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Delete the messages in the queue, too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether --force is meant. {NOT_ASKED}")] = False,
+    reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
@@ -170,7 +180,7 @@ def delete(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.delete(tenant_id, force=force, drain_seconds=drain),
+        lambda api, tenant_id: api.delete(tenant_id, force=force, drain_seconds=drain, reason=reason),
         timeout=timeout if wait else None,
         as_json=as_json,
         lost="every message in its queue" if force and not yes else None,

@@ -14,7 +14,7 @@ from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
-from orchestrator.cli.invocation import Invocation, Json, Timeout
+from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile_view import looked_at, show, show_asked
 from orchestrator.reconciling.records import ReconciliationStatus
@@ -72,6 +72,7 @@ def reconcile(
             metavar="ID", help="Follow one that was asked for before, instead of asking for one.", show_default=False
         ),
     ] = None,
+    reason: Reason = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the result.")] = True,
     timeout: Timeout = _TIMEOUT_SECONDS,
     as_json: Json = False,
@@ -88,13 +89,18 @@ def reconcile(
     if anything was found.
     """
     if follow is not None:
-        if dry_run or detect_drift:
-            raise typer.BadParameter("it goes with neither --dry-run nor --detect-drift.", param_hint="'--follow'")
+        if dry_run or detect_drift or reason:
+            raise typer.BadParameter(
+                "it goes with neither --dry-run nor --detect-drift nor --reason.", param_hint="'--follow'"
+            )
         _check_id(follow)
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
-        asked = _found(here, api, follow) if follow else _asked(here, api, dry_run=dry_run, detect_drift=detect_drift)
+        if follow:
+            asked = _found(here, api, follow)
+        else:
+            asked = _asked(here, api, dry_run=dry_run, detect_drift=detect_drift, reason=reason)
         if wait and asked["status"] not in _OVER:
             asked = _watch(here, api, asked["reconciliationId"], timeout)
         code = _tell(asked, waited=wait, as_json=as_json)
@@ -110,12 +116,12 @@ def _check_id(given: str) -> None:
         raise typer.BadParameter(message, param_hint="'--follow'")
 
 
-def _asked(here: Invocation, api: Api, *, dry_run: bool, detect_drift: bool) -> Document:
+def _asked(here: Invocation, api: Api, *, dry_run: bool, detect_drift: bool, reason: str | None) -> Document:
     with (
         noting_an_interrupt("Interrupted. If it was started, it goes on in the control plane."),
         here.asking() as asking,
     ):
-        answer = asking(partial(api.reconcile, dry_run=dry_run, detect_drift=detect_drift))
+        answer = asking(partial(api.reconcile, dry_run=dry_run, detect_drift=detect_drift, reason=reason))
     if answer.status != _STARTED:
         raise problem(answer)
     return answer.body

@@ -48,6 +48,7 @@ def show_asked(asked: Document) -> None:
             "status": render.state(asked["status"]),
             "what": f"dry run{drift}" if asked["dryRun"] else f"repair{drift}",
             "asked for": render.moment(asked["startedAt"]),
+            "why": asked["requestedBecause"],
         }
     )
 

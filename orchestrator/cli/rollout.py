@@ -12,7 +12,7 @@ from orchestrator.cli import render, rollout_wish
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json
+from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.problems import problem
 from orchestrator.cli.rollout_finding import details, listed, the_one_meant
 from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
@@ -116,6 +116,7 @@ def plan(
     stages_file: rollout_wish.StagesFile = None,
     allow_downgrade: rollout_wish.AllowDowngrade = False,
     allow_replacement: rollout_wish.AllowReplacement = False,
+    reason: Reason = None,
     sample: Annotated[
         str | None,
         typer.Option(metavar="SHARE", help=f"How many tenants to look at: 50 or 10%; {SAMPLE} unless told otherwise."),
@@ -141,6 +142,7 @@ def plan(
         stages=StageOptions(stages, concurrency, tolerate, bake, alarm, approval, stages_file),
         allow_downgrade=allow_downgrade,
         allow_replacement=allow_replacement,
+        reason=reason,
         sample=None if every else sample or str(SAMPLE),
         dry_run=True,
     )
@@ -170,6 +172,7 @@ def start(
     stages_file: rollout_wish.StagesFile = None,
     allow_downgrade: rollout_wish.AllowDowngrade = False,
     allow_replacement: rollout_wish.AllowReplacement = False,
+    reason: Reason = None,
     watch: Watch = None,
     yes: Annotated[
         bool, typer.Option("--yes", help=f"Do not ask whether --allow-replacement is meant. {NOT_ASKED}")
@@ -192,6 +195,7 @@ def start(
         stages=StageOptions(stages, concurrency, tolerate, bake, alarm, approval, stages_file),
         allow_downgrade=allow_downgrade,
         allow_replacement=allow_replacement,
+        reason=reason,
     )
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -237,28 +241,33 @@ def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False
 
 
 @app.command()
-def pause(context: typer.Context, rollout: RolloutButNoDryRun = None, as_json: Json = False) -> None:
+def pause(
+    context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
+) -> None:
     """Hold a rollout.
 
     No tenant is started any more; those under way are finished.
     """
-    _order(context, rollout, "pause", as_json=as_json)
+    _order(context, rollout, "pause", reason, as_json=as_json)
 
 
 @app.command()
-def resume(context: typer.Context, rollout: RolloutButNoDryRun = None, as_json: Json = False) -> None:
+def resume(
+    context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
+) -> None:
     """Let a rollout go on.
 
     After a pause, after it halted, or when its execution died. After it halted,
     the failures so far are taken as seen, and only further ones count.
     """
-    _order(context, rollout, "resume", as_json=as_json)
+    _order(context, rollout, "resume", reason, as_json=as_json)
 
 
 @app.command()
 def abort(
     context: typer.Context,
     rollout: RolloutButNoDryRun = None,
+    reason: Reason = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether it is meant. {NOT_ASKED}")] = False,
     as_json: Json = False,
 ) -> None:
@@ -267,7 +276,7 @@ def abort(
     Tenants under way are finished, those not begun stay where they are, and those
     that were moved are not returned: for that see berth rollout start --undo.
     """
-    _order(context, rollout, "abort", as_json=as_json, ask=not yes)
+    _order(context, rollout, "abort", reason, as_json=as_json, ask=not yes)
 
 
 @app.command()
@@ -283,6 +292,7 @@ def approve(
             show_default=False,
         ),
     ] = None,
+    reason: Reason = None,
     as_json: Json = False,
 ) -> None:
     """Let the stage begin that waits for approval.
@@ -299,13 +309,17 @@ def approve(
             found = details(api, asking, meant) if stage is None else {}
         number = stage if stage is not None else _ask_about_the_stage(here, found)
         with here.asking() as asking:
-            answer = asking(partial(api.approve_stage, meant, number))
+            answer = asking(partial(api.approve_stage, meant, number, reason=reason))
         _show_ordered(answer, partial(_told_of_approval, number), as_json=as_json)
 
 
 @app.command()
 def retry(
-    context: typer.Context, rollout: RolloutButNoDryRun = None, watch: Watch = None, as_json: Json = False
+    context: typer.Context,
+    rollout: RolloutButNoDryRun = None,
+    reason: Reason = None,
+    watch: Watch = None,
+    as_json: Json = False,
 ) -> None:
     """Try again only those tenants that failed.
 
@@ -317,7 +331,7 @@ def retry(
         api = here.connect()
         with here.asking() as asking:
             meant = the_one_meant(api, asking, given, dry_runs_too=False)
-        answer = _begin(here, partial(api.order_rollout, meant, "retry"))
+        answer = _begin(here, partial(api.order_rollout, meant, "retry", reason=reason))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -396,7 +410,9 @@ def _see_to_its_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) 
     return exit_code(ended)
 
 
-def _order(context: typer.Context, rollout: str | None, verb: str, *, as_json: bool, ask: bool = False) -> None:
+def _order(
+    context: typer.Context, rollout: str | None, verb: str, reason: str | None, *, as_json: bool, ask: bool = False
+) -> None:
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -406,7 +422,7 @@ def _order(context: typer.Context, rollout: str | None, verb: str, *, as_json: b
         if ask:
             _confirm(here, f"This ends rollout {meant} for good.")
         with here.asking() as asking:
-            answer = asking(partial(api.order_rollout, meant, verb))
+            answer = asking(partial(api.order_rollout, meant, verb, reason=reason))
         _show_ordered(answer, partial(_told, verb), as_json=as_json)
 
 

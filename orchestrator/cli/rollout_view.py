@@ -13,7 +13,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
 from orchestrator.records import parse_timestamp
 from orchestrator.rollouts.documents import share_of
-from orchestrator.rollouts.records import Result, RolloutStatus, Skip, StageStatus
+from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 
 NAMED_AT_MOST = 5
 """How many tenants are named in one line; --json names more."""
@@ -88,6 +88,7 @@ def show_status(rollout: Document) -> None:
     render.stdout().print(_stages(rollout))
     _show_left_out(rollout["skipped"])
     _show_failures(rollout["failures"])
+    _show_history(rollout["history"])
     _show_next(rollout)
     if rollout["status"] == RolloutStatus.PENDING:
         render.note(f"If it does not begin within a minute: berth rollout resume {rollout['rolloutId']}")
@@ -269,6 +270,34 @@ def _show_failures(failures: Sequence[Document], heading: str = "Failed") -> Non
     for group in failures:
         render.show_line(f"{group['count']:>6} {render.root_cause(group)}", "red")
         render.show_line(f"{'':>6} {_named(group['tenants'], group['count'])}")
+
+
+def _show_history(history: Sequence[Document]) -> None:
+    if not history:
+        return
+    render.show_line("\nHistory", "bold")
+    table = render.columns("At (UTC)", "Order", "Asked by", "Why")
+    for entry in history:
+        altered = (
+            [Text("ALTERED: somebody has put this over what was recorded", "bold red")] if entry["altered"] else []
+        )
+        reason = [Text(entry["reason"])] if entry["reason"] else []
+        table.add_row(
+            render.moment(entry["at"], "%Y-%m-%d %H:%M:%S"),
+            _order(entry),
+            Text(render.who(entry["requestedBy"] or "")),
+            Text("\n").join([*altered, *reason]),
+        )
+    render.stdout().print(table)
+
+
+def _order(entry: Document) -> str:
+    told: str = entry["order"]
+    if entry["stage"]:
+        return f"{told} stage {entry['stage']}"
+    if not entry["rolloutId"]:
+        return told
+    return f"{told} {'after' if told == Order.START else 'by'} {entry['rolloutId']}"
 
 
 def _named(tenants: Sequence[str], count: int) -> str:

@@ -187,6 +187,7 @@ def body_of(
     stages: StageOptions,
     allow_downgrade: bool,
     allow_replacement: bool,
+    reason: str | None = None,
     sample: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, object]:
@@ -208,6 +209,7 @@ def body_of(
         "dryRun": dry_run or None,
         "sample": None if sample is None else _share("--sample", sample),
         "undo": None if undo is None else rollout_id(undo, "--undo"),
+        "reason": reason,
     }
     body = {name: value for name, value in said.items() if value is not None}
     _check(body)

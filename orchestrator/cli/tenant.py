@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 from rich.text import Text
@@ -14,6 +14,14 @@ from orchestrator.cli.problems import problem
 from orchestrator.tenants import TenantId
 
 _FOUND = 200
+
+_WORDS = {
+    "pinnedVersion": "pin",
+    "queueUrl": "queue url",
+    "queueArn": "queue arn",
+    "stackId": "stack",
+}
+"""What is called otherwise in an answer."""
 
 
 def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> None:
@@ -62,6 +70,7 @@ def _show(document: Document) -> None:
                 "operation": f"{render.operation(now)}, attempt {now['attempt']}",
                 "since": _moment(now["startedAt"]),
                 "asked by": now["requestedBy"],
+                "why": now["reason"],
                 "execution": now["execution"],
             }
         )
@@ -73,6 +82,7 @@ def _show(document: Document) -> None:
                 "attempt": str(audit["attempt"]),
                 "updated": _moment(audit["updatedAt"]),
                 "asked by": audit["requestedBy"],
+                "why": audit["reason"],
                 "execution": audit["execution"],
                 "root cause": render.root_cause(audit),
             }
@@ -84,18 +94,59 @@ def _show(document: Document) -> None:
 def _show_history(history: Sequence[Document]) -> None:
     render.show_line("\nHistory", "bold")
     table = render.columns("At (UTC)", "Operation", "Version", "Try", "Status", "Asked by", "Why")
+    begun: set[str | None] = set()
     for entry in history:
-        cause = entry["rootCause"]
         table.add_row(
             render.moment(entry["at"], "%Y-%m-%d %H:%M:%S"),
             entry["operation"],
             render.version(entry),
-            str(entry["attempt"]),
-            render.state(entry["status"]),
+            str(entry["attempt"] or ""),
+            render.state(entry["status"] or ""),
             Text(render.who(entry["requestedBy"] or "")),
-            Text(cause["reason"] if cause else ""),
+            Text("\n").join(_why(entry, first=entry["execution"] is None or entry["execution"] not in begun)),
         )
+        begun.add(entry["execution"])
     render.stdout().print(table)
+
+
+def _why(entry: Document, *, first: bool) -> Iterator[Text]:
+    """What came of it; and, of the ``first`` entry of an operation, what was asked for and why."""
+    if entry["altered"]:
+        yield Text("ALTERED: somebody has put this over what was recorded", "bold red")
+    if cause := entry["rootCause"]:
+        yield Text(cause["reason"])
+    if first:
+        asked = _changed(entry) if entry["after"] else _asked(entry["request"] or {})
+        told = [", ".join(asked)] if asked else []
+        yield from map(Text, [*told, *([entry["reason"]] if entry["reason"] else [])])
+
+
+def _changed(entry: Document) -> list[str]:
+    before, after = entry["before"], entry["after"]
+    return [
+        f"{_WORDS.get(name, name)}: {_shown(before.get(name))} -> {_shown(value)}"
+        for name, value in after.items()
+        if value != before.get(name)
+    ] or ["nothing changed"]
+
+
+def _asked(request: Document) -> list[str]:
+    """What was asked for beyond the operation itself. Labels and pin have an entry of their own."""
+    told = {
+        "allowDowngrade": "downgrade allowed",
+        "allowReplacement": "replacement allowed",
+        "force": "forced",
+    }
+    asked = [words for name, words in told.items() if request.get(name)]
+    if request.get("drainSeconds"):
+        asked.append(f"drained for {request['drainSeconds']} s")
+    return asked
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name}={each}" for name, each in sorted(value.items()))
+    return str(value) if value else "none"
 
 
 def _moment(text: str | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.records import Metadata
+from orchestrator.records import Metadata, Request
 
 
 class StackSurvey(Protocol):
@@ -39,10 +39,10 @@ class Drift:
 
 
 class Corrections(Protocol):
-    def correct(self, seen: Metadata, stack: Stack, *, at: datetime) -> bool:
-        """Have the metadata say what the stack says. ``False`` when the tenant has changed since it was seen so,
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
+        """Have the metadata say what the stack says, and append that to the tenant's history.
 
-        or an operation owns it.
+        ``False`` when the tenant has changed since it was seen so, or an operation owns it.
         """
 
 

@@ -253,7 +253,7 @@ class Reconciler:
         if finding is None:
             return
         if asked.wish.repair and not asked.wish.dry_run:
-            finding = self.repairing.repair(finding, looked, asked.by)
+            finding = self.repairing.repair(finding, looked, asked.by, reason=asked.wish.reason)
         self._found(finding)
 
     def _looked(self, tenant: TenantId) -> Looked:

@@ -88,6 +88,8 @@ class Wish:
     repair: bool = True
     """Whether findings are repaired. Operations that died are settled unless it is a dry run."""
     dry_run: bool = False
+    reason: str = ""
+    """Why, in the words of whoever asks."""
 
 
 class ReconciliationStatus(StrEnum):

@@ -24,10 +24,10 @@ class Repairing:
     queue_metadata: QueueMetadata
     clock: Clock
 
-    def repair(self, finding: Finding, looked: Looked, by: str) -> Finding:
+    def repair(self, finding: Finding, looked: Looked, by: str, *, reason: str = "") -> Finding:
         """The finding, with what came of it. One that cannot be repaired is no reason to leave the others alone."""
         try:
-            return self._repair(finding, looked, Request(by=by))
+            return self._repair(finding, looked, Request(by=by, reason=reason))
         except Unsettled as unsettled:
             return replace(finding, result=str(unsettled))
 
@@ -43,7 +43,7 @@ class Repairing:
             case Remedy.UPGRADE:
                 return _told(finding, self.lifecycle.upgrade(tenant, None, request))
             case Remedy.CORRECT:
-                return self._correct(finding, looked)
+                return self._correct(finding, looked, request)
             case Remedy.SETTLE | Remedy.NONE:
                 return finding
 
@@ -58,11 +58,11 @@ class Repairing:
         overcome = delete_counts(looked.audits)
         return _told(finding, self.lifecycle.create(looked.tenant, request, explicit=overcome))
 
-    def _correct(self, finding: Finding, looked: Looked) -> Finding:
+    def _correct(self, finding: Finding, looked: Looked, request: Request) -> Finding:
         metadata, stack = looked.metadata, looked.live_stack
         if metadata is None or stack is None:
             return _changed_meanwhile(finding)
-        if not self.corrections.correct(metadata, stack, at=self.clock.now()):
+        if not self.corrections.correct(metadata, stack, request=request, at=self.clock.now()):
             return _changed_meanwhile(finding)
         return replace(finding, result="the metadata says what the stack says now", repaired=True)
 

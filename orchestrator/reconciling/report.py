@@ -56,6 +56,7 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
         "status": reconciliation.status.value,
         "reason": reconciliation.reason or None,
         "requestedBy": reconciliation.by or None,
+        "requestedBecause": reconciliation.wish.reason or None,
         "dryRun": reconciliation.wish.dry_run,
         "detectDrift": reconciliation.wish.detect_drift,
         "startedAt": timestamp(reconciliation.started_at),

@@ -15,11 +15,11 @@ from orchestrator.reconciling.records import SETTLING, SURVEY, Wish
 from orchestrator.records import Run, timestamp
 from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
 from orchestrator.schemas import parse_run
-from orchestrator.validation import TEXT, Schema, object_of, valid
+from orchestrator.validation import REASON, TEXT, Schema, object_of, valid
 
 _FLAG = {"type": "boolean"}
 _ID = {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
-_WISH = Schema(object_of({}, {"dryRun": _FLAG, "detectDrift": _FLAG}, closed=True))
+_WISH = Schema(object_of({}, {"dryRun": _FLAG, "detectDrift": _FLAG, "reason": REASON}, closed=True))
 _RECONCILIATION = Schema(object_of({"reconciliationId": _ID}))
 _TO_RUN = Schema(object_of({"reconciliationId": {"anyOf": [{"enum": [SETTLING, SURVEY]}, _ID]}}))
 _ENDED = Schema(
@@ -53,7 +53,9 @@ class ReconciliationOrder:
 def parse_reconcile(event: Mapping[str, Any]) -> ReconciliationOrder:
     parse_nothing(event)
     body = body_of(event, _WISH)
-    wish = Wish(detect_drift=body.get("detectDrift", False), dry_run=body.get("dryRun", False))
+    wish = Wish(
+        detect_drift=body.get("detectDrift", False), dry_run=body.get("dryRun", False), reason=body.get("reason", "")
+    )
     return ReconciliationOrder(wish, caller(event))
 
 

@@ -21,6 +21,8 @@ from orchestrator.rollouts.gate import where_it_was
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
+    Order,
+    RecordedOrder,
     Result,
     Rollout,
     RolloutStatus,
@@ -85,7 +87,7 @@ class Rollouts:
     updates: Executions
     """Of the tenants themselves."""
 
-    def start(self, wish: Wish, by: str) -> Underway | NothingToDo | Refused:
+    def start(self, wish: Wish, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
         if wish.undo:
             wish = replace(wish, allow_downgrade=True)
         elif wish.version is None:
@@ -97,17 +99,18 @@ class Rollouts:
             return _nothing_to_do(wish, selected)
         now = self.clock.now()
         rollout_id = new_id(now, by, wish)
-        rollout, stages = plan(rollout_id, wish, selected, by=by, at=now, manifests=self.manifests)
+        rollout, stages = plan(rollout_id, wish, selected, by=by, at=now, manifests=self.manifests, reason=reason)
+        orders = _orders_of(rollout)
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
             if not wish.dry_run and (refused := self._in_the_way(selected.items, registry.active)):
                 return refused
-            if self.ledger.register(rollout, stages, revision=registry.revision):
+            if self.ledger.register(rollout, stages, revision=registry.revision, orders=orders):
                 self._start(rollout)
                 return Underway(rollout, stages)
         raise Unsettled("Other rollouts are being started at the same moment. Ask again.")
 
-    def retry(self, rollout_id: str, by: str) -> Underway | NothingToDo | Refused:
+    def retry(self, rollout_id: str, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
         """Another rollout, of only those that failed."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
@@ -115,27 +118,27 @@ class Rollouts:
         if rollout.status.active:
             return _not_over(rollout)
         wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
-        return self.start(wish, by)
+        return self.start(wish, by, reason=reason)
 
-    def pause(self, rollout_id: str, by: str) -> Answered:
+    def pause(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
         def paused(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             match rollout.status:
                 case RolloutStatus.PAUSED:
                     return AlreadySo(f"Rollout {rollout_id} is paused already.")
                 case RolloutStatus.PENDING | RolloutStatus.RUNNING:
-                    return replace(rollout, status=RolloutStatus.PAUSED, reason=f"Paused by {by}.")
+                    return replace(rollout, status=RolloutStatus.PAUSED, reason=_told("Paused", by, reason))
                 case _:
                     return _over(rollout)
 
-        return self._change(rollout_id, paused)
+        return self._change(rollout_id, paused, self._order(rollout_id, Order.PAUSE, by, reason))
 
-    def resume(self, rollout_id: str, by: str) -> Answered:
+    def resume(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
         """Let it go on: after a pause, after it halted, or after its execution died."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
             return unknown_rollout(rollout_id)
         if rollout.status is RolloutStatus.HALTED:
-            return self._reopen(rollout_id, by)
+            return self._reopen(rollout_id, by, reason)
 
         def resumed(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
@@ -143,12 +146,12 @@ class Rollouts:
             dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
-            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason=f"Resumed by {by}.")
+            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason=_told("Resumed", by, reason))
             if rollout.execution is None:
                 return replace(going_on, status=RolloutStatus.PENDING)
             return _next_attempt(going_on) if dead else going_on
 
-        answered = self._change(rollout_id, resumed)
+        answered = self._change(rollout_id, resumed, self._order(rollout_id, Order.RESUME, by, reason))
         if isinstance(answered, Underway):
             self._forget_idle_rounds(answered.rollout)
         if isinstance(answered, Underway) and answered.rollout.execution is None:
@@ -161,22 +164,23 @@ class Rollouts:
         if stage is not None and stage.idle_rounds:
             self.ledger.change_stage(replace(stage, idle_rounds=0))
 
-    def abort(self, rollout_id: str, by: str) -> Answered:
+    def abort(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
         """End it: at once if no tenant is in flight, else as soon as those that are have been finished."""
-        answered = self._change(rollout_id, lambda rollout: self._aborting(rollout, by))
+        order = self._order(rollout_id, Order.ABORT, by, reason)
+        answered = self._change(rollout_id, lambda rollout: self._aborting(rollout, by, reason), order)
         if isinstance(answered, Refused):
             return answered
         # Since it is aborting nobody is admitted any more, so a stage that is not running cannot have begun by now.
         return self._change(rollout_id, self._aborted) if self._nobody_is_in_flight(rollout_id) else answered
 
-    def _aborting(self, rollout: Rollout, by: str) -> Rollout | AlreadySo | Refused:
+    def _aborting(self, rollout: Rollout, by: str, reason: str) -> Rollout | AlreadySo | Refused:
         if rollout.status is RolloutStatus.ABORTED:
             return AlreadySo(f"Rollout {rollout.id} is aborted already.")
         if not rollout.status.active:
             return _over(rollout)
         if rollout.status is RolloutStatus.ABORTING:
             return AlreadySo(f"Rollout {rollout.id} is being aborted already.")
-        return replace(rollout, status=RolloutStatus.ABORTING, reason=f"Aborted by {by}.")
+        return replace(rollout, status=RolloutStatus.ABORTING, reason=_told("Aborted", by, reason))
 
     def _aborted(self, rollout: Rollout) -> Rollout:
         if not rollout.status.active:
@@ -192,8 +196,9 @@ class Rollouts:
         stage = self.ledger.stage(rollout_id, rollout.current_stage)
         return stage is not None and stage.status is not StageStatus.RUNNING
 
-    def approve(self, rollout_id: str, number: int, by: str) -> Answered:
+    def approve(self, rollout_id: str, number: int, by: str, *, reason: str = "") -> Answered:
         """Let that stage begin. A stage is approved once, however often the request arrives."""
+        order = replace(self._order(rollout_id, Order.APPROVE, by, reason), stage=number)
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
@@ -206,7 +211,7 @@ class Rollouts:
                 return AlreadySo(f"Rollout {rollout_id}: stage {number} is approved already.")
             if stage is None or stage != _awaiting_approval(rollout, stages):
                 return _nothing_to_approve(rollout, number, stages)
-            if self.ledger.change_stage(replace(stage, approved_by=by)):
+            if self.ledger.change_stage(replace(stage, approved_by=by), order=order):
                 # Who began to wait since the rollout was read has not seen the approval.
                 self._wake(self.ledger.rollout(rollout_id) or rollout)
                 return Underway(rollout, self.ledger.stages(rollout_id))
@@ -331,9 +336,16 @@ class Rollouts:
             self._start(answered.rollout)
         return answered
 
+    def _order(self, rollout_id: str, order: Order, by: str, reason: str) -> RecordedOrder:
+        return RecordedOrder(rollout_id, self.clock.now(), order, by, reason)
+
     def _change(
-        self, rollout_id: str, decide: Callable[[Rollout], Rollout | AlreadySo | Refused]
+        self,
+        rollout_id: str,
+        decide: Callable[[Rollout], Rollout | AlreadySo | Refused],
+        order: RecordedOrder | None = None,
     ) -> Underway | AlreadySo | Refused:
+        """``order`` is recorded if it changes something; without one, this is a part of what was ordered before."""
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
@@ -343,13 +355,14 @@ class Rollouts:
                 if rollout.status is not RolloutStatus.PAUSED:
                     self._wake(rollout)  # It may be so without the execution having heard of it.
                 return decided
-            if self.ledger.change(decided):
+            if self.ledger.change(decided, order=order):
                 self._wake(rollout)
                 return Underway(decided, self.ledger.stages(rollout_id))
         raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
 
-    def _reopen(self, rollout_id: str, by: str) -> Answered:
+    def _reopen(self, rollout_id: str, by: str, reason: str) -> Answered:
         """After it halted: the failures so far have been seen, and only further ones count."""
+        order = self._order(rollout_id, Order.RESUME, by, reason)
         for _ in range(_ROUNDS):
             registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
             if rollout is None:
@@ -366,8 +379,8 @@ class Rollouts:
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if not self.ledger.change_stage(seen):
                 continue
-            reopened = replace(_next_attempt(rollout), reason=f"Resumed by {by}.", ended_at=None)
-            if self.ledger.change(reopened, revision=registry.revision):
+            reopened = replace(_next_attempt(rollout), reason=_told("Resumed", by, reason), ended_at=None)
+            if self.ledger.change(reopened, revision=registry.revision, order=order):
                 self._start(reopened)
                 return Underway(reopened, self.ledger.stages(rollout.id))
         raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
@@ -375,6 +388,20 @@ class Rollouts:
     def _wake(self, rollout: Rollout) -> None:
         if rollout.task_token is not None:
             self.executions.wake(rollout.task_token)
+
+
+def _orders_of(rollout: Rollout) -> list[RecordedOrder]:
+    """What is recorded of its start; and, where it retries or undoes another, in the history of that one, too."""
+    earlier = rollout.wish.retry or rollout.wish.undo
+    start = RecordedOrder(rollout.id, rollout.created_at, Order.START, rollout.by, rollout.start_reason, other=earlier)
+    if earlier is None or rollout.wish.dry_run:
+        return [start]
+    order = Order.RETRY if rollout.wish.retry else Order.UNDO
+    return [start, replace(start, rollout=earlier, order=order, other=rollout.id)]
+
+
+def _told(done: str, by: str, reason: str) -> str:
+    return f"{done} by {by}: {reason}" if reason else f"{done} by {by}."
 
 
 def _may_have_been_moved(outcome: TenantOutcome) -> bool:

@@ -250,6 +250,7 @@ def _admitted(rollout: Rollout, outcome: TenantOutcome) -> Admitted | ToReview:
     attempt = Attempt(item.tenant, Operation.UPDATE, item.version, outcome.operation_attempt or 1)
     request = Request(
         by=f"rollout/{rollout.id}",
+        reason=rollout.start_reason,
         allow_downgrade=rollout.wish.allow_downgrade,
         allow_replacement=rollout.wish.allow_replacement,
     )

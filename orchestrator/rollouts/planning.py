@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def plan(
-    rollout_id: str, wish: Wish, selected: Selected, *, by: str, at: datetime, manifests: Manifests
+    rollout_id: str,
+    wish: Wish,
+    selected: Selected,
+    *,
+    by: str,
+    at: datetime,
+    manifests: Manifests,
+    reason: str = "",
 ) -> tuple[Rollout, list[Stage]]:
     """The lists are stored by this; nothing else is."""
     items = selected.items
@@ -26,7 +33,8 @@ def plan(
         lists = [(_to_look(lists[0][0]), sample)]
     total = sum(len(list_) for _, list_ in lists)
     stages = [_stage(rollout_id, number, stage, list_, manifests) for number, (stage, list_) in enumerate(lists, 1)]
-    return Rollout(rollout_id, wish, by, at, planned, total, selected.skipped), stages
+    rollout = Rollout(rollout_id, wish, by, at, planned, total, selected.skipped, start_reason=reason)
+    return rollout, stages
 
 
 def _stage(rollout_id: str, number: int, stage: StageWish, items: Sequence[Item], manifests: Manifests) -> Stage:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from orchestrator.rollouts.records import Item, Rollout, Stage, TenantOutcome
+from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 
 
@@ -37,16 +37,24 @@ class RolloutLedger(Protocol):
 
     def registry(self) -> Registry: ...
 
-    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+    def orders(self, rollout: str) -> Sequence[RecordedOrder]:
+        """What was ever ordered, in order."""
+
+    def register(
+        self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
+    ) -> bool:
         """Write it down, with its stages. Unless it is a dry run, it has a claim on its tenants from now on.
 
-        ``revision`` is that of the registry.
+        ``revision`` is that of the registry. The orders are appended to the histories of their rollouts.
         """
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
-        """Once it has ended, it loses its claim. ``revision`` is that of the registry, to claim them again."""
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+        """Once it has ended, it loses its claim. ``revision`` is that of the registry, to claim them again.
 
-    def change_stage(self, stage: Stage) -> bool: ...
+        The order, if it is one that changes it, is appended to its history.
+        """
+
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool: ...
 
     def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None: ...
 

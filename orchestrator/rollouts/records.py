@@ -218,12 +218,43 @@ class Rollout:
     execution: str | None = None
     task_token: str | None = None
     ended_at: datetime | None = None
+    start_reason: str = ""
+    """Why it was started, in the words of whoever asked for it. The updates of its tenants say the same."""
     revision: int = 0
 
     @property
     def name(self) -> str:
         """Its execution's: deterministic, so that starting it twice starts it once."""
         return f"rollout-{self.id}-{self.attempt}"
+
+
+class Order(StrEnum):
+    """What somebody had done with a rollout."""
+
+    START = "START"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    APPROVE = "APPROVE"
+    ABORT = "ABORT"
+    RETRY = "RETRY"
+    UNDO = "UNDO"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOrder:
+    """One order, in the rollout's own history. Appended, never changed."""
+
+    rollout: str
+    at: datetime
+    order: Order
+    by: str
+    reason: str = ""
+    stage: int | None = None
+    """Approve: the stage that was approved."""
+    other: str | None = None
+    """Retry and undo: the rollout that does it. Start: the rollout that is retried or undone."""
+    altered: bool = False
+    """The row does not say what its key says that it said: somebody has put another over it."""
 
 
 @dataclass(frozen=True, slots=True)

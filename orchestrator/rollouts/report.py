@@ -14,7 +14,7 @@ from orchestrator.operator_answers import refuse
 from orchestrator.records import RootCause, timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.documents import stage_document, wish_document
-from orchestrator.rollouts.records import Rollout, Skip, Skipped, Stage, TenantOutcome
+from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 
 MOST_CAUSES = 20
@@ -46,10 +46,18 @@ def tell_changed(changed: Underway | AlreadySo | Refused) -> Response:
 
 
 def tell_rollout(
-    rollout: Rollout, stages: Sequence[Stage], failures: Iterable[TenantOutcome], looked_at: Iterable[TenantOutcome]
+    rollout: Rollout,
+    stages: Sequence[Stage],
+    failures: Iterable[TenantOutcome],
+    looked_at: Iterable[TenantOutcome],
+    orders: Iterable[RecordedOrder],
 ) -> Response:
     """``looked_at`` is what a dry run found out about its tenants."""
-    told = {**rollout_document(rollout, stages), "failures": group_by_cause(failures)}
+    told = {
+        **rollout_document(rollout, stages),
+        "failures": group_by_cause(failures),
+        "history": [_order_document(order) for order in orders],
+    }
     if rollout.wish.dry_run:
         told["changes"] = _changes_document(looked_at)
     return found(200, told)
@@ -135,6 +143,18 @@ def _stage(stage: Stage) -> dict[str, object]:
         "startedAt": _time(stage.started_at),
         "endedAt": _time(stage.ended_at),
         "bakedUntil": _time(stage.baked_until),
+    }
+
+
+def _order_document(order: RecordedOrder) -> dict[str, object]:
+    return {
+        "at": timestamp(order.at),
+        "order": order.order.value,
+        "requestedBy": order.by or None,
+        "reason": order.reason or None,
+        "stage": order.stage,
+        "rolloutId": order.other,
+        "altered": order.altered,
     }
 
 

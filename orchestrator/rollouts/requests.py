@@ -8,12 +8,12 @@ from typing import Any
 
 from orchestrator.callers import caller
 from orchestrator.errors import InvalidRequest
-from orchestrator.operator_requests import NUMBER_IN_A_QUERY, body_of, limit_of, path_parameter, query_of
+from orchestrator.operator_requests import NUMBER_IN_A_QUERY, ONLY_A_REASON, body_of, limit_of, path_parameter, query_of
 from orchestrator.rollouts.documents import REST, wish_from
 from orchestrator.rollouts.records import Item, Turn, Wish
 from orchestrator.schemas import ERROR, fault_of
 from orchestrator.tenants import TenantId
-from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.validation import LABELS, REASON, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
 
 MOST_TENANTS = 500
 """As many as can be named. Each is looked up while the operator waits."""
@@ -52,12 +52,13 @@ _WISH = Schema(
             "dryRun": _FLAG,
             "sample": _SHARE,
             "undo": _ROLLOUT_ID,
+            "reason": REASON,
         },
         closed=True,
     )
 )
 _STAGE_NUMBER = {"type": "integer", "minimum": 1, "maximum": MOST_STAGES}
-_APPROVAL = Schema(object_of({"stage": _STAGE_NUMBER}, closed=True))
+_APPROVAL = Schema(object_of({"stage": _STAGE_NUMBER}, {"reason": REASON}, closed=True))
 _NOTHING = Schema(object_of({}, closed=True))
 _LIST = Schema(
     object_of(
@@ -92,12 +93,24 @@ _TURN = Schema(
 class StartOrder:
     wish: Wish
     by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOrder:
+    """To pause, resume, abort or retry it."""
+
+    rollout: str
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
     rollout: str
     stage: int
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +147,8 @@ def parse_start(event: Mapping[str, Any], *, max_concurrency: int) -> StartOrder
         raise InvalidRequest("sample: only a dry run looks at a sample.")
     if any(stage.get("maxConcurrency", 0) > max_concurrency for stage in stages):
         raise InvalidRequest(f"maxConcurrency: this control plane moves {max_concurrency} tenants at once at most.")
-    return StartOrder(wish_from(document, max_concurrency=max_concurrency), caller(event))
+    wish = wish_from(document, max_concurrency=max_concurrency)
+    return StartOrder(wish, caller(event), document.get("reason", ""))
 
 
 def parse_rollout(event: Mapping[str, Any]) -> str:
@@ -142,10 +156,15 @@ def parse_rollout(event: Mapping[str, Any]) -> str:
     return _named_rollout(event)
 
 
+def parse_rollout_order(event: Mapping[str, Any]) -> RolloutOrder:
+    body = body_of(event, ONLY_A_REASON)
+    return RolloutOrder(_named_rollout(event), caller(event), body.get("reason", ""))
+
+
 def parse_approval(event: Mapping[str, Any]) -> Approval:
     """The stage is named, so that a request which arrives twice does not approve of the next one, too."""
-    stage = int(body_of(event, _APPROVAL)["stage"])
-    return Approval(_named_rollout(event), stage)
+    body = body_of(event, _APPROVAL)
+    return Approval(_named_rollout(event), int(body["stage"]), caller(event), body.get("reason", ""))
 
 
 def _named_rollout(event: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry, RolloutLedger
 from orchestrator.rollouts.records import (
     Item,
+    Order,
+    RecordedOrder,
     Result,
     Rollout,
     RolloutStatus,
@@ -96,7 +98,63 @@ def everything(ledger: RolloutLedger) -> tuple[object, ...]:
         [ledger.stages(each.id) for each in rollouts],
         [list(ledger.outcomes(each.id)) for each in rollouts],
         [list(ledger.failures(each.id)) for each in rollouts],
+        [list(ledger.orders(each.id)) for each in rollouts],
     )
+
+
+def an_order(order: Order = Order.PAUSE, rollout: str = ONE, **changes: Any) -> RecordedOrder:
+    return replace(RecordedOrder(rollout, NOON, order, "ada", "Ticket 4711"), **changes)
+
+
+class TestOrders:
+    """What was ordered, by whom and why: written with what it changes, or not at all."""
+
+    def test_a_rollout_has_none_before_there_is_one(self, ledger: RolloutLedger) -> None:
+        assert list(ledger.orders(ONE)) == []
+        registered(ledger)
+        assert list(ledger.orders(ONE)) == []
+
+    def test_its_start_is_written_with_it_and_told_to_the_one_that_it_retries(self, ledger: RolloutLedger) -> None:
+        registered(ledger, TWO)
+        start, retry = an_order(Order.START, other=TWO), an_order(Order.RETRY, TWO, other=ONE, reason="")
+        revision = ledger.registry().revision
+        assert ledger.register(a_rollout(), [a_stage()], revision=revision, orders=[start, retry])
+        assert list(ledger.orders(ONE)) == [start]
+        assert list(ledger.orders(TWO)) == [retry]
+
+    def test_a_start_that_comes_too_late_is_not_recorded(self, ledger: RolloutLedger) -> None:
+        registered(ledger, TWO)
+        before = everything(ledger)
+        assert not ledger.register(a_rollout(), [a_stage()], revision=99, orders=[an_order(Order.START)])
+        assert everything(ledger) == before
+        assert list(ledger.orders(ONE)) == []
+
+    def test_an_order_is_recorded_with_the_change_that_it_makes(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        paused = replace(rollout, status=RolloutStatus.PAUSED)
+        assert ledger.change(paused, order=an_order())
+        assert list(ledger.orders(ONE)) == [an_order()]
+        assert not ledger.change(paused, order=an_order(at=LATER))
+        assert list(ledger.orders(ONE)) == [an_order()]
+
+    def test_so_is_an_approval(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        approval = an_order(Order.APPROVE, stage=1)
+        approved = replace(stage_in(ledger), approved_by="ada")
+        assert ledger.change_stage(approved, order=approval)
+        assert not ledger.change_stage(approved, order=replace(approval, by="bob"))
+        assert list(ledger.orders(ONE)) == [approval]
+
+    def test_they_are_told_in_the_order_of_their_times(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        for number, order in enumerate((Order.RESUME, Order.PAUSE, Order.ABORT)):
+            moment = NOON + timedelta(seconds=number)
+            assert ledger.change(replace(rollout, revision=number), order=an_order(order, at=moment))
+        assert [each.order for each in ledger.orders(ONE)] == [Order.RESUME, Order.PAUSE, Order.ABORT]
+
+    def test_why_it_was_started_is_kept_with_it(self, ledger: RolloutLedger) -> None:
+        registered(ledger, start_reason="Ticket 4711")
+        assert rollout_in(ledger).start_reason == "Ticket 4711"
 
 
 class TestNothing:

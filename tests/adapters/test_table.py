@@ -16,9 +16,11 @@ from orchestrator.records import (
     UNKNOWN_CREATOR,
     Attempt,
     Audit,
+    ChangeKind,
     HistoryEntry,
     Metadata,
     Operation,
+    RecordedChange,
     Release,
     Request,
     Status,
@@ -148,15 +150,17 @@ class TestDescriptions:
     def test_labels_and_pin_are_set_and_the_rest_stays(self, table: Table) -> None:
         create(table)
         before = metadata_of(table)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         assert table.metadata(ACME) == replace(
             before, labels={"tier": "gold"}, pinned_version=VERSION, updated_at=LATER
         )
         assert states(table) == [State.READY]
 
     def test_a_tenant_that_is_about_to_be_created_is_introduced_and_not_listed_yet(self, table: Table) -> None:
-        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, asked_for=an_attempt())
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
+        assert table.describe(
+            ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER, asked_for=an_attempt()
+        )
         assert table.metadata(ACME) == Metadata(
             *(ACME, None, None, None, None, LATER),
             labels={"tier": "gold"},
@@ -169,7 +173,9 @@ class TestDescriptions:
     def test_a_tenant_that_is_being_deleted_is_introduced_and_stays_withdrawn(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER, asked_for=an_attempt())
+        assert table.describe(
+            ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt()
+        )
         assert metadata_of(table).labels == {"tier": "gold"}
         assert not metadata_of(table).published
 
@@ -177,12 +183,12 @@ class TestDescriptions:
     def test_what_was_said_since_a_create_was_asked_for_is_not_taken_back_when_it_begins(
         self, table: Table, labels: dict[str, str]
     ) -> None:
-        table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), at=NOON, asked_for=an_attempt())
+        table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == (labels, NEXT_VERSION)
 
     def test_a_tenant_is_asked_for_until_that_very_create_begins(self, table: Table) -> None:
-        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
         take(table, a_run())
         assert metadata_of(table).asked_for == an_attempt(2)
         table.fail(a_run(), QUEUE_TABOO, LATER)
@@ -192,7 +198,9 @@ class TestDescriptions:
     def test_a_delete_leaves_what_was_said_about_a_tenant_that_was_asked_for_since(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER, asked_for=an_attempt(2))
+        table.describe(
+            ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER, asked_for=an_attempt(2)
+        )
         table.remove(DELETE, at=LATER_STILL)
         assert table.metadata(ACME) == Metadata(
             *(ACME, None, None, None, None, LATER),
@@ -204,60 +212,109 @@ class TestDescriptions:
         assert states(table) == [State.DELETED]
 
     def test_what_a_create_was_asked_with_is_set_when_it_begins_and_nothing_was_said(self, table: Table) -> None:
-        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt())
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "silver"}, VERSION)
 
+    def test_what_was_there_before_who_changed_it_and_why_is_in_the_history(self, table: Table) -> None:
+        create(table)
+        asked = Request(by="ada", reason="Ticket 4711", labels={"tier": "gold"}, pin=VERSION)
+        before = list(table.history(ACME))
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=asked, at=LATER)
+        table.describe(ACME, labels=None, pin=Pin(lift=True), request=EXPLICIT, at=LATER_STILL)
+        first, second = list(table.history(ACME))[len(before) :]
+        assert first == RecordedChange(
+            ACME,
+            LATER,
+            ChangeKind.DESCRIBE,
+            asked,
+            before={"labels": {}, "pinnedVersion": None},
+            after={"labels": {"tier": "gold"}, "pinnedVersion": VERSION},
+        )
+        assert second == RecordedChange(
+            ACME,
+            LATER_STILL,
+            ChangeKind.DESCRIBE,
+            EXPLICIT,
+            before={"labels": {"tier": "gold"}, "pinnedVersion": VERSION},
+            after={"labels": {"tier": "gold"}, "pinnedVersion": None},
+        )
+
+    def test_what_changes_nothing_is_in_the_history_of_a_tenant_that_is_there(self, table: Table) -> None:
+        create(table)
+        before = len(table.history(ACME))
+        for at in (LATER, LATER_STILL):
+            table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=at)
+        assert len(table.history(ACME)) == before + 2
+
+    def test_of_a_tenant_that_is_to_come_only_what_changes_something_is(self, table: Table) -> None:
+        for at in (NOON, LATER, LATER_STILL):
+            table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=at, asked_for=an_attempt())
+        assert len(table.history(ACME)) == 1
+        assert metadata_of(table).asked_for_at == LATER_STILL
+
+    def test_a_create_that_says_nothing_about_its_tenant_leaves_that_to_its_own_history(self, table: Table) -> None:
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
+        assert list(table.history(ACME)) == []
+
+    def test_two_who_say_different_things_at_one_moment_are_both_in_the_history(self, table: Table) -> None:
+        create(table)
+        before = len(table.history(ACME))
+        for by, version in (("ada", VERSION), ("bob", NEXT_VERSION)):
+            table.describe(ACME, labels=None, pin=Pin(version), request=Request(by=by), at=LATER)
+        described = list(table.history(ACME))[before:]
+        assert {entry.request.by for entry in described if entry.request} == {"ada", "bob"}
+
     def test_what_is_not_said_stays(self, table: Table) -> None:
         create(table)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
-        assert table.describe(ACME, labels=None, pin=Pin(), at=LATER)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
+        assert table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER)
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "gold"}, VERSION)
 
     def test_labels_are_replaced_as_a_whole_also_by_none(self, table: Table) -> None:
         create(table)
-        table.describe(ACME, labels={"tier": "gold", "team": "blue"}, pin=Pin(), at=LATER)
-        table.describe(ACME, labels={"team": "red"}, pin=Pin(), at=LATER)
+        table.describe(ACME, labels={"tier": "gold", "team": "blue"}, pin=Pin(), request=EXPLICIT, at=LATER)
+        table.describe(ACME, labels={"team": "red"}, pin=Pin(), request=EXPLICIT, at=LATER)
         assert metadata_of(table).labels == {"team": "red"}
-        table.describe(ACME, labels={}, pin=Pin(), at=LATER)
+        table.describe(ACME, labels={}, pin=Pin(), request=EXPLICIT, at=LATER)
         assert metadata_of(table).labels == {}
 
     def test_a_pin_is_lifted(self, table: Table) -> None:
         create(table)
-        table.describe(ACME, labels=None, pin=Pin(VERSION), at=LATER)
-        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), at=LATER)
+        table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
+        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=LATER)
         assert metadata_of(table).pinned_version == NEXT_VERSION
-        assert table.describe(ACME, labels=None, pin=Pin(lift=True), at=LATER)
+        assert table.describe(ACME, labels=None, pin=Pin(lift=True), request=EXPLICIT, at=LATER)
         assert metadata_of(table).pinned_version is None
 
     def test_it_is_told_in_the_list(self, table: Table) -> None:
         create(table)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         (listed,) = table.tenants_in(State.READY, limit=9)
         assert (listed.labels, listed.pinned_version, listed.updated_at) == ({"tier": "gold"}, VERSION, LATER)
 
     def test_an_update_that_goes_on_does_not_hinder_it(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
-        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER)
+        assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER)
         publish(table, UPDATE, at=LATER_STILL)
         assert metadata_of(table).labels == {"tier": "gold"}
 
     def test_of_an_unknown_tenant_nothing_can_be_said(self, table: Table) -> None:
-        assert not table.describe(ACME, labels={}, pin=Pin(VERSION), at=LATER)
+        assert not table.describe(ACME, labels={}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         assert table.metadata(ACME) is None
 
     def test_of_a_tenant_that_is_being_deleted_nothing_can_be_said(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         before = everything(table)
-        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(lift=True), at=LATER_STILL)
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(lift=True), request=EXPLICIT, at=LATER_STILL)
         assert everything(table) == before
 
     def test_of_a_deleted_tenant_nothing_can_be_said(self, table: Table) -> None:
         delete(table)
         before = everything(table)
-        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER_STILL)
+        assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER_STILL)
         assert everything(table) == before
 
 
@@ -269,10 +326,10 @@ def brought_by(table: Table, creator: Requester | None) -> None:
 CLAIMS: dict[str, Callable[[Table], object]] = {
     "nothing": lambda _table: None,
     "somebody has asked for it": lambda table: table.describe(
-        ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt()
+        ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt()
     ),
     "somebody has asked for it again": lambda table: table.describe(
-        ACME, labels=None, pin=Pin(), at=LATER, asked_for=an_attempt()
+        ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt()
     ),
     "a resource's": lambda table: brought_by(table, a_resource()),
     "a resource's as 0.5.0 wrote it": lambda table: brought_by(table, str(a_resource())),
@@ -285,7 +342,7 @@ CLAIMS: dict[str, Callable[[Table], object]] = {
     ),
 }
 """How a tenant may come to be somebody's."""
-SAID = {"labels": {"tier": "gold"}, "pin": Pin(VERSION), "at": LATER_STILL}
+SAID = {"labels": {"tier": "gold"}, "pin": Pin(VERSION), "request": EXPLICIT, "at": LATER_STILL}
 
 
 class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
@@ -392,7 +449,7 @@ class TestWhatTheStackKeepsTrue:
 
     def test_a_queue_that_vanished_is_forgotten_and_what_people_said_stays(self, table: Table) -> None:
         create(table)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), at=LATER)
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         before = metadata_of(table)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
         assert table.metadata(ACME) == replace(

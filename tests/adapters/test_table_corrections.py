@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.changes import correction
 from orchestrator.ports import Pin, Stack
-from orchestrator.records import Operation, Run, Status, TenantState
+from orchestrator.records import Operation, Request, Run, Status, TenantState
 from tests.adapters.tables import (
     DELETE,
     LATER,
@@ -34,7 +35,7 @@ STACK = Stack("stack-2", "UPDATE_COMPLETE", "", ACME.value, OTHER_QUEUE, NEXT_VE
 def test_the_metadata_says_what_the_stack_says(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
-    assert table.correct(seen, STACK, at=LATER) is True
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is True
     assert metadata_of(table) == replace(
         seen, queue=OTHER_QUEUE, stack_id="stack-2", version=NEXT_VERSION, updated_at=LATER
     )
@@ -43,29 +44,41 @@ def test_the_metadata_says_what_the_stack_says(table: Table) -> None:
 def test_what_people_said_about_the_tenant_stays(table: Table) -> None:
     take(table, a_run(request=replace(EXPLICIT, labels={"tier": "gold"}, pin=VERSION)))
     publish(table)
-    assert table.correct(metadata_of(table), STACK, at=LATER_STILL)
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
     metadata = metadata_of(table)
     assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, VERSION)
 
 
-def test_nothing_else_is_written(table: Table) -> None:
+def test_nothing_else_is_written_but_what_was_corrected_by_whom(table: Table) -> None:
     create(table)
-    _, audits, history, *_ = everything(table)
-    table.correct(metadata_of(table), STACK, at=LATER)
-    assert everything(table)[1:4] == (audits, history, None)
+    seen, audits, history, *_ = everything(table)
+    assert seen is not None
+    asked = Request(by="berth reconcile, asked for by ada", reason="Ticket 4711")
+    table.correct(seen, STACK, request=asked, at=LATER)
+    corrected = correction(seen, metadata_of(table), request=asked, at=LATER)
+    assert everything(table)[1:4] == (audits, [*history, corrected], None)
+    assert corrected.before["stackId"] == seen.stack_id
+    assert corrected.after["stackId"] == STACK.stack_id
+
+
+def test_what_is_not_corrected_leaves_no_trace(table: Table) -> None:
+    create(table)
+    before = everything(table)
+    assert not table.correct(replace(metadata_of(table), stack_id="another"), STACK, request=EXPLICIT, at=LATER)
+    assert everything(table) == before
 
 
 def test_what_the_stack_was_made_from_is_not_known_any_more(table: Table) -> None:
     take(table, RUN)
     publish(table, deployed="fingerprint")
     assert metadata_of(table).deployed == "fingerprint"
-    table.correct(metadata_of(table), STACK, at=LATER_STILL)
+    table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
     assert metadata_of(table).deployed is None
 
 
 def test_the_tenant_is_listed_at_the_stacks_version(table: Table) -> None:
     create(table)
-    table.correct(metadata_of(table), STACK, at=LATER)
+    table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER)
     (listed,) = listed_tenants(table)
     assert (listed.state, listed.version, listed.queue) == (TenantState.READY, NEXT_VERSION, OTHER_QUEUE)
     assert [each.tenant for each in table.tenants_in(TenantState.READY, version=NEXT_VERSION, limit=1)] == [ACME]
@@ -75,7 +88,7 @@ def test_a_failed_update_is_still_to_be_seen_and_why(table: Table) -> None:
     create(table)
     take(table, UPDATE)
     table.fail(UPDATE, QUEUE_TABOO, LATER)
-    assert table.correct(metadata_of(table), STACK, at=LATER_STILL)
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
     (listed,) = listed_tenants(table)
     assert (listed.state, listed.root_cause) == (TenantState.UPDATE_FAILED, QUEUE_TABOO)
 
@@ -89,14 +102,14 @@ def test_a_tenant_that_was_not_listed_yet_is_listed_from_now_on(
         legacy.audit(Operation.CREATE, Status.SUCCESS, None)
     assert states(table) == []
     seen = metadata_of(table)
-    assert table.correct(seen, STACK, at=LATER)
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER)
     assert states(table) == [TenantState.READY]
     assert metadata_of(table).outbound_queue == seen.outbound_queue
 
 
 def test_of_a_stack_without_a_version_the_recorded_one_stays(table: Table, legacy: Legacy) -> None:
     legacy.metadata(ACME)
-    assert table.correct(metadata_of(table), replace(STACK, version=None), at=LATER)
+    assert table.correct(metadata_of(table), replace(STACK, version=None), request=EXPLICIT, at=LATER)
     metadata = metadata_of(table)
     assert (metadata.version, metadata.stack_id, metadata.queue) == (LEGACY_VERSION, "stack-2", OTHER_QUEUE)
     (listed,) = listed_tenants(table)
@@ -106,7 +119,7 @@ def test_of_a_stack_without_a_version_the_recorded_one_stays(table: Table, legac
 def test_of_a_stack_without_a_queue_the_recorded_one_stays(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
-    assert table.correct(seen, replace(STACK, queue=None), at=LATER)
+    assert table.correct(seen, replace(STACK, queue=None), request=EXPLICIT, at=LATER)
     assert metadata_of(table).queue == seen.queue
 
 
@@ -115,7 +128,7 @@ def test_a_tenant_that_somebody_is_at_is_not_disturbed(table: Table, run: Run) -
     create(table)
     take(table, replace(run, attempt=replace(run.attempt, number=2)))
     before = everything(table)
-    assert table.correct(metadata_of(table), STACK, at=LATER_STILL) is False
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL) is False
     assert everything(table) == before
 
 
@@ -123,7 +136,7 @@ CHANGES: dict[str, Callable[[Table], object]] = {
     "an operation": lambda table: (take(table, UPDATE), publish(table, UPDATE, version=NEXT_VERSION)),
     "a failed operation": lambda table: (take(table, DELETE), table.fail(DELETE, QUEUE_TABOO, LATER)),
     "its stack": lambda table: table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER),
-    "an operator": lambda table: table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER),
+    "an operator": lambda table: table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER),
     "its stack that went": lambda table: table.forget_queue(ACME, stack_id="stack-1", vanished=True),
 }
 
@@ -136,25 +149,25 @@ def test_a_tenant_that_has_changed_since_it_was_seen_stays_as_it_is(
     seen = metadata_of(table)
     change(table)
     before = everything(table)
-    assert table.correct(seen, STACK, at=LATER_STILL) is False
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER_STILL) is False
     assert everything(table) == before
 
 
 def test_a_tenant_that_is_gone_is_not_brought_back(table: Table) -> None:
-    assert table.correct(some_metadata(), STACK, at=LATER) is False
+    assert table.correct(some_metadata(), STACK, request=EXPLICIT, at=LATER) is False
     create(table)
     seen = metadata_of(table)
     take(table, DELETE)
     table.remove(DELETE, at=LATER)
-    assert table.correct(seen, STACK, at=LATER_STILL) is False
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER_STILL) is False
     assert table.metadata(ACME) is None
 
 
 def test_once_corrected_it_is_no_longer_what_was_seen(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
-    assert table.correct(seen, STACK, at=LATER) is True
-    assert table.correct(seen, STACK, at=LATER) is False
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is True
+    assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is False
 
 
 def test_a_tenant_that_was_never_published_is_so_by_what_its_stack_says(table: Table) -> None:
@@ -162,6 +175,6 @@ def test_a_tenant_that_was_never_published_is_so_by_what_its_stack_says(table: T
     table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER)
     table.fail(RUN, QUEUE_TABOO, LATER)
     assert states(table) == [TenantState.FAILED]
-    assert table.correct(metadata_of(table), STACK, at=LATER_STILL)
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
     assert metadata_of(table).published
     assert states(table) == [TenantState.READY]

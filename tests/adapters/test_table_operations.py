@@ -90,6 +90,7 @@ class TestBegin:
                 Status.STARTED,
                 run.execution,
                 requested_by=EXPLICIT.by,
+                request=run.request,
             )
         ]
 
@@ -439,7 +440,7 @@ class TestPublish:
 
     def test_a_tenant_that_is_served_is_no_longer_asked_for(self, table: Table) -> None:
         """Also when its create was killed before it could begin, and another one has brought the tenant."""
-        table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
         take(table, RUN)
         publish(table)
         assert metadata_of(table).asked_for is None
@@ -709,7 +710,9 @@ class TestFail:
         delete(table)
         refused = a_run(2, started_at=LATER_STILL)
         take(table, refused)
-        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), at=LATER_STILL, asked_for=an_attempt(3))
+        table.describe(
+            ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER_STILL, asked_for=an_attempt(3)
+        )
         assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
         assert metadata_of(table).labels == {"tier": "gold"}
         assert states(table) == [State.DELETED]

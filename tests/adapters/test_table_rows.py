@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.errors import LostOwnership, Throttled
+from orchestrator.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.ports import Pin, Publication, Stack
-from orchestrator.records import Operation, Request, Status, TenantState
+from orchestrator.records import HistoryEntry, Operation, RecordedChange, Request, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import create, publish
@@ -30,6 +30,7 @@ from tests.fakes import (
     a_release,
     a_resource,
     a_run,
+    an_attempt,
     take,
 )
 
@@ -65,8 +66,10 @@ def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], Row]:
     return {(row.pop("pk"), row.pop("sk")): row for row in plain}
 
 
-def history_row(status: Status, *, at: str = AT) -> tuple[str, str]:
-    return "HISTORY#acme", f"{at}#{RUN.attempt.name}#{status}"
+def history_row(dynamodb: DynamoDBClient, status: Status) -> tuple[str, str]:
+    """The key of the one row that says so of the run, whatever its digest."""
+    (found,) = [key for key in rows(dynamodb) if key[1].startswith(f"{AT}#{RUN.attempt.name}#{status}#")]
+    return found
 
 
 def listing(row: Row) -> tuple[str | None, str | None, str | None]:
@@ -95,7 +98,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
             "ListingKey": "TENANT#PROVISIONING",
             "ListingSort": "#acme",
         },
-        history_row(Status.STARTED): {**operation, "Status": "Started", "At": AT, "RequestedBy": EXPLICIT.by},
+        history_row(dynamodb, Status.STARTED): {**operation, "Status": "Started", "At": AT, **ASKED_FOR},
     }
 
 
@@ -145,7 +148,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
         **ASKED_FOR,
     }
     assert ("TENANT_ID#acme", "LOCK") not in written
-    assert history_row(Status.SUCCESS) in written
+    assert written[history_row(dynamodb, Status.SUCCESS)]["Status"] == "Success"
 
 
 def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
@@ -157,7 +160,7 @@ def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
     audit = written["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]
     assert (audit["Status"], audit["RootCause"]) == ("Failure", ROOT_CAUSE)
     assert "ListingKey" not in audit
-    assert written[history_row(Status.FAILURE)]["RootCause"] == ROOT_CAUSE
+    assert written[history_row(dynamodb, Status.FAILURE)]["RootCause"] == ROOT_CAUSE
     assert written[METADATA] == {
         "UpdatedAt": AT,
         "State": "FAILED",
@@ -213,7 +216,7 @@ def test_labels_and_pin_are_kept_with_the_metadata(table: DynamoTable, dynamodb:
     take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
     row = rows(dynamodb)[METADATA]
     assert (row["Labels"], row["PinnedVersion"]) == ({"M": {"tier": {"S": "gold"}}}, VERSION)
-    table.describe(ACME, labels={}, pin=Pin(lift=True), at=NOON)
+    table.describe(ACME, labels={}, pin=Pin(lift=True), request=EXPLICIT, at=NOON)
     row = rows(dynamodb)[METADATA]
     assert row["Labels"] == {"M": {}}
     assert "PinnedVersion" not in row
@@ -246,11 +249,131 @@ def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_a
 
 def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
     """Whatever brought the row there: a write that would replace it does not go through, nor what comes with it."""
-    pk, sk = history_row(Status.STARTED)
+    take(table, RUN)
+    pk, sk = history_row(dynamodb, Status.STARTED)
+    for row in rows(dynamodb):
+        dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": row[0]}, "sk": {"S": row[1]}})
     dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}, "Told": {"S": "before"}})
     with pytest.raises(LostOwnership):
         take(table, RUN)
     assert rows(dynamodb) == {(pk, sk): {"Told": "before"}}
+
+
+def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    create(table)
+    said: Any = {"labels": None, "request": EXPLICIT, "at": ONE_SECOND_LATER}
+
+    def say_it_first(**_: object) -> None:
+        dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", say_it_first)
+        table.describe(ACME, pin=Pin(VERSION), **said)
+
+    dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", say_it_first)
+    assert table.describe(ACME, pin=Pin(lift=True), **said)
+    pins = {
+        (entry.before["pinnedVersion"], entry.after["pinnedVersion"])
+        for entry in table.history(ACME)
+        if isinstance(entry, RecordedChange)
+    }
+    assert pins == {(None, VERSION), (VERSION, None)}
+    assert "PinnedVersion" not in rows(dynamodb)[METADATA]
+
+
+def test_who_is_always_too_late_to_say_something_is_told_to_ask_again(
+    table: DynamoTable, dynamodb: DynamoDBClient
+) -> None:
+    create(table)
+    versions = iter(range(1_000))
+
+    def say_it_first(**_: object) -> None:
+        dynamodb.update_item(
+            TableName=TABLE,
+            Key={"pk": {"S": METADATA[0]}, "sk": {"S": METADATA[1]}},
+            UpdateExpression="SET PinnedVersion = :other",
+            ExpressionAttributeValues={":other": {"S": f"0.0.{next(versions)}"}},
+        )
+
+    dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", say_it_first)
+    before = len(table.history(ACME))
+    with pytest.raises(Unsettled, match="Ask again"):
+        table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=NOON)
+    dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", say_it_first)
+    assert len(table.history(ACME)) == before
+
+
+class TestAltered:
+    """The key of a row of history has a digest of all that the row says."""
+
+    def overwrite(self, dynamodb: DynamoDBClient, **changes: Any) -> None:
+        """As somebody would who may put whatever they like."""
+        (row,) = dynamodb.query(
+            TableName=TABLE,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": "HISTORY#acme"}},
+        )["Items"]
+        item = {name: value for name, value in (row | changes).items() if value}
+        dynamodb.put_item(TableName=TABLE, Item=item)
+
+    def test_a_row_that_says_what_it_always_said_is_not(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+        take(table, RUN)
+        self.overwrite(dynamodb)
+        (entry,) = table.history(ACME)
+        assert not entry.altered
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"Status": {"S": "Success"}},
+            {"Request": {"S": '{"by": "eve"}'}},
+            {"Request": None},
+            {"RequestedBy": {"S": "eve"}},
+            {"At": {"S": "2020-01-01T00:00:00.000Z"}},
+            {"More": {"S": "than before"}},
+        ],
+        ids=str,
+    )
+    def test_a_row_that_was_put_over_another_is_told_as_such(
+        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+    ) -> None:
+        take(table, RUN)
+        self.overwrite(dynamodb, **changes)
+        (entry,) = table.history(ACME)
+        assert entry.altered
+
+    def test_so_is_what_was_said_about_a_tenant(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+        table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
+        assert [entry.altered for entry in table.history(ACME)] == [False]
+        self.overwrite(dynamodb, After={"S": '{"labels": {}, "pinnedVersion": null}'})
+        assert [entry.altered for entry in table.history(ACME)] == [True]
+
+    def test_two_different_facts_of_one_moment_have_keys_of_their_own(
+        self, table: DynamoTable, dynamodb: DynamoDBClient
+    ) -> None:
+        for number, cause in enumerate(("one", "another"), 1):
+            run = a_run(number)
+            assert table.fail(run, replace(QUEUE_TABOO, reason=cause), NOON)
+        assert len({sk for pk, sk in rows(dynamodb) if pk == "HISTORY#acme"}) == 2
+
+
+def test_a_row_of_history_from_0_5_0_is_understood(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    item: Any = {
+        "pk": {"S": "HISTORY#acme"},
+        "sk": {"S": f"{AT}#{RUN.attempt.name}#Failure"},
+        "At": {"S": AT},
+        "Operation": {"S": "CREATE"},
+        "Version": {"S": VERSION},
+        "Attempt": {"N": "1"},
+        "Status": {"S": "Failure"},
+        "Execution": {"S": EXECUTION},
+        "RequestedBy": {"S": "ada"},
+        "RootCause": ROOT_CAUSE,
+    }
+    dynamodb.put_item(TableName=TABLE, Item=item)
+    (entry,) = table.history(ACME)
+    assert isinstance(entry, HistoryEntry)
+    assert (entry.requested_by, entry.request, entry.altered) == ("ada", None, False)
+    assert entry.root_cause == QUEUE_TABOO
 
 
 def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_taken(
@@ -278,7 +401,7 @@ def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
 
     def ask_for_it_first(**_: object) -> None:
         dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", ask_for_it_first)
-        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), at=NOON, asked_for=other)
+        table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON, asked_for=other)
 
     dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", ask_for_it_first)
     with pytest.raises(LostOwnership):
@@ -314,7 +437,7 @@ def test_a_correction_overwrites_nothing_that_was_written_just_before(
     changed: list[dict[tuple[str, str], Row]] = []
     dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", change_it_first)
     stack = Stack("stack-2", "CREATE_COMPLETE", "", ACME.value, QUEUE, NEXT_VERSION, ours=True)
-    assert table.correct(seen, stack, at=ONE_SECOND_LATER) is False
+    assert table.correct(seen, stack, request=EXPLICIT, at=ONE_SECOND_LATER) is False
     assert [rows(dynamodb)] == changed
 
 
@@ -332,7 +455,8 @@ def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
     )
     seen = table.metadata(ACME)
     assert seen is not None
-    assert table.correct(seen, Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True), at=NOON)
+    stack = Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True)
+    assert table.correct(seen, stack, request=EXPLICIT, at=NOON)
     assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
 
 

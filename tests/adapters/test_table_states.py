@@ -114,7 +114,7 @@ class Story:
             self._fail(self._next(operation, version, Request()), "It never began.")
 
     def describe(self, labels: dict[str, str] | None, pin: Pin) -> None:
-        self.table.describe(ACME, labels=labels, pin=pin, at=self.clock.now())
+        self.table.describe(ACME, labels=labels, pin=pin, request=EXPLICIT, at=self.clock.now())
 
     def let_the_stack_record_its_queue(self) -> None:
         metadata = self.table.metadata(ACME)

@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.local.releases import Template, bumped, publish, released_template
-from orchestrator.records import Status
+from orchestrator.records import HistoryEntry, Status
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
 
@@ -101,6 +101,8 @@ def assert_nothing_interleaved(berth: Deployed, tenant: TenantId) -> None:
     """By the history: whatever began, ended before the next began."""
     under_way: str | None = None
     for entry in berth.table.history(tenant):
+        if not isinstance(entry, HistoryEntry):
+            continue
         if entry.status is Status.STARTED:
             assert under_way is None, f"{entry.execution} began while {under_way} was under way"
             under_way = entry.execution

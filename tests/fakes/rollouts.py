@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from orchestrator.records import parse_timestamp, timestamp
 from orchestrator.rollouts.ports import Registry
-from orchestrator.rollouts.records import Item, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 from tests.fakes.examples import execution_arn
 
@@ -20,6 +21,7 @@ class InMemoryRollouts:
         self._stages: dict[tuple[str, int], Stage] = {}
         self._outcomes: dict[tuple[str, TenantId], TenantOutcome] = {}
         self._registry = Registry(frozenset(), 0)
+        self._orders: list[RecordedOrder] = []
 
     def rollout(self, rollout: str) -> Rollout | None:
         return self._rollouts.get(rollout)
@@ -37,7 +39,15 @@ class InMemoryRollouts:
     def registry(self) -> Registry:
         return self._registry
 
-    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+    def orders(self, rollout: str) -> Sequence[RecordedOrder]:
+        return sorted((each for each in self._orders if each.rollout == rollout), key=lambda each: each.at)
+
+    def _append(self, *orders: RecordedOrder | None) -> None:
+        self._orders += [replace(each, at=parse_timestamp(timestamp(each.at))) for each in orders if each]
+
+    def register(
+        self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
+    ) -> bool:
         if rollout.id in self._rollouts:
             return False
         if not rollout.wish.dry_run:
@@ -46,9 +56,10 @@ class InMemoryRollouts:
             self._registry = Registry(self._registry.active | {rollout.id}, revision + 1)
         self._rollouts[rollout.id] = rollout
         self._stages |= {(stage.rollout, stage.number): stage for stage in stages}
+        self._append(*orders)
         return True
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
         before = self._rollouts.get(rollout.id)
         if before is None or before.revision != rollout.revision:
             return False
@@ -59,13 +70,15 @@ class InMemoryRollouts:
             active = active | {rollout.id} if rollout.status.active else active - {rollout.id}
             self._registry = Registry(active, self._registry.revision + 1)
         self._rollouts[rollout.id] = replace(rollout, revision=rollout.revision + 1)
+        self._append(order)
         return True
 
-    def change_stage(self, stage: Stage) -> bool:
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         before = self._stages.get((stage.rollout, stage.number))
         if before is None or before.revision != stage.revision:
             return False
         self._stages[stage.rollout, stage.number] = replace(stage, revision=stage.revision + 1)
+        self._append(order)
         return True
 
     def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None:

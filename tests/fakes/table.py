@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from orchestrator.changes import correction, description
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
 from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
@@ -18,6 +19,7 @@ from orchestrator.records import (
     Metadata,
     Operation,
     Queue,
+    RecordedChange,
     Release,
     Request,
     RootCause,
@@ -41,7 +43,7 @@ class _Tenant:
     audits: dict[AuditKey, Audit] = field(default_factory=dict)
     unnumbered: set[AuditKey] = field(default_factory=set)
     """Audit rows from before attempts were counted."""
-    history: dict[str, HistoryEntry] = field(default_factory=dict)
+    history: dict[str, HistoryEntry | RecordedChange] = field(default_factory=dict)
     labelled: bool = False
     """Whether the metadata has labels, be they none."""
     listed: tuple[TenantState, RootCause | None] | None = None
@@ -76,7 +78,7 @@ class InMemoryTable:
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
         return self._of(tenant).sorted_audits()
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry]:
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
         history = self._of(tenant).history
         return [history[key] for key in sorted(history)]
 
@@ -272,13 +274,17 @@ class InMemoryTable:
         *,
         labels: Mapping[str, str] | None,
         pin: Pin,
+        request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
         only_if: Seen | None = None,
     ) -> bool:
         rows = self._of(tenant)
-        if only_if is not None and _claim(rows.metadata) != _claim(only_if.metadata):
+        if only_if is not None and not only_if.holds_for(rows.metadata):
             return False
+        change = description(
+            tenant, rows.metadata, labels=labels, pin=pin, request=_stored_request(request), at=_stored(at)
+        )
         if asked_for:
             rows.metadata = replace(
                 rows.metadata or _nothing_about(tenant), asked_for=asked_for, asked_for_at=_stored(at)
@@ -291,6 +297,8 @@ class InMemoryTable:
         if pin.version or pin.lift:
             rows.metadata = replace(rows.metadata, pinned_version=pin.version)
         rows.metadata = replace(rows.metadata, updated_at=_stored(at))
+        if asked_for is None or change.before != change.after:
+            self._append(change)
         return True
 
     # What the tenant's stack keeps true
@@ -341,7 +349,7 @@ class InMemoryTable:
 
     # What a reconciliation puts right
 
-    def correct(self, seen: Metadata, stack: Stack, *, at: datetime) -> bool:
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
         rows = self._of(seen.tenant)
         if rows.lock or rows.metadata != seen:
             return False
@@ -353,6 +361,7 @@ class InMemoryTable:
             updated_at=_stored(at),
             deployed=None,
         )
+        self._append(correction(seen, rows.metadata, request=_stored_request(request), at=_stored(at)))
         rows.show()
         return True
 
@@ -448,7 +457,13 @@ class InMemoryTable:
             run.execution,
             cause,
             run.request.by,
+            _stored_request(run.request),
         )
+
+    def _append(self, change: RecordedChange) -> None:
+        history = self._of(change.tenant).history
+        # In the order of their times; those of one moment in any order.
+        history[f"{timestamp(change.at)}#{change.kind}#{len(history)}"] = change
 
 
 def _listed(tenant: TenantId, rows: _Tenant, state: TenantState, root_cause: RootCause | None) -> ListedTenant:
@@ -467,13 +482,6 @@ def _listed(tenant: TenantId, rows: _Tenant, state: TenantState, root_cause: Roo
         root_cause=root_cause,
         position=f"{metadata.version or ''}#{tenant}",
     )
-
-
-def _claim(metadata: Metadata | None) -> tuple[object, ...]:
-    """Who has brought the tenant into being, whether it is there, and when it was last asked for."""
-    if metadata is None:
-        return None, False, None
-    return metadata.created_by, metadata.version is not None, metadata.asked_for_at
 
 
 def _nothing_about(tenant: TenantId) -> Metadata:

@@ -18,7 +18,15 @@ from orchestrator.releases import fingerprint
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.gate import Gate
-from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Stage, StageStatus, TenantOutcome
+from orchestrator.rollouts.records import (
+    RecordedOrder,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Stage,
+    StageStatus,
+    TenantOutcome,
+)
 from orchestrator.rollouts.reviewing import Reviewing
 from orchestrator.tenants import TenantId
 from tests.fakes import (
@@ -77,9 +85,9 @@ class WatchedRollouts(InMemoryRollouts):
         self.alarms = RememberedAlarms(**{ALARM: None})
         self.when_over: Callable[[Rollout], None] = lambda _: None
 
-    def change_stage(self, stage: Stage) -> bool:
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         before = self._stages[stage.rollout, stage.number]
-        changed = super().change_stage(stage)
+        changed = super().change_stage(stage, order=order)
         if changed and stage.approved_by and not before.approved_by:
             meant = f"stage {stage.number}"
             assert stage.approved_by.endswith(meant), f"{stage.approved_by!r} was taken for an approval of {meant}"
@@ -98,9 +106,9 @@ class WatchedRollouts(InMemoryRollouts):
             assert stage.in_flight <= int(stage.pace.limit), f"{stage.in_flight} in flight, with {stage.pace}"
         return admitted
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
         before = self._rollouts[rollout.id].status
-        changed = super().change(rollout, revision=revision)
+        changed = super().change(rollout, revision=revision, order=order)
         if changed and not before.active:
             reopened = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.PENDING
             assert reopened or rollout.status is before, f"it was {before}, and is {rollout.status}"

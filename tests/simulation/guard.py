@@ -74,6 +74,12 @@ class Rows:
     owner: str | None
     metadata: Metadata | None
     audits: dict[AuditKey, Audit]
+    told: int
+    """How many entries the history has."""
+
+    @property
+    def said(self) -> tuple[Mapping[str, str], str | None]:
+        return (self.metadata.labels, self.metadata.pinned_version) if self.metadata else ({}, None)
 
     @property
     def served(self) -> Served | None:
@@ -104,7 +110,8 @@ class TenantGuard:
         table = self._world.table
         lock = table.lock(self.tenant)
         audits = {_key(audit): audit for audit in table.audits(self.tenant)}
-        return Rows(lock.run.execution if lock else None, table.metadata(self.tenant), audits)
+        owner, told = lock.run.execution if lock else None, len(table.history(self.tenant))
+        return Rows(owner, table.metadata(self.tenant), audits, told)
 
     @property
     def living(self) -> list[Stack]:
@@ -115,6 +122,8 @@ class TenantGuard:
     # What changes
 
     def changed(self, caller: Caller, call: str, was: Rows, now: Rows) -> None:
+        if now.said != was.said or call == "table.correct":
+            assert now.told > was.told, f"{caller} changes {was.said} into {now.said} by {call}, without a trace"
         if now.owner != was.owner:
             self._owner_changes(caller, call, was.owner, now)
         for key, audit in now.audits.items():

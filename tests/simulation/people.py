@@ -58,12 +58,14 @@ class People:
     def pin(self, tenant: TenantId, version: str) -> None:
         asked = self._harbour.guard.of[tenant].asked
         asked.says()
-        self._order(tenant, version, lambda lifecycle: lifecycle.pin(tenant, version), lambda _: asked.has_said())
+        self._order(
+            tenant, version, lambda lifecycle: lifecycle.pin(tenant, version, OPERATOR), lambda _: asked.has_said()
+        )
 
     def unpin(self, tenant: TenantId, version: str) -> None:
         asked = self._harbour.guard.of[tenant].asked
         asked.says()
-        self._order(tenant, version, lambda lifecycle: lifecycle.unpin(tenant), lambda _: asked.has_said())
+        self._order(tenant, version, lambda lifecycle: lifecycle.unpin(tenant, OPERATOR), lambda _: asked.has_said())
 
     def upgrade(self, tenant: TenantId, version: str, request: Request) -> None:
         self._order(tenant, version, lambda lifecycle: lifecycle.upgrade(tenant, version, request))

@@ -337,6 +337,10 @@ def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Table, "describe", deaf)
 
 
+def _describe_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "_append", lambda _self, _change: None)
+
+
 def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lifecycle, "_introduce", lambda *_, **__: True)
 
@@ -469,6 +473,7 @@ BUGS = {
     "labels are lost before a create begins": Planted(
         _lose_what_is_said_before_a_create_begins, "was asked for with", None, HASTY
     ),
+    "a pin leaves no trace": Planted(_describe_without_a_trace, "without a trace", None, HASTY),
     "a create that has not begun is overlooked": Planted(
         _overlook_a_create_that_has_not_begun,
         "There is no tenant .* had been accepted before",

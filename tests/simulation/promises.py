@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.decisions import Deleted, Failed, Ready
-from orchestrator.records import RootCause, Status
+from orchestrator.records import HistoryEntry, RootCause, Status
 from tests.fakes import ACME
 from tests.simulation.world import World
 
@@ -13,7 +13,8 @@ NEVER_BEGUN: tuple[list[Status], ...] = ([], [Status.FAILURE])
 
 
 def told_of(world: World, execution: str) -> list[Status]:
-    return [entry.status for entry in world.table.history(ACME) if entry.execution == execution]
+    history = [entry for entry in world.table.history(ACME) if isinstance(entry, HistoryEntry)]
+    return [entry.status for entry in history if entry.execution == execution]
 
 
 def assert_the_promises_hold(world: World) -> None:

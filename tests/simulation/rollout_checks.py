@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from orchestrator.fleet import state_of
-from orchestrator.records import Operation, Status, TenantState
+from orchestrator.records import HistoryEntry, Operation, Status, TenantState
 from orchestrator.releases import is_older
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, TenantOutcome
 from orchestrator.tenants import TenantId
@@ -34,6 +34,7 @@ class ByHand:
         deleted = any(
             entry.operation is Operation.DELETE and entry.status is Status.SUCCESS
             for entry in fleet.table.history(tenant)
+            if isinstance(entry, HistoryEntry)
         )
         now = (tenant, metadata.version or "")
         further = now in self.moved and metadata.version is not None and is_older(target, than=metadata.version)

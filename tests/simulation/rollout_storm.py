@@ -411,7 +411,9 @@ class RolloutStorm:
 
     def _pin(self) -> None:
         tenant = self._chance.choice(self.fleet.tenants)
-        self.fleet.table.describe(tenant, labels=None, pin=Pin(VERSION), at=self.fleet.clock.now())
+        self.fleet.table.describe(
+            tenant, labels=None, pin=Pin(VERSION), request=Request(by="by hand"), at=self.fleet.clock.now()
+        )
         self._by_hand.pinned.add(tenant)
         self.seen["pinned"] += 1
 

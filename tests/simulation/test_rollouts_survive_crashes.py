@@ -79,7 +79,7 @@ def _have_room_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _write_over_what_others_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    def written(self: InMemoryRollouts, stage: Stage) -> bool:
+    def written(self: InMemoryRollouts, stage: Stage, **_: object) -> bool:
         self._stages[stage.rollout, stage.number] = replace(stage, revision=stage.revision + 1)
         return True
 

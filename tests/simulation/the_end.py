@@ -11,7 +11,7 @@ from datetime import timedelta
 from orchestrator.deadlines import DEADLINE
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Wish
-from orchestrator.records import Status
+from orchestrator.records import HistoryEntry, Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
 from tests.simulation.harbour import LINGER, VERSIONS, Harbour
@@ -70,7 +70,8 @@ def _check_what_was_told(harbour: Harbour) -> None:
     for tenant in harbour.tenants:
         told: dict[str, list[Status]] = {}
         for entry in harbour.table.history(tenant):
-            told.setdefault(entry.execution, []).append(entry.status)
+            if isinstance(entry, HistoryEntry):
+                told.setdefault(entry.execution, []).append(entry.status)
         for execution, statuses in told.items():
             # Clocks differ, so it may look as if it had ended before it began.
             once = sorted(statuses) in (["Started", "Success"], ["Failure", "Started"], ["Failure"])

@@ -2,77 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
-from orchestrator.adapters.keys import history_pk, release_key, tenant_pk
+from orchestrator.adapters.keys import history_pk, registry_key, release_key, rollout_history_pk, rollout_pk, tenant_pk
 from orchestrator.tenants import TenantId
-from tests.stacks.policies import Grants, on_partition, reaches
+from tests.stacks.policies import Grants, listed, on_partition, spelled
 
 Json = dict[str, Any]
 
-TENANT = TenantId.parse("acme")
+TENANT, ROLLOUT = TenantId.parse("acme"), "20261116-083000-1a2b"
 HISTORY, ROWS, RELEASE = history_pk(TENANT), tenant_pk(TENANT), release_key("1.2.3")["pk"]["S"]
+OF_A_ROLLOUT, ROLLOUT_ROWS, REGISTRY = rollout_history_pk(ROLLOUT), rollout_pk(ROLLOUT), registry_key()["pk"]["S"]
+HISTORIES = (HISTORY, OF_A_ROLLOUT)
 
-CHANGES = ("UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLUpdate", "PartiQLDelete")
+WRITES = ("PutItem", "UpdateItem", "DeleteItem")
+IN_BULK = ("BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
+
+APPENDING = {
+    *("begin", "finish", "record_failure", "close_execution", "reconcile"),
+    *("operators", "settle_tenant_queue"),
+}
+ADMINISTRATOR = "arn:aws:iam::000000000000:role/administrator"
+"""Whose own policies allow everything."""
+
+Write = tuple[str, str]
+"""What is done, and to which partition."""
+
+TRANSACTIONS: dict[str, list[list[Write]]] = {
+    "begin": [[("PutItem", ROWS), ("PutItem", ROWS), ("PutItem", HISTORY), ("UpdateItem", ROWS)]],
+    "finish": [
+        [("UpdateItem", ROWS), ("PutItem", ROWS), ("PutItem", HISTORY), ("DeleteItem", ROWS)],
+        [("DeleteItem", ROWS), ("PutItem", ROWS), ("PutItem", HISTORY), ("DeleteItem", ROWS)],
+    ],
+    "record_failure": [
+        [("PutItem", ROWS), ("DeleteItem", ROWS), ("UpdateItem", ROWS), ("PutItem", HISTORY)],
+        [("PutItem", ROWS), ("ConditionCheckItem", ROWS), ("UpdateItem", ROWS), ("PutItem", HISTORY)],
+    ],
+    "reconcile": [[("ConditionCheckItem", ROWS), ("UpdateItem", ROWS), ("PutItem", HISTORY)]],
+    "operators": [
+        [("UpdateItem", ROWS), ("PutItem", HISTORY)],
+        [("PutItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS), ("UpdateItem", REGISTRY), ("PutItem", OF_A_ROLLOUT)],
+    ],
+    "settle_tenant_queue": [[("UpdateItem", ROWS), ("PutItem", HISTORY)]],
+    "await_stack": [[("UpdateItem", ROWS)]],
+    "admit_tenant": [[("ConditionCheckItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS)]],
+}
+"""The control plane's own."""
+
+
+def each_by_itself(transaction: Sequence[Write]) -> Iterator[tuple[str, set[str]]]:
+    return ((action, {partition}) for action, partition in transaction)
+
+
+def all_of_a_kind(transaction: Sequence[Write]) -> Iterator[tuple[str, set[str]]]:
+    kinds = {action for action, _ in transaction}
+    return ((kind, {partition for action, partition in transaction if action == kind}) for kind in kinds)
+
+
+def all_at_once(transaction: Sequence[Write]) -> Iterator[tuple[str, set[str]]]:
+    return ((action, {partition for _, partition in transaction}) for action, _ in transaction)
+
+
+READINGS = (each_by_itself, all_of_a_kind, all_at_once)
+"""With which keys the writes of a transaction may be looked at: AWS does not say."""
+
+
+class TablePolicy:
+    """A small IAM: whether the table's own policy refuses a request."""
+
+    def __init__(self, statements: Sequence[Json]) -> None:
+        self.statements = statements
+
+    def denies(self, principal: str, action: str, partitions: set[str]) -> bool:
+        return any(
+            f"dynamodb:{action}" in listed(statement["Action"])
+            and all(
+                self._holds(operator, key, listed(values), principal, partitions)
+                for operator, keys in statement["Condition"].items()
+                for key, values in keys.items()
+            )
+            for statement in self.statements
+        )
+
+    def _holds(self, operator: str, key: str, values: list[Any], principal: str, partitions: set[str]) -> bool:
+        match operator, key:
+            case "ForAnyValue:StringLike", "dynamodb:LeadingKeys":
+                return any(fnmatchcase(each, pattern) for each in partitions for pattern in values)
+            case "ForAllValues:StringLike", "dynamodb:LeadingKeys":
+                return all(any(fnmatchcase(each, pattern) for pattern in values) for each in partitions)
+            case "Null", "dynamodb:LeadingKeys":
+                return (values == ["true"] and not partitions) or (values == ["false"] and bool(partitions))
+            case "ArnEquals", "aws:PrincipalArn":
+                return principal in map(spelled, values)
+            case "ArnNotEquals", "aws:PrincipalArn":
+                return principal not in map(spelled, values)
+        raise AssertionError(f"This IAM does not know {operator} of {key}.")
 
 
 @pytest.fixture(scope="session")
-def names_of_roles(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
+def roles(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
+    """Every function's role."""
     return {
-        control_plane["Resources"][logical_id]["Properties"]["Role"]["Fn::GetAtt"][0]: name
+        name: control_plane["Resources"][logical_id]["Properties"]["Role"]["Fn::GetAtt"][0]
         for name, logical_id in function_ids.items()
     }
 
 
-def may_on(template: Json, partition: str, names: dict[str, str]) -> Grants:
+@pytest.fixture
+def policy(control_plane: Json, the_only: Callable[[str], str]) -> TablePolicy:
+    table = control_plane["Resources"][the_only("AWS::DynamoDB::Table")]["Properties"]
+    statements = table["ResourcePolicy"]["PolicyDocument"]["Statement"]
+    assert {statement["Effect"] for statement in statements} == {"Deny"}
+    assert [statement["Principal"] for statement in statements] == [{"AWS": "*"}] * len(statements)
+    assert {statement["Resource"] for statement in statements} == {"*"}
+    return TablePolicy(statements)
+
+
+def may_on(template: Json, partition: str, roles: dict[str, str]) -> Grants:
+    names = {role: name for name, role in roles.items()}
     return {names[role]: actions for role, actions in on_partition(template, partition).items()}
 
 
-def test_history_is_appended_by_the_steps_that_record_and_read_by_operators_and_nobody_may_do_more(
-    control_plane: Json, names_of_roles: dict[str, str]
+@pytest.mark.parametrize("history", HISTORIES)
+def test_history_is_appended_by_those_who_act_and_read_by_operators_and_nobody_may_do_more(
+    control_plane: Json, roles: dict[str, str], history: str
 ) -> None:
-    assert may_on(control_plane, HISTORY, names_of_roles) == {
-        "begin": {"dynamodb:PutItem"},
-        "finish": {"dynamodb:PutItem"},
-        "record_failure": {"dynamodb:PutItem"},
-        "close_execution": {"dynamodb:PutItem"},
-        "reconcile": {"dynamodb:PutItem"},
-        "operators": {"dynamodb:Query"},
-    }
+    appends = {name: {"dynamodb:PutItem"} for name in APPENDING}
+    assert may_on(control_plane, history, roles) == appends | {"operators": {"dynamodb:PutItem", "dynamodb:Query"}}
 
 
-def test_the_same_look_at_other_rows_finds_those_who_change_them(
-    control_plane: Json, names_of_roles: dict[str, str]
-) -> None:
-    allowed = may_on(control_plane, ROWS, names_of_roles)
+def test_the_same_look_at_other_rows_finds_those_who_change_them(control_plane: Json, roles: dict[str, str]) -> None:
+    allowed = may_on(control_plane, ROWS, roles)
     deleting = {name for name, actions in allowed.items() if "dynamodb:DeleteItem" in actions}
     updating = {name for name, actions in allowed.items() if "dynamodb:UpdateItem" in actions}
     assert deleting == {"finish", "record_failure", "close_execution", "reconcile"}
     assert {"begin", "finish", "record_failure", "operators", "tenant_metadata"} <= updating
 
 
-def test_the_table_itself_refuses_changes_of_history_whatever_a_policy_allows(
-    control_plane: Json, the_only: Callable[[str], str]
+# What the table itself refuses, whatever a policy allows
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("action", [*WRITES, *IN_BULK])
+def test_an_administrator_can_neither_append_nor_change_nor_delete(
+    policy: TablePolicy, action: str, history: str
 ) -> None:
-    (refusal,) = _policy(control_plane, the_only)
-    assert refusal["Effect"] == "Deny"
-    assert refusal["Principal"] == {"AWS": "*"}
-    assert refusal["Resource"] == "*"
-    assert set(refusal["Action"]) == {f"dynamodb:{change}" for change in CHANGES}
-    assert reaches(refusal["Condition"], "ForAnyValue:StringLike", HISTORY)
+    assert policy.denies(ADMINISTRATOR, action, {history})
+    assert policy.denies(ADMINISTRATOR, action, {history, ROWS}), "hidden among other rows"
 
 
-def test_the_table_refuses_nothing_else(control_plane: Json, the_only: Callable[[str], str]) -> None:
-    (refusal,) = _policy(control_plane, the_only)
-    assert set(refusal["Condition"]) == {"ForAnyValue:StringLike"}
-    for partition in (ROWS, RELEASE):
-        assert not reaches(refusal["Condition"], "ForAnyValue:StringLike", partition)
+@pytest.mark.parametrize("history", HISTORIES)
+def test_a_role_of_the_control_plane_can_append_if_it_records_and_otherwise_nothing(
+    policy: TablePolicy, roles: dict[str, str], history: str
+) -> None:
+    """Also if somebody gave it the permissions."""
+    may = {
+        name: {action for action in (*WRITES, *IN_BULK) if not policy.denies(f"<{role}.Arn>", action, {history})}
+        for name, role in roles.items()
+    }
+    assert may == {name: {"PutItem"} if name in APPENDING else set() for name in roles}
 
 
-def _policy(template: Json, the_only: Callable[[str], str]) -> list[Json]:
-    table = template["Resources"][the_only("AWS::DynamoDB::Table")]["Properties"]
-    statements: list[Json] = table["ResourcePolicy"]["PolicyDocument"]["Statement"]
-    return statements
+@pytest.mark.parametrize("action", IN_BULK)
+def test_nobody_hides_history_among_other_rows_of_a_batch(
+    policy: TablePolicy, roles: dict[str, str], action: str
+) -> None:
+    assert all(policy.denies(f"<{role}.Arn>", action, {ROWS, HISTORY}) for role in roles.values())
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("name", TRANSACTIONS)
+def test_no_transaction_of_the_control_plane_is_refused_whatever_keys_its_writes_are_looked_at_with(
+    policy: TablePolicy,
+    roles: dict[str, str],
+    name: str,
+    reading: Callable[[Sequence[Write]], Iterator[tuple[str, set[str]]]],
+) -> None:
+    principal = f"<{roles[name]}.Arn>"
+    for transaction in TRANSACTIONS[name]:
+        assert not [write for write in reading(transaction) if policy.denies(principal, *write)]
+
+
+@pytest.mark.parametrize("partition", [ROWS, RELEASE, ROLLOUT_ROWS, REGISTRY])
+@pytest.mark.parametrize("action", [*WRITES, *IN_BULK, "GetItem", "Query", "Scan", "ConditionCheckItem"])
+def test_the_table_refuses_nothing_else(
+    policy: TablePolicy, roles: dict[str, str], action: str, partition: str
+) -> None:
+    everybody = [ADMINISTRATOR, *(f"<{role}.Arn>" for role in roles.values())]
+    assert not [each for each in everybody if policy.denies(each, action, {partition})]
+
+
+@pytest.mark.parametrize("action", ["GetItem", "Query", "Scan", "ConditionCheckItem"])
+def test_history_can_be_read(policy: TablePolicy, action: str) -> None:
+    assert not policy.denies(ADMINISTRATOR, action, {HISTORY})
+
+
+def test_what_starts_rollouts_after_a_deployment_appends_too(
+    with_automatic_rollout: Json, the_only: Callable[[str], str]
+) -> None:
+    resources = with_automatic_rollout["Resources"]
+    (function,) = (
+        each["Properties"]
+        for each in resources.values()
+        if each["Type"] == "AWS::Lambda::Function" and each["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+    )
+    table = resources[the_only("AWS::DynamoDB::Table")]["Properties"]
+    policy = TablePolicy(table["ResourcePolicy"]["PolicyDocument"]["Statement"])
+    assert not policy.denies(spelled(function["Role"]), "PutItem", {ROLLOUT_ROWS, OF_A_ROLLOUT})

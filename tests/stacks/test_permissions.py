@@ -51,6 +51,7 @@ Json = dict[str, Any]
 TENANT_TABLE_ROWS = f"the table, rows {TENANT_ROWS}"
 HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
 TENANT_AND_HISTORY_ROWS = f"the table, rows {TENANT_ROWS} and {HISTORY_ROWS}"
+ROLLOUT_AND_HISTORY_ROWS = f"the table, rows {ROLLOUT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
 ROLLOUT_TABLE_ROWS = f"the table, rows {ROLLOUT_ROWS}"
 REGISTRY_TABLE_ROWS = f"the table, rows {REGISTRY_ROWS}"
@@ -84,6 +85,7 @@ READS_MESSAGES: Grants = {"tenant queues": {"sqs:GetQueueAttributes", "sqs:GetQu
 
 TAKES_ORDERS: Grants = {
     TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+    HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
     **READS_MESSAGES,
     **SEES_EXECUTIONS,
 }
@@ -109,7 +111,8 @@ LOOKS_AT_TENANTS: Grants = {
 }
 
 STARTS_ROLLOUTS: Grants = {
-    ROLLOUT_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
+    ROLLOUT_TABLE_ROWS: {"dynamodb:Query"},
+    ROLLOUT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
@@ -152,9 +155,9 @@ FUNCTIONS: dict[str, Grants] = {
     "operators": {
         **TAKES_ORDERS,
         **STARTS_ROLLOUTS,
-        HISTORY_TABLE_ROWS: {"dynamodb:Query"},
+        HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"] | {"cloudformation:DescribeAccountLimits"},
         **on_machines("states:StartExecution", *TENANT_MACHINES),
@@ -176,6 +179,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "reconcile": {
         **SETTLES_OPERATIONS,
+        HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
         **on_machines("states:StartExecution", *TENANT_MACHINES),
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},

@@ -14,6 +14,7 @@ from orchestrator.execution_input import machine_input, request_document, reques
 from orchestrator.records import Attempt, Operation, Request, timestamp
 from orchestrator.schemas import parse_run
 from orchestrator.tenants import TenantId
+from orchestrator.validation import REASON_PATTERN
 from tests.fakes import ACME, NOON, VERSION, a_resource, an_attempt, execution_arn
 
 EVERYTHING = Request(
@@ -28,6 +29,8 @@ EVERYTHING = Request(
     drain_seconds=600,
     asked_at=NOON,
     own=True,
+    version="0.2.0",
+    reason="Ticket 4711",
 )
 
 LABELS = st.dictionaries(
@@ -49,6 +52,8 @@ REQUESTS = st.builds(
     drain_seconds=st.integers(0, 1_200),
     asked_at=st.none() | st.integers(0, 10**9).map(lambda seconds: NOON + timedelta(seconds=seconds)),
     own=st.booleans(),
+    version=st.none() | VERSIONS,
+    reason=st.from_regex(REASON_PATTERN, fullmatch=True).map(lambda text: text[:500]),
 )
 ATTEMPTS = st.builds(
     Attempt,
@@ -80,6 +85,8 @@ def test_what_an_execution_is_given() -> None:
             "drainSeconds": 600,
             "askedAt": "2026-11-16T12:00:00.000Z",
             "own": True,
+            "version": "0.2.0",
+            "reason": "Ticket 4711",
         },
     }
 

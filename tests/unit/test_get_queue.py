@@ -18,6 +18,7 @@ from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operati
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
+    EXPLICIT,
     NOON,
     QUEUE,
     QUEUE_TABOO,
@@ -376,7 +377,7 @@ def test_asking_for_a_tenant_that_nobody_has_created_creates_nothing(looking: Wo
 
 
 def test_a_tenant_that_an_operator_has_just_asked_for_is_on_its_way(looking: World) -> None:
-    looking.table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(2))
+    looking.table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
     assert looking.get_queue(ACME) == Provisioning(SECOND)
     looking.clock.advance(ACCEPTED_FOR)
     assert looking.get_queue(ACME) == Unknown()

@@ -77,7 +77,9 @@ def names_of(tenant: TenantId) -> dict[str, str]:
         attempt = Attempt(tenant, operation, VERSION, 1)
         names[f"execution {operation}"] = attempt.name
         names[f"client token {operation}"] = attempt.client_token
-        names[f"line of history {operation}"] = keys.history_key(attempt, NOON, Status.STARTED)["sk"]["S"]
+        names[f"line of history {operation}"] = keys.history_key(tenant, NOON, f"{attempt.name}#{Status.STARTED}", {})[
+            "sk"
+        ]["S"]
     return names
 
 
@@ -93,7 +95,7 @@ ALPHABETS = {
     "session": r"[\w+=,.@-]{2,64}",
     "execution": r"[A-Za-z0-9.-]{1,80}",
     "client token": r"[a-zA-Z][-a-zA-Z0-9]{0,127}",
-    "line of history": r"[0-9TZ.:-]+#[A-Za-z0-9.-]+#[A-Za-z]+",
+    "line of history": r"[0-9TZ.:-]+#[A-Za-z0-9.-]+#[A-Za-z]+#[0-9a-f]{32}",
 }
 
 

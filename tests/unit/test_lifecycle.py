@@ -281,7 +281,7 @@ def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: World) -> 
     world.provision(labels=LABELS)
     world.clock.advance(A_SECOND)
     before = world.metadata
-    assert already_so(world.lifecycle.pin(ACME, NEXT_VERSION)) == (
+    assert already_so(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT)) == (
         f"Tenant acme is pinned to version {NEXT_VERSION}. It is at version {VERSION}."
     )
     assert world.metadata == replace(before, pinned_version=NEXT_VERSION, updated_at=NOON + A_SECOND)
@@ -291,37 +291,38 @@ def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: World) -> 
 def test_unpinning_lifts_the_pin_and_nothing_else(world: World) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     before = world.metadata
-    assert "not pinned" in already_so(world.lifecycle.unpin(ACME))
+    assert "not pinned" in already_so(world.lifecycle.unpin(ACME, EXPLICIT))
     assert world.metadata == replace(before, pinned_version=None)
     assert not world.executions.started
 
 
 def test_pinning_and_unpinning_twice_is_doing_it_once(ready: World) -> None:
-    assert ready.lifecycle.pin(ACME, VERSION) == ready.lifecycle.pin(ACME, VERSION)
+    assert ready.lifecycle.pin(ACME, VERSION, EXPLICIT) == ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
     assert ready.metadata.pinned_version == VERSION
-    assert ready.lifecycle.unpin(ACME) == ready.lifecycle.unpin(ACME)
+    assert ready.lifecycle.unpin(ACME, EXPLICIT) == ready.lifecycle.unpin(ACME, EXPLICIT)
     assert ready.metadata.pinned_version is None
 
 
 def test_another_pin_takes_the_place_of_the_one_before(world: World) -> None:
     world.provision(pinned_version=VERSION)
-    already_so(world.lifecycle.pin(ACME, NEXT_VERSION))
+    already_so(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT))
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
 def test_nothing_is_pinned_to_a_release_that_there_is_not(world: World) -> None:
-    refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION), Refusal.UNKNOWN_RELEASE)
+    refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION, EXPLICIT), Refusal.UNKNOWN_RELEASE)
     world.provision(pinned_version=VERSION)
     assert (
-        UNPUBLISHED_VERSION in refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION), Refusal.UNKNOWN_RELEASE).reason
+        UNPUBLISHED_VERSION
+        in refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION, EXPLICIT), Refusal.UNKNOWN_RELEASE).reason
     )
     assert world.metadata.pinned_version == VERSION
 
 
 Said = Callable[[Lifecycle], Ordered]
 PINNING: dict[str, Said] = {
-    "pin": lambda lifecycle: lifecycle.pin(ACME, VERSION),
-    "unpin": lambda lifecycle: lifecycle.unpin(ACME),
+    "pin": lambda lifecycle: lifecycle.pin(ACME, VERSION, EXPLICIT),
+    "unpin": lambda lifecycle: lifecycle.unpin(ACME, EXPLICIT),
 }
 for_pin_and_unpin = pytest.mark.parametrize("say", PINNING.values(), ids=PINNING)
 
@@ -362,24 +363,24 @@ def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: World,
         world.provision()
     order = world.lifecycle.create if operation is Operation.CREATE else partial(world.lifecycle.upgrade, version=None)
     run = world.begun(order(ACME, request=BY_ADA))
-    already_so(world.lifecycle.pin(ACME, VERSION))
+    already_so(world.lifecycle.pin(ACME, VERSION, EXPLICIT))
     assert world.metadata.pinned_version == VERSION
     world.succeeded(run)
     assert (world.metadata.version, world.metadata.pinned_version) == (NEXT_VERSION, VERSION)
-    already_so(world.lifecycle.unpin(ACME))
+    already_so(world.lifecycle.unpin(ACME, EXPLICIT))
     assert world.metadata.pinned_version is None
 
 
 def test_a_tenant_whose_creation_failed_may_be_pinned_before_it_is_created_again(world: World) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
-    assert already_so(world.lifecycle.pin(ACME, VERSION)) == f"Tenant acme is pinned to version {VERSION}."
+    assert already_so(world.lifecycle.pin(ACME, VERSION, EXPLICIT)) == f"Tenant acme is pinned to version {VERSION}."
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 
 def test_a_tenant_that_was_pinned_is_not_upgraded_past_its_pin_and_is_once_it_was_unpinned(ready: World) -> None:
-    ready.lifecycle.pin(ACME, VERSION)
+    ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
     refused(ready.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA), Refusal.PINNED)
-    ready.lifecycle.unpin(ACME)
+    ready.lifecycle.unpin(ACME, EXPLICIT)
     accepted(ready.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
 
 
@@ -564,7 +565,7 @@ def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: World) -> 
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
     assert ordered.attempt == an_attempt(2, operation=Operation.UPDATE, version=NEXT_VERSION)
     _, request = ready.executions.started[-1]
-    assert request == replace(asked, by=BOB, explicit=True)
+    assert request == replace(asked, by=BOB, explicit=True, version=NEXT_VERSION)
 
 
 def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) -> None:

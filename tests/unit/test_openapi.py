@@ -46,6 +46,8 @@ from orchestrator.operator_requests import (
     parse_delete,
     parse_list,
     parse_pin,
+    parse_retry,
+    parse_unpin,
     parse_upgrade,
 )
 from orchestrator.ports import CreateLimits, Publication
@@ -61,12 +63,13 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.records import Wish as WishToReconcile
 from orchestrator.reconciling.requests import parse_reconcile
-from orchestrator.records import Attempt, Messages, Operation, Queue, Request, Status, TenantState
+from orchestrator.records import Attempt, ChangeKind, Messages, Operation, Queue, Request, Status, TenantState
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
+    Order,
     Result,
     Rollout,
     RolloutStatus,
@@ -599,6 +602,7 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("TenantId") == validation.TENANT_ID
     assert rules("Version") == validation.VERSION
     assert rules("Labels") == validation.LABELS
+    assert rules("Reason") == validation.REASON
     for name in ("RolloutId", "ReconciliationId"):
         assert rules(name) == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
     assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
@@ -625,6 +629,8 @@ def test_states_operations_and_accesses_are_all_there() -> None:
     assert schema("FindingKind")["enum"] == list(Kind)
     assert schema("Remedy")["enum"] == list(Remedy)
     assert schema("Verdict")["enum"] == list(Verdict)
+    assert schema("Order")["enum"] == list(Order)
+    assert schema("Change")["properties"]["operation"]["enum"] == list(ChangeKind)
 
 
 def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bool:
@@ -663,6 +669,15 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
         {"force": True},
         {"dryRun": True},
         {"dryRun": False, "detectDrift": True},
+        {"reason": "Ticket 4711"},
+        {"reason": "x" * 500},
+        {"reason": "x" * 501},
+        {"reason": ""},
+        {"reason": None},
+        {"reason": "two\nlines"},
+        {"reason": "\x1b[31mred"},
+        {"reason": "\u202eback to front"},
+        {"version": "0.1.0", "reason": "Ticket 4711"},
         {"detectDrift": None},
         {"detectDrift": 1},
     ],
@@ -675,6 +690,7 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
         ("UpgradeTenant", parse_upgrade),
         ("PinTenant", parse_pin),
         ("StartReconciliation", parse_reconcile),
+        ("OnlyAReason", parse_retry),
     ],
 )
 def test_a_body_is_allowed_if_and_only_if_it_is_understood(
@@ -783,6 +799,8 @@ def ends_with_newline(body: object) -> bool:
     ("operation_id", "parse", "name", "texts"),
     [
         ("deleteTenant", parse_delete, "force", ["true", "false", "", "1", "True", "null"]),
+        ("deleteTenant", parse_delete, "reason", ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"]),
+        ("unpinTenant", parse_unpin, "reason", ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"]),
         ("deleteTenant", parse_delete, "drainSeconds", ["0", "1200", "1201", "-1", "", "1.5", "many"]),
         ("listTenants", parse_list, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
         ("listRollouts", parse_rollouts, "limit", ["0", "1", "500", "501", "-1", "", "many"]),

@@ -14,7 +14,8 @@ from orchestrator.answers import RETRY_AFTER_SECONDS, Response
 from orchestrator.fleet import Page, TenantDetail, list_tenants, tenant_detail
 from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
 from orchestrator.operator_answers import refuse, refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
-from orchestrator.records import Lock, Operation, Request, Status, TenantState, timestamp
+from orchestrator.ports import Pin
+from orchestrator.records import HistoryEntry, Lock, Operation, Request, Status, TenantState, timestamp
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -191,7 +192,7 @@ def test_a_tenant_in_full() -> None:
     assert response.status == 200
     document = as_sent(response)
     audits, history = document.pop("audits"), document.pop("history")
-    update = {"operation": "UPDATE", "version": NEXT_VERSION, "requestedBy": EXPLICIT.by}
+    update = {"operation": "UPDATE", "version": NEXT_VERSION, "requestedBy": EXPLICIT.by, "reason": None}
     first = {"attempt": 1, "execution": a_run(operation=Operation.UPDATE, version=NEXT_VERSION).execution}
     second = {"attempt": 2, "execution": a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION).execution}
     assert document == {
@@ -218,14 +219,56 @@ def test_a_tenant_in_full() -> None:
             "rootCause": None,
             "updatedAt": timestamp(NOON),
             "requestedBy": EXPLICIT.by,
+            "reason": None,
         },
         {**update, **second, "status": "Started", "rootCause": None, "updatedAt": timestamp(NOON + 3 * AN_HOUR)},
     ]
+    update |= {"request": {"explicit": True}, "before": None, "after": None, "altered": False}
     assert history == [
         {**update, **first, "status": "Started", "rootCause": None, "at": timestamp(NOON + AN_HOUR)},
         {**update, **first, "status": "Failure", "rootCause": CAUSE, "at": timestamp(NOON + 2 * AN_HOUR)},
         {**update, **second, "status": "Started", "rootCause": None, "at": timestamp(NOON + 3 * AN_HOUR)},
     ]
+
+
+def test_what_was_said_about_a_tenant_is_told_with_what_was_there_before() -> None:
+    table = InMemoryTable()
+    table.plant_metadata(some_metadata(labels={"team": "billing"}))
+    asked = Request(by=EXPLICIT.by, reason="Ticket 4711", labels={})
+    table.describe(ACME, labels={}, pin=Pin(VERSION), request=asked, at=NOON + AN_HOUR)
+    (entry,) = as_sent(tell_tenant(tenant_detail(ACME, table)))["history"]
+    assert entry == {
+        "operation": "DESCRIBE",
+        **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
+        "at": timestamp(NOON + AN_HOUR),
+        "requestedBy": EXPLICIT.by,
+        "reason": "Ticket 4711",
+        "request": {"labels": {}},
+        "before": {"labels": {"team": "billing"}, "pinnedVersion": None},
+        "after": {"labels": {}, "pinnedVersion": VERSION},
+        "altered": False,
+    }
+
+
+def test_a_reason_is_told_wherever_the_operation_is() -> None:
+    table = InMemoryTable()
+    take(table, a_run(request=Request(by="ada", reason="Ticket 4711")))
+    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    told = (document["currentOperation"], *document["audits"], *document["history"])
+    assert [each["reason"] for each in told] == ["Ticket 4711"] * 3
+
+
+def test_an_entry_from_before_requests_were_recorded_says_only_who_asked() -> None:
+    entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, "execution", requested_by="ada")
+    detail = replace(a_detail(), history=[entry])
+    (told,) = as_sent(tell_tenant(detail))["history"]
+    assert (told["requestedBy"], told["reason"], told["request"]) == ("ada", None, None)
+
+
+def test_an_entry_that_was_altered_is_told_as_such() -> None:
+    detail = a_detail()
+    altered = [replace(entry, altered=True) for entry in detail.history]
+    assert all(entry["altered"] for entry in as_sent(tell_tenant(replace(detail, history=altered)))["history"])
 
 
 def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:

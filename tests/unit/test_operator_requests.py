@@ -22,6 +22,7 @@ from orchestrator.operator_requests import (
     CreateOrder,
     Listing,
     Order,
+    PinOrder,
     UpgradeOrder,
     limit_of,
     parse_create,
@@ -208,7 +209,7 @@ def test_an_upgrade_refuses_what_it_does_not_know(field: str) -> None:
 
 
 def test_a_pin_names_the_version_to_stay_at() -> None:
-    assert parse_pin(an_event({"version": "0.1.0"})) == (ACME, "0.1.0")
+    assert parse_pin(an_event({"version": "0.1.0"})) == PinOrder(ACME, "0.1.0", Request(by=ADA))
 
 
 @pytest.mark.parametrize("body", [None, "", {}])
@@ -224,7 +225,41 @@ def test_a_pin_refuses_what_it_does_not_know(field: str) -> None:
 
 
 def test_an_unpin_says_nothing_but_whom() -> None:
-    assert parse_unpin(an_event()) == ACME
+    assert parse_unpin(an_event()) == Order(ACME, Request(by=ADA))
+
+
+# Why
+
+
+WHY = "Ticket 4711"
+ORDERS: dict[str, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
+    "create": (parse_create, {}),
+    "upgrade": (parse_upgrade, {}),
+    "retry": (parse_retry, {}),
+    "pin": (parse_pin, {"version": "0.1.0"}),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_takes_a_reason(order: str) -> None:
+    parse, body = ORDERS[order]
+    assert parse(an_event({**body, "reason": WHY})).request.reason == WHY
+    assert parse(an_event(body)).request.reason == ""
+
+
+@pytest.mark.parametrize("parse", [parse_delete, parse_unpin])
+def test_those_without_a_body_take_it_in_the_query(parse: Callable[[dict[str, Any]], Any]) -> None:
+    assert parse(an_event(query={"reason": WHY})).request == Request(by=ADA, reason=WHY)
+    with pytest.raises(InvalidRequest, match="reason"):
+        parse(an_event({"reason": WHY}))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("reason", ["", "x" * 501, "two\nlines", "\x1b[2J", "\x9b31m", "\u202e", 7, None], ids=ascii)
+def test_a_reason_that_is_not_one_line_of_printable_text_is_refused(order: str, reason: object) -> None:
+    parse, body = ORDERS[order]
+    with pytest.raises(InvalidRequest, match="reason"):
+        parse(an_event({**body, "reason": reason}))
 
 
 def test_neither_takes_a_query() -> None:

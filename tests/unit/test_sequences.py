@@ -480,7 +480,7 @@ def test_a_delete_finds_a_create_that_getqueue_of_another_release_or_a_second_at
 
 def test_a_pin_is_lifted_by_a_create_after_a_delete_that_failed_half_way() -> None:
     sequence = served()
-    sequence.world.lifecycle().pin(ACME, NEXT_VERSION)
+    sequence.world.lifecycle().pin(ACME, NEXT_VERSION, OPERATOR)
     a_delete_that_ran_out_of_time(sequence)
     create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR, unpin=True))
     assert create.attempt.version == VERSION
@@ -522,7 +522,7 @@ def test_a_retry_of_a_create_at_another_version_than_the_pin_is_told_about_the_p
     create = sequence.run_of(lifecycle.create(ACME, OPERATOR))
     sequence.begin(create)
     sequence.fail(create)
-    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION), AlreadySo)
+    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, OPERATOR), AlreadySo)
     retried = lifecycle.retry(ACME, OPERATOR.by)
     assert isinstance(retried, Refused)
     assert retried.kind is Refusal.PINNED

@@ -152,7 +152,8 @@ def test_the_longest_client_token_fits_cloudformation_also_as_the_name_of_a_chan
 
 @pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
 def test_the_longest_keys_fit_dynamodb(attempt: Attempt) -> None:
-    for key in (keys.audit_key(attempt), keys.history_key(attempt, NOON, Status.SUCCESS)):
+    history = keys.history_key(attempt.tenant, NOON, f"{attempt.name}#{Status.SUCCESS}", {})
+    for key in (keys.audit_key(attempt), history):
         assert len(key["pk"]["S"].encode()) <= 2_048
         assert len(key["sk"]["S"].encode()) <= 1_024
     _, listed = keys.listed_tenant(attempt.tenant, TenantState.UPDATE_FAILED, attempt.version)

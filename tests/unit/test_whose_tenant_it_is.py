@@ -16,6 +16,7 @@ from orchestrator.stack_resources import Requester
 from orchestrator.tenant_queue import Provided, Waiting
 from tests.fakes import (
     ACME,
+    EXPLICIT,
     NEXT_VERSION,
     NOON,
     QUEUE,
@@ -213,7 +214,9 @@ def test_a_create_that_begins_late_does_not_label_what_somebody_else_has_brought
 
 def test_a_resource_is_told_of_what_it_said_before_its_create_began(world: Asked) -> None:
     """Its labels are not lost: they are written before the create, or by the resource once the tenant is its own."""
-    world.table.describe(ACME, labels=None, pin=Pin(), at=NOON, asked_for=an_attempt(version=NEXT_VERSION))
+    world.table.describe(
+        ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(version=NEXT_VERSION)
+    )
     asked = asks(Kind.CREATE, labels=LABELS)
     assert world.settle(asked) == Waiting()
     world.succeeded(world.begun(world.latest()))

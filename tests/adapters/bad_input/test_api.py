@@ -24,11 +24,14 @@ STAGES = [
     {"size": "1", "maxConcurrency": 1, "tolerated": "0", "bakeSeconds": 60, "alarm": "errors", "approval": True},
     {"size": "rest", "maxConcurrency": 5},
 ]
+WHY = "Ticket 4711"
 LABELS = {"plan": "gold", "team": "billing"}
 BODIES: dict[str, dict[str, Any]] = {
-    "PUT /tenants/{tenantId}": {"version": VERSION, "labels": LABELS},
+    "PUT /tenants/{tenantId}": {"version": VERSION, "labels": LABELS, "reason": WHY},
     "POST /tenants/{tenantId}/upgrade": {"version": VERSION, "allowDowngrade": True, "allowReplacement": False},
-    "PUT /tenants/{tenantId}/pin": {"version": VERSION},
+    "PUT /tenants/{tenantId}/pin": {"version": VERSION, "reason": WHY},
+    "POST /tenants/{tenantId}/retry": {"reason": WHY},
+    "POST /rollouts/{rolloutId}/pause": {"reason": WHY},
     "POST /rollouts": {
         "tenants": ["acme", "running"],
         "labels": LABELS,
@@ -36,11 +39,12 @@ BODIES: dict[str, dict[str, Any]] = {
         "stages": STAGES,
         "dryRun": True,
     },
-    "POST /rollouts/{rolloutId}/approve": {"stage": 1},
+    "POST /rollouts/{rolloutId}/approve": {"stage": 1, "reason": WHY},
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
 }
 QUERIES: dict[str, dict[str, str]] = {
-    "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60"},
+    "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60", "reason": WHY},
+    "DELETE /tenants/{tenantId}/pin": {"reason": WHY},
     "GET /tenants": {"status": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
 }

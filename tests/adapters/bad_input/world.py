@@ -114,7 +114,18 @@ READS = frozenset(
             "issue",
         ),
         *("all", "drift", "stack_limit", "unknown", "went_off", "reconciliation"),
-        *("rollout", "stages", "stage", "rollouts", "registry", "tenant_outcome", "outcomes", "failures", "throttles"),
+        *(
+            "orders",
+            "rollout",
+            "stages",
+            "stage",
+            "rollouts",
+            "registry",
+            "tenant_outcome",
+            "outcomes",
+            "failures",
+            "throttles",
+        ),
     }
 )
 """Whatever else is called has an effect."""

@@ -17,9 +17,9 @@ from botocore.exceptions import ClientError
 from botocore.session import Session
 
 from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.execution_input import machine_input
+from orchestrator.execution_input import machine_input, request_from
 from orchestrator.ports import Publication
-from orchestrator.records import Operation, Queue, Release, Run
+from orchestrator.records import Operation, Queue, Release, Request, Run
 from orchestrator.releases import digest_of
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, TABLE, client
@@ -169,9 +169,12 @@ class Functions:
     def rollout_executions(self) -> list[str]:
         return self._executions(self.rollout_machine)
 
-    def created_for(self, execution: str) -> str:
-        """Who asked for that operation, as its execution is told."""
-        return str(input_of(execution)["request"]["by"])
+    def input_of(self, execution: str) -> dict[str, Any]:
+        return input_of(execution)
+
+    def request_of(self, execution: str) -> Request:
+        """What was asked for, as the execution is told."""
+        return request_from(input_of(execution)["request"])
 
     def _executions(self, machine: str) -> list[str]:
         listed = client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]

@@ -59,7 +59,7 @@ def test_a_made_up_operator_is_not_in_the_log(functions: Functions, lines: Lines
 def test_a_made_up_caller_of_get_queue_is_recorded_as_a_direct_invocation(functions: Functions, lines: Lines) -> None:
     status, _, body = functions.get_queue(forged("GET /tenants/{tenantId}/queue"))
     assert status == 202
-    assert functions.created_for(body["execution"]) == NOBODY_KNOWN
+    assert functions.request_of(body["execution"]).by == NOBODY_KNOWN
     (logged,) = [line for line in lines() if "_aws" not in line]
     assert logged["caller"] == NOBODY_KNOWN
 

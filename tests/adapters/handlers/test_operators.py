@@ -144,7 +144,11 @@ class TestUpgrade:
         status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION, "allowReplacement": True})
         assert (status, body["status"], body["operation"]) == (202, "UPDATING", "UPDATE")
         assert functions.executions(Operation.UPDATE) == [UPDATE.attempt.name]
-        assert input_of(body["execution"])["request"] == {"by": ADA, "allowReplacement": True}
+        assert input_of(body["execution"])["request"] == {
+            "by": ADA,
+            "version": NEXT_VERSION,
+            "allowReplacement": True,
+        }
 
     def test_a_tenant_that_is_there_already_stays(self, functions: Functions) -> None:
         status, _, body = functions.operate(UPGRADE)

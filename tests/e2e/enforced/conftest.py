@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,25 @@ def _put_policy_of_table(root: Deployed) -> None:
     template = json.loads((root.emulator.home / "cdk.out" / "Berth.template.json").read_text())
     tables = [each for each in template["Resources"].values() if each["Type"] == "AWS::DynamoDB::Table"]
     (policy,) = [table["Properties"]["ResourcePolicy"]["PolicyDocument"] for table in tables]
+    stack = root.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName="Berth")
+    resources = {
+        each["LogicalResourceId"]: each["PhysicalResourceId"]
+        for page in stack
+        for each in page["StackResourceSummaries"]
+    }
     root.client("dynamodb").put_resource_policy(
-        ResourceArn=f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{root.outputs['TableName']}", Policy=json.dumps(policy)
+        ResourceArn=f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{root.outputs['TableName']}",
+        Policy=json.dumps(_resolved(policy, resources)),
     )
+
+
+def _resolved(part: Any, resources: Mapping[str, str]) -> Any:
+    """The policy with the ARNs of roles in the place of what the template has for them."""
+    match part:
+        case {"Fn::GetAtt": [role, "Arn"]}:
+            return f"arn:aws:iam::{ACCOUNT}:role/{resources[role]}"
+        case dict():
+            return {name: _resolved(value, resources) for name, value in part.items()}
+        case list():
+            return [_resolved(value, resources) for value in part]
+    return part

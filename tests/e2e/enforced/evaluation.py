@@ -15,7 +15,7 @@ from typing import Any
 from ministack.core import iam_actions, iam_evaluator
 from ministack.services import cloudformation, dynamodb
 
-from orchestrator.local.emulator import ACCOUNT
+from orchestrator.local.emulator import ACCOUNT, REGION
 from tests.e2e.enforced.decisions import Decision, DecisionLog
 from tests.e2e.enforced.service_roles import Operators, Tokens
 
@@ -26,6 +26,8 @@ PARAMETERS = {
     "sts": {SOURCE_IDENTITY: "SourceIdentity"},
 }
 """Condition keys by service, each with the parameter of the request that it is the value of."""
+STATEMENT = "the statement"
+"""What PartiQL is asked for, beside the condition keys. Its permission depends on its verb."""
 PARTITION_KEYS = ("pk", "ListingKey")
 """Of the table and of its index."""
 
@@ -38,6 +40,7 @@ class RowArn(str):
 
 def install(log: DecisionLog, operators: Operators, tokens: Tokens) -> None:
     _add_policy_variables()
+    _add_roles_of_sessions()
     _add_leading_keys()
     _add_table_policies()
     _add_parameters()
@@ -54,6 +57,20 @@ def _add_policy_variables() -> None:
         return original(_with_values(conditions, context), context)
 
     iam_evaluator._conditions_met = conditions_met
+
+
+def _add_roles_of_sessions() -> None:
+    """``aws:PrincipalArn`` is the role's ARN, whatever its session is called."""
+    original = iam_evaluator._resolve_condition_key
+
+    def resolve(key: str, context: Any) -> Any:
+        found = original(key, context)
+        session = re.fullmatch(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.*", str(found))
+        if key.lower() == "aws:principalarn" and session:
+            return f"arn:aws:iam::{session[1]}:role/{session[2]}"
+        return found
+
+    iam_evaluator._resolve_condition_key = resolve
 
 
 def _with_values(part: Any, context: Any) -> Any:
@@ -77,8 +94,10 @@ def _add_leading_keys() -> None:
     context, transaction = iam_actions.dynamodb_service_context, iam_actions.dynamodb_transaction_checks
 
     def service_context(body: bytes) -> Any:
-        partitions = list(_partitions(json.loads(body or b"{}")))
-        return {**context(body), **({"dynamodb:LeadingKeys": partitions} if partitions else {})}
+        request = json.loads(body or b"{}")
+        partitions = list(_partitions(request))
+        keys = {"dynamodb:LeadingKeys": partitions} if partitions else {}
+        return {**context(body), **keys, **({STATEMENT: request["Statement"]} if "Statement" in request else {})}
 
     def transaction_checks(action: str, body: bytes, region: str, account: str) -> Any:
         checks = transaction(action, body, region, account)
@@ -110,6 +129,8 @@ def _partitions(request: Mapping[str, Any]) -> Iterator[str]:
     for part in ("Key", "Item"):
         if part in request:
             yield request[part]["pk"]["S"]
+    # PartiQL, as these tests write it: 'pk': '...', or pk = '...'.
+    yield from re.findall(r"\bpk'?\s*[:=]\s*'([^']*)'", request.get("Statement", ""))
 
 
 def _add_table_policies() -> None:
@@ -162,6 +183,10 @@ def _add_resources(tokens: Tokens) -> None:
         if service == "states" and found == "*":
             *_, body, _, _, _ = request
             return tokens.machine_of(iam_actions._safe_json_field(body, "taskToken")) or found
+        if service == "dynamodb" and found == "*":
+            *_, body, _, _, _ = request
+            statement = iam_actions._safe_json_field(body, "Statement")
+            return _table_of(statement) if statement else found
         if service == "cloudformation" and found.endswith("/*"):
             stack = cloudformation._stacks.get(found.split("/")[1])
             return stack["StackId"] if stack else found
@@ -192,9 +217,7 @@ def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
         resource_arn: str = "*",
         service_context: dict[str, Any] | None = None,
     ) -> Any:
-        context = dict(service_context or {})
-        if isinstance(resource_arn, RowArn):
-            context["dynamodb:LeadingKeys"] = [resource_arn.partition]
+        action, context = _at_the_table(action, resource_arn, dict(service_context or {}))
         denied = decide(key, action, service, region, resource_arn, context)
         if denied is None and ROLE in context:
             passed = {"iam:PassedToService": "cloudformation.amazonaws.com"}
@@ -212,12 +235,27 @@ def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
     iam_evaluator.enforce = enforce
 
 
+def _at_the_table(action: str, resource: str, context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The permission that is needed, and the partition of the one row that is meant."""
+    if STATEMENT in context:
+        verb: str = context.pop(STATEMENT).split()[0]
+        action = f"dynamodb:PartiQL{verb.capitalize()}"
+    if isinstance(resource, RowArn):
+        context["dynamodb:LeadingKeys"] = [resource.partition]
+    return action, context
+
+
 def _decision(key: str, action: str, resource: str, denied: Any) -> Decision:
     if isinstance(denied, iam_evaluator.AuthError):
         return Decision(False, key, action, resource, f"{denied.code}: {denied.message}")
     principal = iam_evaluator.resolve_principal(key, ACCOUNT).arn
     reason = f"{denied.decision} {denied.reason}" if denied else ""
     return Decision(denied is None, principal, action, str(resource), reason)
+
+
+def _table_of(statement: str) -> str:
+    (name,) = re.findall(r'(?:INTO|UPDATE|FROM)\s+"([^"]+)"', statement)
+    return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
 
 
 def _object(url: str) -> str:

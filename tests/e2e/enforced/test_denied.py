@@ -17,11 +17,17 @@ from orchestrator.tenants import TenantId
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.enforced.control_plane import ATTACKER, Enforced
+from tests.e2e.operators import call
 
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 KEY = {"pk": {"S": "HISTORY#acme"}, "sk": {"S": "2026-01-01T00:00:00.000Z#1"}}
-NOT_DEPLOYED = {"__init__", "runtime", "api_proof", "start_rollout"}
+NOT_DEPLOYED = {"__init__", "runtime", "start_rollout"}
 FUNCTIONS = sorted({file.stem for file in (CHECKOUT / "lambdas").glob("*.py")} - NOT_DEPLOYED)
+APPENDING = {
+    *("begin", "finish", "record_failure", "close_execution", "reconcile"),
+    *("operators", "settle_tenant_queue"),
+}
+"""The functions that record what happens."""
 UPDATE: dict[str, Any] = {
     "UpdateExpression": "SET #status = :status",
     "ExpressionAttributeNames": {"#status": "Status"},
@@ -143,31 +149,107 @@ def test_an_operator_may_not_touch_the_table(operator: Deployed) -> None:
     assert denied(dynamodb.scan, TableName=table)
 
 
-@pytest.fixture(scope="module")
-def history(enforced: Enforced) -> dict[str, Any]:
+HISTORIES = {
+    "a tenant's": KEY,
+    "a rollout's": {**KEY, "pk": {"S": "HISTORY#ROLLOUT#20261116-083000-1a2b"}},
+}
+ELSEWHERE: dict[str, Any] = {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}
+
+
+@pytest.fixture(scope="module", params=HISTORIES)
+def history(enforced: Enforced, request: pytest.FixtureRequest) -> dict[str, Any]:
     """A row of history, and the proof that the root of the account could write it."""
     dynamodb, table = table_of(enforced.root)
-    row = {**KEY, "Status": {"S": "Success"}}
+    row = {**HISTORIES[request.param], "Status": {"S": "Success"}}
     dynamodb.put_item(TableName=table, Item=row)
     return row
 
 
-def test_not_even_an_administrator_changes_history(
+def changes(dynamodb: Any, table: str, row: dict[str, Any]) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Every way to change a row, and to put another over it."""
+    key, over = {name: row[name] for name in ("pk", "sk")}, {**row, "Status": {"S": "Failure"}}
+    where = f"WHERE pk = '{key['pk']['S']}' AND sk = '{key['sk']['S']}'"
+    values = f"{{'pk': '{key['pk']['S']}', 'sk': '{key['sk']['S']}x', 'Status': 'Failure'}}"
+    transact, batch, partiql = dynamodb.transact_write_items, dynamodb.batch_write_item, dynamodb.execute_statement
+    put, update, delete = (
+        {"Put": {"TableName": table, "Item": over}},
+        {"Update": {"TableName": table, "Key": key, **UPDATE}},
+        {"Delete": {"TableName": table, "Key": key}},
+    )
+    return {
+        "put": (dynamodb.put_item, {"TableName": table, "Item": over}),
+        "update": (dynamodb.update_item, {"TableName": table, "Key": key, **UPDATE}),
+        "delete": (dynamodb.delete_item, {"TableName": table, "Key": key}),
+        "put in a batch": (batch, {"RequestItems": {table: [{"PutRequest": {"Item": over}}]}}),
+        "delete in a batch": (batch, {"RequestItems": {table: [{"DeleteRequest": {"Key": key}}]}}),
+        "put in a transaction": (transact, {"TransactItems": [put]}),
+        "update in a transaction": (transact, {"TransactItems": [update]}),
+        "delete in a transaction": (transact, {"TransactItems": [delete]}),
+        "insert by PartiQL": (partiql, {"Statement": f'INSERT INTO "{table}" VALUE {values}'}),
+        "update by PartiQL": (partiql, {"Statement": f'UPDATE "{table}" SET "Status" = \'Failure\' {where}'}),
+        "delete by PartiQL": (partiql, {"Statement": f'DELETE FROM "{table}" {where}'}),
+    }
+
+
+def test_not_even_an_administrator_writes_history(
     enforced: Enforced, administrator: Deployed, history: dict[str, Any]
 ) -> None:
     dynamodb, table = table_of(administrator)
-    assert dynamodb.get_item(TableName=table, Key=KEY)["Item"] == history, "everything else is allowed"
+    key = {name: history[name] for name in ("pk", "sk")}
+    assert dynamodb.get_item(TableName=table, Key=key)["Item"] == history, "everything else is allowed"
+    assert not [
+        way for way, (change, request) in changes(dynamodb, table, ELSEWHERE).items() if denied(change, **request)
+    ]
 
-    assert denied(dynamodb.update_item, TableName=table, Key=KEY, **UPDATE)
-    assert denied(dynamodb.delete_item, TableName=table, Key=KEY)
-    for write in ({"PutRequest": {"Item": KEY}}, {"DeleteRequest": {"Key": KEY}}):
-        assert denied(dynamodb.batch_write_item, RequestItems={table: [write]})
-    for item in ({"Update": {"TableName": table, "Key": KEY, **UPDATE}}, {"Delete": {"TableName": table, "Key": KEY}}):
-        harmless = {"Put": {"TableName": table, "Item": {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}}}
-        assert denied(dynamodb.transact_write_items, TransactItems=[harmless, item])
+    let_through = [
+        way for way, (change, request) in changes(dynamodb, table, history).items() if not denied(change, **request)
+    ]
+    assert let_through == []
+    for write in ("Put", "Update", "Delete"):
+        (hidden,) = changes(dynamodb, table, history)[f"{write.lower()} in a transaction"][1]["TransactItems"]
+        harmless = {"Put": {"TableName": table, "Item": ELSEWHERE}}
+        assert denied(dynamodb.transact_write_items, TransactItems=[harmless, hidden])
 
     root, _ = table_of(enforced.root)
-    assert root.get_item(TableName=table, Key=KEY)["Item"] == history
+    assert root.get_item(TableName=table, Key=key)["Item"] == history
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_was_taken_over_changes_no_history(
+    enforced: Enforced, history: dict[str, Any], name: str
+) -> None:
+    """Those that record may put a row, also over another: what was there is then not what its key says."""
+    dynamodb, table = table_of(enforced.function(name))
+    puts = {"put", "put in a transaction"} if name in APPENDING else set()
+    let_through = {
+        way
+        for way, (change, request) in changes(dynamodb, table, history).items()
+        if way not in puts and not denied(change, **request)
+    }
+    assert let_through == set()
+    root, _ = table_of(enforced.root)
+    key = {name: history[name] for name in ("pk", "sk")}
+    assert root.get_item(TableName=table, Key=key)["Item"] == history
+
+
+def test_a_row_that_a_function_puts_over_another_is_told_as_altered(
+    enforced: Enforced, tenants: tuple[TenantId, TenantId]
+) -> None:
+    tenant = tenants[1]
+    dynamodb, table = table_of(enforced.function("finish"))
+    root, _ = table_of(enforced.root)
+    rows = root.query(
+        TableName=table,
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"HISTORY#{tenant}"}},
+    )["Items"]
+    before = call(enforced.operator, "GET", f"/tenants/{tenant}").body["history"]
+    assert [entry["altered"] for entry in before] == [False] * len(rows)
+
+    dynamodb.put_item(TableName=table, Item={**rows[0], "Request": {"S": '{"by": "somebody else"}'}})
+
+    told = call(enforced.operator, "GET", f"/tenants/{tenant}").body["history"]
+    assert [entry["altered"] for entry in told] == [True, *[False] * (len(rows) - 1)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

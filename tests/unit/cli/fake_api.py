@@ -39,7 +39,13 @@ from orchestrator.records import Operation, Queue, RootCause, Run
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.rollouts.requests import parse_approval, parse_rollout, parse_rollouts, parse_start
+from orchestrator.rollouts.requests import (
+    parse_approval,
+    parse_rollout,
+    parse_rollout_order,
+    parse_rollouts,
+    parse_start,
+)
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     NEXT_VERSION,
@@ -162,7 +168,9 @@ class InMemoryApi(BerthApi):
                 )
             case "POST tenants retry":
                 order = parse_retry(event)
-                return tell_order(order.tenant, self.lifecycle.retry(order.tenant, order.request.by))
+                return tell_order(
+                    order.tenant, self.lifecycle.retry(order.tenant, order.request.by, reason=order.request.reason)
+                )
             case "DELETE tenants":
                 order = parse_delete(event)
                 return tell_order(order.tenant, self.lifecycle.delete(order.tenant, order.request))
@@ -178,11 +186,11 @@ class InMemoryApi(BerthApi):
                 parse_nothing(event)
                 return tell_releases(self.table.releases(), NEXT_VERSION, self.table.versions_in_use())
             case "PUT tenants pin":
-                tenant, version = parse_pin(event)
-                return tell_order(tenant, self.lifecycle.pin(tenant, version))
+                pin = parse_pin(event)
+                return tell_order(pin.tenant, self.lifecycle.pin(pin.tenant, pin.version, pin.request))
             case "DELETE tenants pin":
-                tenant = parse_unpin(event)
-                return tell_order(tenant, self.lifecycle.unpin(tenant))
+                order = parse_unpin(event)
+                return tell_order(order.tenant, self.lifecycle.unpin(order.tenant, order.request))
         raise AssertionError(f"There is no route for {route}.")
 
     def _route_reconciliations(self, route: str, event: Mapping[str, Any]) -> Response:
@@ -243,23 +251,27 @@ class InMemoryApi(BerthApi):
         match route.split():
             case ["POST", _]:
                 start = parse_start(event, max_concurrency=MAX_CONCURRENCY)
-                return tell_started(self.control.start(start.wish, start.by))
+                return tell_started(self.control.start(start.wish, start.by, reason=start.reason))
             case ["GET", _] if event["pathParameters"]:
                 rollout = self.ledger.rollout(parse_rollout(event))
                 if rollout is None:
                     return tell_changed(self.control.pause(parse_rollout(event), ADA))
                 failures, outcomes = self.ledger.failures(rollout.id), self.ledger.outcomes(rollout.id)
-                return tell_rollout(rollout, self.ledger.stages(rollout.id), failures, outcomes)
+                orders = self.ledger.orders(rollout.id)
+                return tell_rollout(rollout, self.ledger.stages(rollout.id), failures, outcomes, orders)
             case ["GET", _]:
                 asked = parse_rollouts(event)
                 return tell_rollouts(self.ledger.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
             case ["POST", _, "retry"]:
-                return tell_started(self.control.retry(parse_rollout(event), ADA))
+                retry = parse_rollout_order(event)
+                return tell_started(self.control.retry(retry.rollout, retry.by, reason=retry.reason))
             case ["POST", _, "approve"]:
                 approval = parse_approval(event)
-                return tell_changed(self.control.approve(approval.rollout, approval.stage, ADA))
+                approved = self.control.approve(approval.rollout, approval.stage, approval.by, reason=approval.reason)
+                return tell_changed(approved)
             case ["POST", _, ("pause" | "resume" | "abort") as verb]:
-                return tell_changed(getattr(self.control, verb)(parse_rollout(event), ADA))
+                said = parse_rollout_order(event)
+                return tell_changed(getattr(self.control, verb)(said.rollout, said.by, reason=said.reason))
         raise AssertionError(f"There is no route for {route}.")
 
     # What the rollout's machine does with the newest one

@@ -43,6 +43,7 @@ FITTING = {
     "SIZES": ("rest", "1,10%,rest"),
     "STATE": ("READY", "deleted"),
     "TENANT": ("acme", "globex"),
+    "TEXT": ("Ticket 4711", "why not?"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
     "<send|receive>": ("send", "RECEIVE"),
     # Flags take none.

@@ -132,7 +132,7 @@ class TestUpgrade:
         scene.has(version="0.2.0")
         result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement")
         assert result.exit_code == ExitCode.OK
-        allowed = Request(by=ADA, allow_downgrade=True, allow_replacement=True)
+        allowed = Request(by=ADA, version="0.1.0", allow_downgrade=True, allow_replacement=True)
         assert started(scene) == (Operation.UPDATE, "0.1.0", 1, allowed)
 
     def test_to_where_it_is(self, scene: Scene) -> None:

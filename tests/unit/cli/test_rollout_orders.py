@@ -74,6 +74,10 @@ class TestStatus:
             "       t1, t3",
             "     1 Policy (AWS::SQS::QueuePolicy): Too long.",
             "       t2",
+            "",
+            "History",
+            "At (UTC)            Order Asked by Why",
+            "2026-11-16 12:00:00 START ada",
         ]
         assert result.stderr.splitlines() == [
             "",
@@ -362,6 +366,26 @@ class TestOrders:
     def test_as_json_it_is_the_answer_itself(self, underway: Scene, verb: str, status: str) -> None:
         told = json.loads(underway.berth("rollout", verb, "--json").stdout)
         assert (told["rolloutId"], told["status"]) == (underway.api.newest.id, status)
+
+    @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
+    def test_why_goes_with_the_order(self, underway: Scene, verb: str) -> None:
+        if verb == "resume":
+            underway.berth("rollout", "pause")
+        underway.berth("rollout", verb, "--reason", "Ticket 4711")
+        assert {"reason": "Ticket 4711"} in underway.api.sent
+        shown = underway.berth("rollout", "status").stdout
+        (row,) = [line for line in shown.splitlines() if f" {verb.upper()} " in line]
+        assert row.split()[2:] == [verb.upper(), "ada", "Ticket", "4711"]
+
+    def test_without_a_reason_nothing_more_is_sent(self, underway: Scene) -> None:
+        underway.berth("rollout", "pause")
+        assert underway.api.sent[-1] is None
+
+    def test_an_approval_is_shown_with_its_stage(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        underway.berth("rollout", "approve", "--stage", "3", "--reason", "Looks good")
+        assert "APPROVE stage 3 ada      Looks good" in underway.berth("rollout", "status").stdout
 
 
 class TestRetry:

@@ -43,6 +43,9 @@ def test_a_ready_one(scene: Scene) -> None:
         "",
         "History",
         "At (UTC)            Operation Version Try Status  Asked by Why",
+        "2026-11-16 12:00:00 DESCRIBE                      ada      labels: none ->",
+        "                                                           team=blue, tier=gold,",
+        "                                                           pin: none -> 0.1.0",
         "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",
         "2026-11-16 12:00:10 CREATE    0.1.0   1   Success ada",
     ]
@@ -68,6 +71,7 @@ def test_its_current_operation(scene: Scene) -> None:
         "execution": scene.api.run.execution,
         "startedAt": "2026-11-16T12:00:10.000Z",
         "requestedBy": ADA,
+        "reason": None,
     }
     assert "the-token" not in told.stdout + result.stdout
 
@@ -96,6 +100,14 @@ def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
         "attempt": 1,
         "execution": scene.api.run.execution,
         "requestedBy": ADA,
+        "reason": None,
+    }
+    asked = {"request": {"explicit": True, "labels": {"team": "blue"}}, "before": None, "after": None, "altered": False}
+    described = {
+        "operation": "DESCRIBE",
+        **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
+        "before": {"labels": {}, "pinnedVersion": None},
+        "after": {"labels": {"team": "blue"}, "pinnedVersion": None},
     }
     assert json.loads(result.stdout) == {
         "tenantId": "acme",
@@ -112,27 +124,62 @@ def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
         "currentOperation": None,
         "audits": [outcome | {"status": "Failure", "rootCause": CAUSE, "updatedAt": "2026-11-16T12:00:10.000Z"}],
         "history": [
-            outcome | {"status": "Started", "rootCause": None, "at": "2026-11-16T12:00:00.000Z"},
-            outcome | {"status": "Failure", "rootCause": CAUSE, "at": "2026-11-16T12:00:10.000Z"},
+            outcome | asked | described | {"at": "2026-11-16T12:00:00.000Z"},
+            outcome | asked | {"status": "Started", "rootCause": None, "at": "2026-11-16T12:00:00.000Z"},
+            outcome | asked | {"status": "Failure", "rootCause": CAUSE, "at": "2026-11-16T12:00:10.000Z"},
         ],
     }
 
 
 def test_its_whole_life_and_who_asked_for_what(scene: Scene) -> None:
     scene.has()
-    scene.api.delete(ACME)
+    scene.api.delete(ACME, force=True, reason="Ticket 4711")
     scene.api.begin()
     scene.api.succeed()
     result = scene.berth("tenant", "acme")
     assert "state:      DELETED\n" in result.stdout
     # A delete is of no version.
     assert "\nDELETE\n" in result.stdout
+    assert "why:        Ticket 4711\n" in result.stdout
     assert lines(result.stdout.partition("History\n")[2])[1:] == [
+        "2026-11-16 12:00:00 DESCRIBE                      ada      pin: none -> 0.1.0",
         "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",
+        # At one and the same moment here.
+        "2026-11-16 12:00:10 DESCRIBE                      ada      pin: 0.1.0 -> none",
         "2026-11-16 12:00:10 CREATE    0.1.0   1   Success ada",
-        "2026-11-16 12:00:10 DELETE            1   Started ada",
+        "2026-11-16 12:00:10 DELETE            1   Started ada      forced",
+        "                                                           Ticket 4711",
         "2026-11-16 12:00:20 DELETE            1   Success ada",
     ]
+
+
+def test_what_was_allowed_and_said_and_why_is_shown(scene: Scene) -> None:
+    scene.has()
+    scene.berth("pin", "acme", "0.1.0", "--reason", "until the audit is over")
+    scene.berth("pin", "acme", "0.1.0")
+    scene.berth("unpin", "acme", "--reason", "the audit is over")
+    scene.berth("upgrade", "acme", "--allow-downgrade", "--allow-replacement", "--reason", "at last")
+    scene.api.begin()
+    scene.environment |= {"COLUMNS": "200"}
+    told = [line[42:] for line in lines(scene.berth("tenant", "acme").stdout.partition("History\n")[2])]
+    for line in (
+        "ada      pin: none -> 0.1.0",
+        "         until the audit is over",
+        "ada      nothing changed",
+        "         the audit is over",
+        "         at last",
+    ):
+        assert any(each.endswith(line) for each in told), (line, told)
+    assert any(each.endswith("downgrade allowed, replacement allowed") for each in told)
+
+
+def test_a_row_that_somebody_has_put_over_another_is_shown_as_such(scene: Scene) -> None:
+    scene.has()
+    history = scene.api.table._of(ACME).history
+    for key, entry in history.items():
+        history[key] = replace(entry, altered=True)
+    scene.environment |= {"COLUMNS": "200"}
+    assert scene.berth("tenant", "acme").stdout.count("ALTERED") == len(history)
 
 
 def test_one_from_before_there_were_audits(scene: Scene) -> None:

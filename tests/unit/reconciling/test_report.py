@@ -34,7 +34,7 @@ def test_everything_about_it_is_told() -> None:
         a_finding(Kind.FOREIGN_STACK, advice="Look."),
     )
     reconciliation = asked_for(
-        Wish(detect_drift=True),
+        Wish(detect_drift=True, reason="Ticket 4711"),
         status=ReconciliationStatus.INCOMPLETE,
         reason="no time",
         looked_at=LookedAt(1, 2, 3, 4, 5),
@@ -48,6 +48,7 @@ def test_everything_about_it_is_told() -> None:
         "status": "INCOMPLETE",
         "reason": "no time",
         "requestedBy": ADA,
+        "requestedBecause": "Ticket 4711",
         "dryRun": False,
         "detectDrift": True,
         "startedAt": "2026-11-16T12:00:00.000Z",
@@ -90,7 +91,7 @@ def test_only_whoever_has_to_come_back_is_told_when(status: ReconciliationStatus
 
 def test_what_is_not_known_is_null() -> None:
     told = body(tell_reconciliation(asked_for(by="")))
-    assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy"]
+    assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy", "requestedBecause"]
     assert told["lookedAt"]["allStacks"] is None
 
 

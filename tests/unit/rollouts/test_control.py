@@ -19,6 +19,7 @@ from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
+    Order,
     Result,
     Rollout,
     RolloutStatus,
@@ -1125,3 +1126,94 @@ def test_after_an_update_failed_the_tenant_is_served_and_can_be_moved() -> None:
     assert world.results(rollout) == {"t001": Result.FAILED}
     world.clock.advance(timedelta(minutes=1))
     assert underway(world.rollouts.start(a_wish(), ADA)).total == 1
+
+
+# Who ordered what, and why
+
+
+def orders(world: World, rollout: str) -> list[tuple[Order, str, str]]:
+    return [(each.order, each.by, each.reason) for each in world.ledger.orders(rollout)]
+
+
+def test_every_order_that_is_taken_is_recorded_with_who_and_why() -> None:
+    world = World(3)
+    answer = world.rollouts.start(a_wish(a_stage_wish(approval=True)), ADA, reason="The new release.")
+    rollout = underway(answer).id
+    world.advance(rollout)
+    for verb in ("pause", "resume"):
+        world.clock.advance(A_SECOND)
+        assert isinstance(getattr(world.rollouts, verb)(rollout, BOB, reason=f"{verb}!"), Underway)
+    world.clock.advance(A_SECOND)
+    world.rollouts.approve(rollout, 1, BOB, reason="Looks good.")
+    world.clock.advance(A_SECOND)
+    world.rollouts.abort(rollout, ADA)
+    assert orders(world, rollout) == [
+        (Order.START, ADA, "The new release."),
+        (Order.PAUSE, BOB, "pause!"),
+        (Order.RESUME, BOB, "resume!"),
+        (Order.APPROVE, BOB, "Looks good."),
+        (Order.ABORT, ADA, ""),
+    ]
+
+
+def test_the_reason_is_part_of_why_it_is_so() -> None:
+    world = World(3)
+    rollout = world.start(a_wish())
+    assert underway(world.rollouts.pause(rollout, BOB, reason="Errors.")).reason == f"Paused by {BOB}: Errors."
+    assert underway(world.rollouts.resume(rollout, BOB)).reason == f"Resumed by {BOB}."
+
+
+def test_a_halted_rollout_that_is_resumed_says_by_whom() -> None:
+    world, rollout = rolled_out(3, failing=("t001",))
+    world.ledger.change(replace(world.rollout(rollout), status=RolloutStatus.HALTED))
+    assert isinstance(world.rollouts.resume(rollout, BOB, reason="It was the network."), Underway)
+    assert orders(world, rollout)[-1] == (Order.RESUME, BOB, "It was the network.")
+
+
+@pytest.mark.parametrize("verb", ["pause", "abort"])
+def test_an_order_that_is_not_taken_is_not_recorded(verb: str) -> None:
+    world, rollout = rolled_out()
+    before = orders(world, rollout)
+    assert isinstance(getattr(world.rollouts, verb)(rollout, BOB), Refused)
+    assert orders(world, rollout) == before
+
+
+def test_an_order_that_is_given_twice_is_recorded_once() -> None:
+    world = World(3)
+    rollout = world.start(a_wish())
+    for _ in range(2):
+        world.rollouts.pause(rollout, BOB)
+    assert [order for order, *_ in orders(world, rollout)] == [Order.START, Order.PAUSE]
+
+
+def test_undoing_is_in_the_history_of_both() -> None:
+    world, rollout = rolled_out()
+    undoing = underway(world.rollouts.start(a_wish(version=None, undo=rollout), BOB, reason="Too slow.")).id
+    assert orders(world, rollout)[-1] == (Order.UNDO, BOB, "Too slow.")
+    assert world.ledger.orders(rollout)[-1].other == undoing
+    (start,) = world.ledger.orders(undoing)
+    assert (start.order, start.other) == (Order.START, rollout)
+
+
+def test_retrying_is_in_the_history_of_both() -> None:
+    world, rollout = rolled_out(3, failing=("t001",))
+    retrying = underway(world.rollouts.retry(rollout, BOB, reason="Mended.")).id
+    assert orders(world, rollout)[-1] == (Order.RETRY, BOB, "Mended.")
+    assert world.ledger.orders(rollout)[-1].other == retrying
+    assert orders(world, retrying) == [(Order.START, BOB, "Mended.")]
+
+
+def test_a_dry_run_of_an_undo_undoes_nothing() -> None:
+    world, rollout = rolled_out()
+    before = orders(world, rollout)
+    world.rollouts.start(a_wish(version=None, undo=rollout, dry_run=True), BOB)
+    assert orders(world, rollout) == before
+
+
+def test_the_updates_of_a_rollout_say_why_it_was_started() -> None:
+    world = World(1)
+    rollout = underway(world.rollouts.start(a_wish(), ADA, reason="The new release.")).id
+    world.advance(rollout)
+    admitted = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child"))
+    assert isinstance(admitted, Admitted)
+    assert admitted.input["request"] == {"by": f"rollout/{rollout}", "reason": "The new release."}

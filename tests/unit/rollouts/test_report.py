@@ -13,9 +13,20 @@ from hypothesis import strategies as st
 
 from orchestrator.admission import Refused
 from orchestrator.lifecycle import AlreadySo
-from orchestrator.records import RootCause
+from orchestrator.records import RootCause, timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
-from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Skipped, StageStatus, TenantOutcome
+from orchestrator.rollouts.records import (
+    Item,
+    Order,
+    RecordedOrder,
+    Result,
+    RolloutStatus,
+    Share,
+    Skip,
+    Skipped,
+    StageStatus,
+    TenantOutcome,
+)
 from orchestrator.rollouts.report import (
     MOST_CAUSES,
     MOST_TENANTS_A_CAUSE,
@@ -189,12 +200,27 @@ def test_a_rollout_is_told_with_its_stages() -> None:
     }
 
 
+def an_order() -> RecordedOrder:
+    return RecordedOrder("20261116-120000-abcd", NOON, Order.APPROVE, ADA, "Ticket 4711", stage=2)
+
+
 def test_a_rollout_is_told_with_its_failures() -> None:
-    response = tell_rollout(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [])
+    response = tell_rollout(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [], [an_order()])
 
     assert response.status == 200
     assert response.body["failures"] == group_by_cause([a_failure(tenant("acme"))])
     assert "changes" not in response.body
+    assert response.body["history"] == [
+        {
+            "at": timestamp(NOON),
+            "order": "APPROVE",
+            "requestedBy": ADA,
+            "reason": "Ticket 4711",
+            "stage": 2,
+            "rolloutId": None,
+            "altered": False,
+        }
+    ]
 
 
 def test_of_a_dry_run_it_is_told_how_many_would_change_and_what() -> None:
@@ -205,7 +231,7 @@ def test_of_a_dry_run_it_is_told_how_many_would_change_and_what() -> None:
         replace(a_failure(tenant("d")), changes=("changes Q",)),
     ]
 
-    response = tell_rollout(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at)
+    response = tell_rollout(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
 
     assert response.body["changes"] == {
         "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
@@ -221,9 +247,9 @@ def test_a_rollout_of_everything_at_its_largest_fits() -> None:
     rollout = replace(a_rollout(wish, reason="x" * 2_000), skipped=skipped)
     failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
 
-    response = tell_rollout(rollout, stages, failures, [])
+    response = tell_rollout(rollout, stages, failures, [], [replace(an_order(), reason="x" * 500)] * 100)
 
-    assert len(json.dumps(response.body)) < 200_000
+    assert len(json.dumps(response.body)) < 300_000
 
 
 # Answers

@@ -19,11 +19,13 @@ from orchestrator.rollouts.requests import (
     MOST_TENANTS,
     Approval,
     RolloutListing,
+    RolloutOrder,
     RolloutStep,
     TurnStep,
     parse_approval,
     parse_await_operator_step,
     parse_rollout,
+    parse_rollout_order,
     parse_rollout_step,
     parse_rollouts,
     parse_start,
@@ -205,8 +207,22 @@ def test_a_body_would_be_ignored_and_is_refused_instead() -> None:
 
 
 def test_an_approval_names_the_stage() -> None:
-    assert parse_approval(an_event({"stage": 2})) == Approval(ROLLOUT, 2)
+    assert parse_approval(an_event({"stage": 2})) == Approval(ROLLOUT, 2, ADA, "")
     assert type(parse_approval(an_event({"stage": 2.0})).stage) is int
+
+
+def test_every_order_takes_a_reason() -> None:
+    why = "Ticket 4711"
+    assert parse_approval(an_event({"stage": 2, "reason": why})).reason == why
+    assert parse_rollout_order(an_event({"reason": why})) == RolloutOrder(ROLLOUT, ADA, why)
+    assert parse_start(an_event({"reason": why}, rollout=None), max_concurrency=1).reason == why
+    assert parse_rollout_order(an_event()) == RolloutOrder(ROLLOUT, ADA, "")
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 501, "two\nlines", "\x1b[2J", 7, None], ids=ascii)
+def test_a_reason_that_is_not_one_line_of_printable_text_is_refused(reason: object) -> None:
+    with pytest.raises(InvalidRequest, match="reason"):
+        parse_rollout_order(an_event({"reason": reason}))
 
 
 @pytest.mark.parametrize("body", [None, {}, {"stage": 0}, {"stage": 11}, {"stage": "2"}])

@@ -25,6 +25,7 @@ from orchestrator.rollouts.gate import Admitted, Gate
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
+    RecordedOrder,
     Result,
     Rollout,
     RolloutStatus,
@@ -133,17 +134,19 @@ class MeddledRollouts(InMemoryRollouts):
         super().__init__()
         self.meddlers: deque[Callable[[], object]] = deque()
 
-    def change(self, rollout: Rollout, *, revision: int | None = None) -> bool:
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
         self._meddle()
-        return super().change(rollout, revision=revision)
+        return super().change(rollout, revision=revision, order=order)
 
-    def change_stage(self, stage: Stage) -> bool:
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         self._meddle()
-        return super().change_stage(stage)
+        return super().change_stage(stage, order=order)
 
-    def register(self, rollout: Rollout, stages: Sequence[Stage], *, revision: int) -> bool:
+    def register(
+        self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
+    ) -> bool:
         self._meddle()
-        return super().register(rollout, stages, revision=revision)
+        return super().register(rollout, stages, revision=revision, orders=orders)
 
     def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
         self._meddle()

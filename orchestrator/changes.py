@@ -1,0 +1,59 @@
+"""What is appended to a tenant's history when something is changed on record without an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.records import ChangeKind, Metadata, RecordedChange, Request
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from orchestrator.ports import Pin
+
+
+def description(
+    tenant: TenantId,
+    metadata: Metadata | None,
+    *,
+    labels: Mapping[str, str] | None,
+    pin: Pin,
+    request: Request,
+    at: datetime,
+) -> RecordedChange:
+    """Labels and pin as they are, and as they are to be."""
+    labelled: Mapping[str, str] = metadata.labels if metadata else {}
+    pinned = metadata.pinned_version if metadata else None
+    return RecordedChange(
+        tenant,
+        at,
+        ChangeKind.DESCRIBE,
+        request,
+        before=_description_document(labelled, pinned),
+        after=_description_document(labelled if labels is None else labels, pin.applied_to(pinned)),
+    )
+
+
+def correction(before: Metadata, after: Metadata, *, request: Request, at: datetime) -> RecordedChange:
+    return RecordedChange(
+        before.tenant,
+        at,
+        ChangeKind.CORRECT,
+        request,
+        before=_stack_document(before),
+        after=_stack_document(after),
+    )
+
+
+def _description_document(labels: Mapping[str, str], pinned_version: str | None) -> dict[str, object]:
+    return {"labels": dict(labels), "pinnedVersion": pinned_version}
+
+
+def _stack_document(metadata: Metadata) -> dict[str, object]:
+    return {
+        "queueUrl": metadata.queue.url if metadata.queue else None,
+        "queueArn": metadata.queue.arn if metadata.queue else None,
+        "stackId": metadata.stack_id,
+        "version": metadata.version,
+    }

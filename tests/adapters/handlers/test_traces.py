@@ -1,0 +1,251 @@
+"""Whatever is done to a tenant or a rollout leaves a trace: what was asked for, by whom, and why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.records import Operation
+from tests.adapters.conftest import REGION, client
+from tests.adapters.handlers.functions import ADA, RELEASES, Functions, step
+from tests.fakes import NEXT_VERSION, VERSION, a_release, a_run
+
+WHY = "Ticket 4711: the tenant's contract ended."
+EVE = "arn:aws:sts::123456789012:assumed-role/operator/eve"
+CREATE = "PUT /tenants/{tenantId}"
+SHOW = "GET /tenants/{tenantId}"
+PIN = "PUT /tenants/{tenantId}/pin"
+UNPIN = "DELETE /tenants/{tenantId}/pin"
+
+
+@pytest.fixture
+def served(functions: Functions) -> Functions:
+    """The tenant is there, and it is a minute later."""
+    functions.serve()
+    functions.table.record_release(a_release(NEXT_VERSION))
+    functions.clock.advance(timedelta(minutes=1))
+    return functions
+
+
+def history(functions: Functions) -> list[dict[str, Any]]:
+    status, _, body = functions.operate(SHOW)
+    assert status == 200
+    told: list[dict[str, Any]] = body["history"]
+    return told
+
+
+def described(functions: Functions) -> list[dict[str, Any]]:
+    return [entry for entry in history(functions) if entry["operation"] == "DESCRIBE"]
+
+
+class TestDescriptions:
+    def test_a_pin_is_recorded_with_what_was_there_before_and_who_set_it_and_why(self, served: Functions) -> None:
+        served.operate(PIN, body={"version": VERSION, "reason": WHY})
+        (entry,) = described(served)
+        assert (entry["requestedBy"], entry["reason"]) == (ADA, WHY)
+        assert entry["before"] == {"labels": {}, "pinnedVersion": None}
+        assert entry["after"] == {"labels": {}, "pinnedVersion": VERSION}
+
+    def test_a_pin_that_is_lifted_is_recorded(self, served: Functions) -> None:
+        served.operate(PIN, body={"version": VERSION})
+        served.clock.advance(timedelta(seconds=1))
+        served.operate(UNPIN, query={"reason": WHY}, by=EVE)
+        _, entry = described(served)
+        assert (entry["requestedBy"], entry["reason"]) == (EVE, WHY)
+        assert (entry["before"]["pinnedVersion"], entry["after"]["pinnedVersion"]) == (VERSION, None)
+
+    def test_labels_are_recorded(self, served: Functions) -> None:
+        served.operate(CREATE, body={"labels": {"tier": "gold"}})
+        served.clock.advance(timedelta(seconds=1))
+        served.operate(CREATE, body={"labels": {"tier": "free"}, "version": VERSION, "reason": WHY}, by=EVE)
+        first, second = described(served)
+        assert (first["before"]["labels"], first["after"]["labels"]) == ({}, {"tier": "gold"})
+        assert (second["before"]["labels"], second["after"]["labels"]) == ({"tier": "gold"}, {"tier": "free"})
+        assert second["after"]["pinnedVersion"] == VERSION
+        assert (first["requestedBy"], second["requestedBy"], second["reason"]) == (ADA, EVE, WHY)
+
+    def test_what_is_said_about_a_tenant_that_is_still_to_come_is_recorded(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        status, _, _ = functions.operate(CREATE, body={"labels": {"tier": "gold"}, "version": VERSION})
+        assert status == 202
+        (entry,) = described(functions)
+        assert entry["after"] == {"labels": {"tier": "gold"}, "pinnedVersion": VERSION}
+
+    def test_saying_the_same_of_it_again_before_it_comes_is_recorded_once(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        for _ in range(3):
+            functions.operate(CREATE, body={"labels": {"tier": "gold"}})
+            functions.clock.advance(timedelta(seconds=1))
+        assert len(described(functions)) == 1
+
+    def test_an_order_that_changes_nothing_is_recorded_too(self, served: Functions) -> None:
+        served.operate(PIN, body={"version": VERSION})
+        served.clock.advance(timedelta(seconds=1))
+        served.operate(PIN, body={"version": VERSION}, by=EVE)
+        assert [entry["requestedBy"] for entry in described(served)] == [ADA, EVE]
+
+    def test_two_who_say_something_at_the_same_moment_are_both_recorded(self, served: Functions) -> None:
+        served.operate(PIN, body={"version": VERSION})
+        served.operate(PIN, body={"version": NEXT_VERSION}, by=EVE)
+        assert {(entry["requestedBy"], entry["after"]["pinnedVersion"]) for entry in described(served)} == {
+            (ADA, VERSION),
+            (EVE, NEXT_VERSION),
+        }
+
+    @pytest.mark.parametrize("route", [PIN, UNPIN])
+    def test_what_is_refused_is_not_recorded(self, functions: Functions, route: str) -> None:
+        functions.table.record_release(a_release())
+        before = functions.rows
+        body = {"version": VERSION} if route == PIN else None
+        assert functions.operate(route, body=body)[0] == 404
+        assert functions.rows == before
+
+    def test_no_change_goes_through_without_its_trace(self, served: Functions) -> None:
+        """Both are one transaction: what cannot be recorded is not done."""
+        served.operate(PIN, body={"version": VERSION})
+        (transaction,) = served.sent_to("dynamodb.TransactWriteItems")[-1:]
+        changed, appended = transaction["TransactItems"]
+        assert changed["Update"]["Key"]["pk"]["S"] == "TENANT_ID#acme"
+        assert appended["Put"]["Item"]["pk"]["S"] == "HISTORY#acme"
+        assert "dynamodb.UpdateItem" not in served.requests
+
+
+ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "PUT /tenants/{tenantId}": (
+        {"body": {"labels": {"tier": "gold"}, "version": VERSION, "reason": WHY}},
+        {"explicit": True, "labels": {"tier": "gold"}, "pin": VERSION},
+    ),
+    "POST /tenants/{tenantId}/upgrade": (
+        {"body": {"version": NEXT_VERSION, "allowDowngrade": True, "allowReplacement": True, "reason": WHY}},
+        {"version": NEXT_VERSION, "allowDowngrade": True, "allowReplacement": True},
+    ),
+    "DELETE /tenants/{tenantId}": (
+        {"query": {"force": "true", "drainSeconds": "60", "reason": WHY}},
+        {"force": True, "drainSeconds": 60},
+    ),
+}
+OPERATIONS = {
+    "PUT /tenants/{tenantId}": Operation.CREATE,
+    "POST /tenants/{tenantId}/upgrade": Operation.UPDATE,
+    "DELETE /tenants/{tenantId}": Operation.DELETE,
+}
+
+
+@pytest.mark.parametrize("route", ASKED)
+def test_the_history_of_an_operation_has_the_whole_request(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    monkeypatch.setenv("BERTH_VERSION", VERSION)
+    functions.table.record_release(a_release())
+    functions.table.record_release(a_release(NEXT_VERSION))
+    if route != CREATE:
+        functions.serve()
+    functions.clock.advance(timedelta(minutes=1))
+    asked, request = ASKED[route]
+    status, _, body = functions.operate(route, **asked)
+    assert status == 202, body
+    execution = body["execution"]
+    given = functions.input_of(execution)
+    functions.call("begin", {"execution": {"Id": execution, "StartTime": "2026-11-16T12:02:00Z", "Input": given}})
+    entry = history(functions)[-1]
+    assert (entry["operation"], entry["status"]) == (OPERATIONS[route], "Started")
+    assert (entry["requestedBy"], entry["reason"]) == (ADA, WHY)
+    assert entry["request"] == request
+
+
+def test_the_history_of_a_retry_has_its_own_reason_and_the_request_that_is_repeated(functions: Functions) -> None:
+    functions.table.record_release(a_release())
+    functions.operate(CREATE, body={"labels": {"tier": "gold"}, "reason": "For the demonstration."})
+    run = a_run(request=functions.request_of(functions.all_executions[0]))
+    step(functions, "begin", run)
+    step(functions, "record_failure", run, failure={"Error": "States.Timeout", "Cause": "It took too long."})
+    functions.clock.advance(timedelta(minutes=1))
+    client("stepfunctions").stop_execution(executionArn=functions.all_executions[0])
+    status, _, body = functions.operate("POST /tenants/{tenantId}/retry", body={"reason": WHY}, by=EVE)
+    assert status == 202, body
+    asked = functions.request_of(body["execution"])
+    assert (asked.by, asked.reason, asked.labels) == (EVE, WHY, {"tier": "gold"})
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["", "x" * 501, "two\nlines", "\x1b[31mred", "\x9b31m", "\u202egnp.exe", "\u2028", 7, None, ["a"]],
+    ids=ascii,
+)
+def test_a_reason_is_one_line_of_printable_text(served: Functions, reason: object) -> None:
+    served.requests.clear()
+    assert served.operate(PIN, body={"version": VERSION, "reason": reason})[0] == 400
+    if isinstance(reason, str):
+        assert served.operate(UNPIN, query={"reason": reason})[0] == 400
+        assert served.operate("DELETE /tenants/{tenantId}", query={"reason": reason})[0] == 400
+    assert served.requests == []
+
+
+@pytest.mark.parametrize("reason", ["x" * 500, "Zoë sagt: <b>nein</b>; 日本", "x"], ids=ascii)
+def test_a_reason_is_told_as_it_was_given(served: Functions, reason: str) -> None:
+    served.operate(PIN, body={"version": VERSION, "reason": reason})
+    (entry,) = described(served)
+    assert entry["reason"] == reason
+
+
+class TestRollouts:
+    @pytest.fixture(autouse=True)
+    def bucket(self, functions: Functions) -> None:
+        client("s3").create_bucket(Bucket=RELEASES, CreateBucketConfiguration={"LocationConstraint": REGION})
+        functions.answer("DescribeAlarms", {"MetricAlarms": [], "CompositeAlarms": []})
+
+    @pytest.fixture
+    def rollout(self, served: Functions, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setenv("BERTH_VERSION", NEXT_VERSION)
+        approved = [{"size": "rest", "approval": True}]
+        status, _, body = served.operate("POST /rollouts", body={"stages": approved, "reason": "The new release."})
+        assert status == 202, body
+        return str(body["rolloutId"])
+
+    def orders(self, functions: Functions, rollout: str) -> list[dict[str, Any]]:
+        _, _, body = functions.operate("GET /rollouts/{rolloutId}", rollout=rollout)
+        told: list[dict[str, Any]] = body["history"]
+        return told
+
+    def order(self, functions: Functions, rollout: str, verb: str, **body: object) -> dict[str, Any]:
+        functions.clock.advance(timedelta(seconds=1))
+        route = f"POST /rollouts/{{rolloutId}}/{verb}"
+        status, _, told = functions.operate(route, rollout=rollout, body={"reason": f"{verb}!", **body}, by=EVE)
+        assert status == 202, told
+        return told
+
+    def test_every_order_is_recorded_with_who_and_why(self, served: Functions, rollout: str) -> None:
+        run = {"Id": served.rollout_executions[0], "Input": {"rolloutId": rollout, "attempt": 1}}
+        assert served.call("advance_rollout", {"execution": run})["outcome"] == "await"
+        self.order(served, rollout, "pause")
+        self.order(served, rollout, "resume")
+        self.order(served, rollout, "approve", stage=1)
+        told = self.order(served, rollout, "abort")
+        assert told["reason"] == f"Aborted by {EVE}: abort!"
+        recorded = [(each["order"], each["requestedBy"], each["reason"]) for each in self.orders(served, rollout)]
+        assert recorded == [
+            ("START", ADA, "The new release."),
+            ("PAUSE", EVE, "pause!"),
+            ("RESUME", EVE, "resume!"),
+            ("APPROVE", EVE, "approve!"),
+            ("ABORT", EVE, "abort!"),
+        ]
+        assert [each["stage"] for each in self.orders(served, rollout)] == [None, None, None, 1, None]
+
+    def test_an_order_that_changes_nothing_is_not_recorded(self, served: Functions, rollout: str) -> None:
+        self.order(served, rollout, "pause")
+        assert served.operate("POST /rollouts/{rolloutId}/pause", rollout=rollout)[0] == 200
+        assert [each["order"] for each in self.orders(served, rollout)] == ["START", "PAUSE"]
+
+    @pytest.mark.parametrize("verb", ["PAUSE", "ABORT"])
+    def test_no_order_goes_through_without_its_trace(self, served: Functions, rollout: str, verb: str) -> None:
+        self.order(served, rollout, verb.lower())
+        appended = [
+            write["Put"]["Item"]["sk"]["S"]
+            for sent in served.sent_to("dynamodb.TransactWriteItems")
+            for write in sent["TransactItems"]
+            if "Put" in write and write["Put"]["Item"]["pk"]["S"] == f"HISTORY#ROLLOUT#{rollout}"
+        ]
+        assert [sk.split("#")[1] for sk in appended] == ["START", verb]
