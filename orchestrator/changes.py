@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.records import ChangeKind, Metadata, RecordedChange, Request
+from orchestrator.records import ChangeKind, Metadata, Queue, RecordedChange, Request
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -43,6 +44,18 @@ def correction(before: Metadata, after: Metadata, *, request: Request, at: datet
         request,
         before=_stack_document(before),
         after=_stack_document(after),
+    )
+
+
+def replacement(before: Metadata, queue: Queue, *, stack_id: str, at: datetime) -> RecordedChange:
+    """The stack itself is who said so."""
+    return RecordedChange(
+        before.tenant,
+        at,
+        ChangeKind.REPLACE,
+        Request(by=stack_id),
+        before=_stack_document(before),
+        after=_stack_document(replace(before, queue=queue, stack_id=stack_id)),
     )
 
 

@@ -9,7 +9,7 @@
     │   ├── StackHasGone        a stack has taken its queue back, so it is served no more
     │   └── ReleaseIsImmutable  a version was published before with another template
     ├── UnknownRelease          a version that was never published
-    ├── StackNotOurs            a stack bears a tenant's name but not its id
+    ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
     ├── Throttled               AWS asked us to slow down; try again later
     ├── Unsettled               a request could not be answered now; try again
     └── MissingSetting          a function was deployed without something that it needs
@@ -61,7 +61,7 @@ class UnknownRelease(BerthError):
 
 
 class StackNotOurs(BerthError):
-    """A stack bears a tenant's stack name, but was not made for that tenant."""
+    """A stack bears a tenant's stack name, but Berth did not make it for that tenant."""
 
 
 class Throttled(BerthError):

@@ -144,11 +144,11 @@ class QueueMetadata(Protocol):
         queue: Queue,
         at: datetime,
         seen: Metadata | None = None,
-        entry: HistoryEntry | None = None,
+        change: RecordedChange | None = None,
     ) -> bool:
         """Record the stack's queue. ``False`` when another queue is on record than in the metadata that was ``seen``.
 
-        ``entry`` is what the history says about it.
+        ``change`` is what the history says about it.
 
         Raises :class:`orchestrator.errors.StackHasGone` if that stack has taken its queue back, and
         :class:`orchestrator.errors.QueueOwnedElsewhere` if the tenant is served by another stack.

@@ -5,14 +5,12 @@ It is recorded at once and served only after an operation has published a versio
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from orchestrator.changes import replacement
 from orchestrator.errors import StackNotOurs, Throttled, Unsettled
 from orchestrator.own_stack import is_ours
 from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
-from orchestrator.records import HistoryEntry, Metadata, Operation, Queue, RootCause, Status
+from orchestrator.records import Metadata, Queue
 from orchestrator.tenants import TenantId
-from orchestrator.updating import INBOUND_QUEUE, QUEUE_TYPE
 
 _ROUNDS = 3
 """How often a queue is recorded again that another event's came before."""
@@ -39,30 +37,18 @@ def record_queue(
         if queue is None:
             return
         at = clock.now()
-        entry = _entry(metadata, stack_id, queue, at, reader) if metadata else None
+        change = None
+        if metadata and _changed_by_hand(metadata, queue, reader):
+            change = replacement(metadata, queue, stack_id=stack_id, at=at)
         # What CloudFormation listed a moment ago must not take the place of what another event has recorded since.
-        if ledger.record_queue(tenant, stack_id=stack_id, queue=queue, at=at, seen=metadata, entry=entry):
+        if ledger.record_queue(tenant, stack_id=stack_id, queue=queue, at=at, seen=metadata, change=change):
             return
     raise Unsettled(f"Tenant {tenant}: its queue could not be recorded, others came before {_ROUNDS} times.")
 
 
-def _entry(metadata: Metadata, stack_id: str, queue: Queue, at: datetime, reader: TenantReader) -> HistoryEntry | None:
-    """For the history: a tenant that is served has another queue, though no operation on it is at work."""
-    if not metadata.published or metadata.queue in (None, queue) or reader.lock(metadata.tenant) is not None:
-        return None
-    before = metadata.queue.url if metadata.queue else None
-    reason = f"The stack was changed past Berth, and has another queue: {queue.url}. Before: {before}"
-    return HistoryEntry(
-        tenant=metadata.tenant,
-        at=at,
-        operation=Operation.UPDATE,
-        version=metadata.version or "",
-        attempt=1,
-        status=Status.SUCCESS,
-        execution=stack_id,
-        root_cause=RootCause(INBOUND_QUEUE, QUEUE_TYPE, reason),
-        requested_by=stack_id,
-    )
+def _changed_by_hand(metadata: Metadata, queue: Queue, reader: TenantReader) -> bool:
+    """A tenant that is served has another queue, though no operation on it is at work."""
+    return metadata.published and metadata.queue not in (None, queue) and reader.lock(metadata.tenant) is None
 
 
 def _queue_to_record(

@@ -256,6 +256,8 @@ class ChangeKind(StrEnum):
     """Somebody said something about the tenant: its labels, or its pin."""
     CORRECT = "CORRECT"
     """A reconciliation made the metadata say what the stack says."""
+    REPLACE = "REPLACE"
+    """The tenant's stack has another queue, and no operation is at work on it: somebody changed the stack."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ class DynamoTable:
         queue: Queue,
         at: datetime,
         seen: Metadata | None = None,
-        entry: HistoryEntry | None = None,
+        change: RecordedChange | None = None,
     ) -> bool:
         values = {":arn": s(queue.arn), ":url": s(queue.url), ":stack": s(stack_id), ":at": time(at)}
         # A published queue is replaced only by its own stack, or by the first to say its stack id.
@@ -277,11 +277,11 @@ class DynamoTable:
             "SET InboundQueueArn = :arn, InboundQueueUrl = :url, StackId = :stack, "
             "CreatedAt = if_not_exists(CreatedAt, :at), UpdatedAt = :at REMOVE Deployed"
         )
-        if entry is None:
+        if change is None:
             recorded = self._update_metadata(tenant, expression, values, condition=condition)
         else:
             update = self._writes.update(keys.metadata_key(tenant), expression, values=values, condition=condition)
-            recorded = self._went_through([update, self._entry(entry)])
+            recorded = self._went_through([update, self._writes.change(change)])
         if not recorded:
             metadata = self.metadata(tenant)
             if metadata is not None and metadata.gone_stack_id == stack_id:
@@ -292,11 +292,6 @@ class DynamoTable:
                 f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
             )
         return True
-
-    def _entry(self, entry: HistoryEntry) -> Item:
-        attempt = Attempt(entry.tenant, entry.operation, entry.version, entry.attempt)
-        run = Run(attempt, entry.execution, entry.at, Request(by=entry.requested_by))
-        return self._writes.history(run, entry.status, entry.at, entry.root_cause)
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
         self._update_metadata(

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.changes import replacement
 from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
@@ -17,7 +18,6 @@ from orchestrator.records import (
     Attempt,
     Audit,
     ChangeKind,
-    HistoryEntry,
     Metadata,
     Operation,
     RecordedChange,
@@ -416,14 +416,11 @@ class TestWhatTheStackKeepsTrue:
         take(table, RUN)
         publish(table)
         seen, before = table.metadata(ACME), list(table.history(ACME))
-        entry = HistoryEntry(
-            *(ACME, LATER_STILL, Operation.UPDATE, VERSION, 1, Status.SUCCESS, "stack-1"),
-            root_cause=QUEUE_TABOO,
-            requested_by="stack-1",
-        )
+        assert seen is not None
+        change = replacement(seen, OTHER_QUEUE, stack_id="stack-1", at=LATER_STILL)
         for _ in range(2):  # The second time another queue is on record than was seen.
-            table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL, seen=seen, entry=entry)
-            assert list(table.history(ACME)) == [*before, entry]
+            table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL, seen=seen, change=change)
+            assert list(table.history(ACME)) == [*before, change]
         assert table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL)
 
     def test_another_stack_may_replace_a_queue_that_was_never_published(self, table: Table) -> None:

@@ -311,7 +311,7 @@ class InMemoryTable:
         queue: Queue,
         at: datetime,
         seen: Metadata | None = None,
-        entry: HistoryEntry | None = None,
+        change: RecordedChange | None = None,
     ) -> bool:
         rows = self._of(tenant)
         old = rows.metadata or _nothing_about(tenant)
@@ -325,10 +325,8 @@ class InMemoryTable:
         rows.metadata = replace(
             old, queue=queue, stack_id=stack_id, created_at=created_at, updated_at=_stored(at), deployed=None
         )
-        if entry:
-            attempt = Attempt(tenant, entry.operation, entry.version, entry.attempt)
-            run = Run(attempt, entry.execution, entry.at, Request(by=entry.requested_by))
-            self._write_history(run, entry.status, at, entry.root_cause)
+        if change:
+            self._append(change)
         return True
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
