@@ -121,7 +121,7 @@ class Metadata:
 
         A create that was asked for well before the run was has begun by then, or died before it could.
         """
-        return self.asked_for_at is not None and self.asked_for_at > run.asked_at - ACCEPTED_FOR / 2
+        return self.asked_for_at is not None and self.asked_for_at > run.asked_at - ACCEPTED_FOR
 
 
 @dataclass(frozen=True, slots=True)

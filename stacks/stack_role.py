@@ -17,7 +17,7 @@ from stacks.permissions import (
     tenant_queue_arns,
     tenant_stack_arns,
 )
-from stacks.table import HISTORY_ROWS, TENANT_ROWS
+from stacks.table import TENANT_ROWS
 
 # The function's ARN is the ServiceToken inside every tenant's stack, and a ServiceToken must never change:
 # so this one name is not left to CloudFormation.
@@ -49,7 +49,7 @@ class TenantStackRole(Construct):
             timeout_seconds=30,
         )
         kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
-        kit.table.allow(self.tenant_metadata.role, "PutItem", rows=HISTORY_ROWS)
+        kit.table.allow_appending(self.tenant_metadata.role)
         kit.table.allow_noting_throttles(self.tenant_metadata.role)
         allow_looking_at_tenant_stacks(self.tenant_metadata.role)
 

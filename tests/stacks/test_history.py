@@ -24,7 +24,7 @@ IN_BULK = ("BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 
 APPENDING = {
     *("begin", "finish", "record_failure", "close_execution", "reconcile"),
-    *("operators", "settle_tenant_queue"),
+    *("operators", "settle_tenant_queue", "tenant_metadata"),
 }
 ADMINISTRATOR = "arn:aws:iam::000000000000:role/administrator"
 """Whose own policies allow everything."""
@@ -48,6 +48,7 @@ TRANSACTIONS: dict[str, list[list[Write]]] = {
         [("PutItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS), ("UpdateItem", REGISTRY), ("PutItem", OF_A_ROLLOUT)],
     ],
     "settle_tenant_queue": [[("UpdateItem", ROWS), ("PutItem", HISTORY)]],
+    "tenant_metadata": [[("UpdateItem", ROWS), ("PutItem", HISTORY)]],
     "await_stack": [[("UpdateItem", ROWS)]],
     "admit_tenant": [[("ConditionCheckItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS)]],
 }

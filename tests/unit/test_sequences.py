@@ -388,6 +388,21 @@ def test_a_create_that_was_killed_before_it_began_is_in_nobodys_way_for_long() -
     assert isinstance(lifecycle.delete(ACME, OPERATOR), AlreadySo)
 
 
+def test_a_create_that_is_about_to_begin_is_not_forgotten_when_an_update_before_it_fails() -> None:
+    sequence = served()
+    sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
+    sequence.clock.advance(A_SECOND)
+    create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
+    sequence.clock.advance(ACCEPTED_FOR - 2 * A_SECOND)
+    update = sequence.start(a_run(operation=Operation.UPDATE, started_at=sequence.clock.now(), request=Request()))
+    assert isinstance(sequence.begin(update), GaveUp)
+    sequence.fail(update)
+    busy = sequence.world.lifecycle().delete(ACME, OPERATOR)
+    assert isinstance(busy, Refused)
+    assert busy.kind is Refusal.BUSY
+    sequence.play(create)
+
+
 def test_a_delete_right_after_a_retried_create_is_told_that_the_tenant_is_busy() -> None:
     sequence = Sequence()
     failed = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
