@@ -45,7 +45,7 @@ class ControlPlaneStack(Stack):
         table = TenantTable(self, "Tenants")
         kit = FunctionKit.create(self, table=table, version=version, settings=settings)
         releases = ReleasePublisher(self, "Releases", kit=kit)
-        stack_role = TenantStackRole(self, "StackRole", kit=kit)
+        stack_role = TenantStackRole(self, "StackRole", kit=kit, settings=settings)
         machines = TenantMachines(
             self,
             "Machines",

@@ -203,6 +203,8 @@ class Reconciliation(Construct):
             role,
             [
                 "cloudformation:DescribeStacks",
+                # DescribeStacks without a name needs it as well.
+                "cloudformation:ListStacks",
                 "cloudformation:DescribeStackDriftDetectionStatus",
                 "cloudformation:BatchDescribeTypeConfigurations",
             ],

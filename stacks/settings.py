@@ -77,6 +77,9 @@ class Settings:
     create_on_get_queue: bool = True
     """Whether asking for the queue of a tenant that is not there creates the tenant."""
 
+    stack_role_source: bool = False
+    """Whether CloudFormation has to say which stack it takes on the tenants' service role for."""
+
     response_url_prefix: str | None = None
     """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
 
@@ -95,6 +98,7 @@ class Settings:
             # What ended waits as long in a queue, and a little longer: SQS holds a message back for 15 minutes at most.
             linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
+            stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),

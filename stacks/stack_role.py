@@ -17,6 +17,7 @@ from stacks.permissions import (
     tenant_queue_arns,
     tenant_stack_arns,
 )
+from stacks.settings import Settings
 from stacks.table import TENANT_ROWS
 
 # The function's ARN is the ServiceToken inside every tenant's stack, and a ServiceToken must never change:
@@ -25,9 +26,10 @@ TENANT_METADATA_FUNCTION_NAME = "berth-tenant-metadata"
 
 _QUEUE_OPERATIONS = (
     "CreateQueue",
-    "GetQueueUrl",
     "DeleteQueue",
     "GetQueueAttributes",
+    # The handler that CloudFormation creates queues with looks the new queue up by its name.
+    "GetQueueUrl",
     "SetQueueAttributes",
     "TagQueue",
     "UntagQueue",
@@ -38,7 +40,7 @@ _QUEUE_OPERATIONS = (
 class TenantStackRole(Construct):
     """The service role of tenant stacks, and the custom resource in them that keeps the metadata true."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
         super().__init__(scope, construct_id)
         self.tenant_metadata = BerthFunction(
             self,
@@ -53,13 +55,8 @@ class TenantStackRole(Construct):
         kit.table.allow_noting_throttles(self.tenant_metadata.role)
         allow_looking_at_tenant_stacks(self.tenant_metadata.role)
 
-        # The conditions keep CloudFormation from using the role for a stack that is no tenant's.
         cloudformation = iam.ServicePrincipal(
-            "cloudformation.amazonaws.com",
-            conditions={
-                "StringEquals": {"aws:SourceAccount": Stack.of(self).account},
-                "ArnLike": {"aws:SourceArn": tenant_stack_arns(self)},
-            },
+            "cloudformation.amazonaws.com", conditions=self._only_for_tenants() if settings.stack_role_source else None
         )
         self.role = iam.Role(self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary())
         self.known_to(self.tenant_metadata)
@@ -75,6 +72,17 @@ class TenantStackRole(Construct):
         for function in functions:
             for name, value in self.environment.items():
                 function.function.add_environment(name, value)
+
+    def _only_for_tenants(self) -> dict[str, dict[str, str]]:
+        """Keep CloudFormation from using the role for a stack that is no tenant's.
+
+        AWS documents these conditions for StackSets, not for the service role of a stack. A role that CloudFormation
+        cannot take on fails every tenant, so they are a setting.
+        """
+        return {
+            "StringEquals": {"aws:SourceAccount": Stack.of(self).account},
+            "ArnLike": {"aws:SourceArn": tenant_stack_arns(self)},
+        }
 
     def _boundary(self) -> iam.ManagedPolicy:
         """What the role can never do more than, whatever is attached to it later: least of all give itself rights."""

@@ -60,9 +60,11 @@ class StepFunctionsExecutions:
         except ClientError as error:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
-            # Either it has ended, or another caller asked for it first, in other words.
+            # Either it has ended, or another caller asked for it first, in other words. One that Step Functions does
+            # not show yet was started a moment ago: DescribeExecution is eventually consistent.
             execution = _execution(machine, name)
-            return execution if self.is_running(execution) else None
+            described = self._described(execution)
+            return execution if described is None or described["status"] == "RUNNING" else None
         return response["executionArn"]
 
     def execution_of(self, attempt: Attempt) -> str:

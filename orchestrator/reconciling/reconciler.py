@@ -48,6 +48,8 @@ _DRIFT_PAUSE_SECONDS = 2.0
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
 _BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})
 _STALLED_AFTER = timedelta(minutes=10)
+_MAX_REASON = 1_000
+"""Characters of an error that are recorded with the reconciliation that it ended."""
 
 
 class OutOfTime(Exception):
@@ -89,6 +91,11 @@ class Reconciler:
             return self._end(asked, ReconciliationStatus.INCOMPLETE, "There was not enough time to look at everything.")
         except Throttled as throttled:
             return self._end(asked, ReconciliationStatus.INCOMPLETE, f"AWS asked to slow down: {throttled}")
+        except Exception as error:
+            # Whoever asked must not wait for an end that never comes. The function fails all the same: its log has the
+            # error, and its alarm rings.
+            self._end(asked, ReconciliationStatus.INCOMPLETE, f"{type(error).__name__}: {error}"[:_MAX_REASON])
+            raise
         return self._end(asked, ReconciliationStatus.DONE)
 
     def _end(self, asked: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:

@@ -102,6 +102,15 @@ def test_a_name_that_is_running_is_that_execution(executions: StepFunctionsExecu
     assert executions.start(ATTEMPT, EXPLICIT) == EXECUTION
 
 
+def test_a_name_that_is_taken_by_an_execution_that_is_not_shown_yet_is_running(
+    executions: StepFunctionsExecutions, states: Stubber
+) -> None:
+    """DescribeExecution is eventually consistent. Taken for ended, it would be started a second time."""
+    states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
+    states.add_client_error("describe_execution", "ExecutionDoesNotExist", "Execution Does Not Exist")
+    assert executions.start(ATTEMPT, EXPLICIT) == EXECUTION
+
+
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"])
 def test_a_name_that_has_ended_is_not_started_again(
     executions: StepFunctionsExecutions, states: Stubber, status: str

@@ -29,7 +29,9 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
         {"cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmHistory"}
     ),
     "the account's own limits": frozenset({"cloudformation:DescribeAccountLimits"}),
-    "all stacks are listed only to those who may describe all of them": frozenset({"cloudformation:DescribeStacks"}),
+    "all stacks are listed only to those who may describe all of them": frozenset(
+        {"cloudformation:DescribeStacks", "cloudformation:ListStacks"}
+    ),
     "drift detections have ids, and are no resources": frozenset(
         {"cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:BatchDescribeTypeConfigurations"}
     ),
@@ -57,6 +59,10 @@ NOT_ASKED_FOR: Mapping[str, str] = {
     "lambda.amazonaws.com": (
         "Lambda does not document that it says for which function or account it takes on an execution role, so a "
         "condition could keep every function from starting. A role can be given only to functions of its own account."
+    ),
+    "cloudformation.amazonaws.com": (
+        "AWS documents these conditions for StackSets, not for the service role of a stack, so they are a setting. "
+        "Only who may pass the role can have CloudFormation use it, and that is given for tenants' stacks alone."
     ),
 }
 """Services that take on roles without saying on whose behalf."""

@@ -104,6 +104,7 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         credentials_seconds=1800,
         rollout_concurrency=8,
         linger_seconds=2,
+        stack_role_source=True,
         rollout_on_publish=True,
         api_proof_generation=2,
         max_tenants=5_000,

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aws_cdk.assertions import Template
 
 from orchestrator.adapters.keys import (
     LISTED_ROLLOUTS,
@@ -63,6 +64,7 @@ DEAD_LETTERS = ("events about tenants' stacks", "executions that ended", "reconc
 
 LISTS_STACKS = {
     "cloudformation:DescribeStacks",
+    "cloudformation:ListStacks",
     "cloudformation:DescribeStackDriftDetectionStatus",
     "cloudformation:BatchDescribeTypeConfigurations",
 }
@@ -382,8 +384,8 @@ def test_cloudformation_may_only_make_tenant_queues_and_tell_one_function(
         "tenant queues": {
             "sqs:CreateQueue",
             "sqs:DeleteQueue",
-            "sqs:GetQueueUrl",
             "sqs:GetQueueAttributes",
+            "sqs:GetQueueUrl",
             "sqs:SetQueueAttributes",
             "sqs:TagQueue",
             "sqs:UntagQueue",
@@ -393,11 +395,19 @@ def test_cloudformation_may_only_make_tenant_queues_and_tell_one_function(
     }
 
 
-def test_the_stack_role_serves_tenant_stacks_of_this_account_only(
-    control_plane: Json, stack_role: str, names: dict[str, str]
+def test_cloudformation_takes_on_the_stack_role_without_saying_for_which_stack(
+    control_plane: Json, stack_role: str
 ) -> None:
+    """AWS documents that it says so for StackSets only. A condition that is never met would fail every tenant."""
     trusted = trust(control_plane["Resources"][stack_role])
     assert trusted["Principal"] == {"Service": "cloudformation.amazonaws.com"}
+    assert "Condition" not in trusted
+
+
+def test_where_it_is_switched_on_the_stack_role_serves_tenant_stacks_of_this_account_only(
+    other_settings: Template, stack_role: str, names: dict[str, str]
+) -> None:
+    trusted = trust(other_settings.to_json()["Resources"][stack_role])
     assert trusted["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
     assert names[spelled(trusted["Condition"]["ArnLike"]["aws:SourceArn"])] == "tenant stacks"
 

@@ -250,18 +250,6 @@ def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: World) 
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
 
 
-def test_a_fault_is_not_hidden(world: World) -> None:
-    """The row goes on saying RUNNING, and the function is started again."""
-
-    def broken() -> None:
-        raise RuntimeError("a bug")
-
-    world.survey.all = broken  # type: ignore[method-assign,assignment]
-    with pytest.raises(RuntimeError):
-        world.reconcile(LOOK)
-    assert [each.status for each in world.ledger.written] == [ReconciliationStatus.RUNNING]
-
-
 # What is recorded
 
 
@@ -303,3 +291,18 @@ def test_a_throttled_repair_is_found_again(world: World) -> None:
     assert world.reconcile(REPAIR).status is ReconciliationStatus.INCOMPLETE
     world.executions.start = start  # type: ignore[method-assign]
     assert only(world.reconcile(REPAIR)).repaired
+
+
+def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: World) -> None:
+    world.add("acme")
+
+    def refuse() -> None:
+        raise PermissionError("not authorized to perform: cloudformation:ListStacks " + "x" * 5_000)
+
+    world.survey.all = refuse  # type: ignore[method-assign,assignment]
+    with pytest.raises(PermissionError):
+        world.reconcile(REPAIR)
+    (recorded,) = world.ledger.recorded.values()
+    assert recorded.status is ReconciliationStatus.INCOMPLETE
+    assert recorded.reason.startswith("PermissionError: not authorized to perform: cloudformation:ListStacks")
+    assert len(recorded.reason) == 1_000
