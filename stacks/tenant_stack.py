@@ -90,8 +90,9 @@ class TenantStack(Stack):
             "TenantMetadata",
             resource_type="Custom::TenantMetadata",
             service_token=metadata_service_token.value_as_string,
-            # A handler that never answers would otherwise hold the stack for an hour.
-            service_timeout=Duration.seconds(60),
+            # A handler that never answers would otherwise hold the stack for an hour. But Lambda tries again after one
+            # and after two more minutes when it is throttled or the handler fails, and that must still count.
+            service_timeout=Duration.seconds(300),
             properties={
                 "TenantId": tenant_id.value_as_string,
                 "InboundQueueArn": inbound_queue.queue_arn,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from orchestrator.local.emulator import Emulator
+from stacks.project import read_version
 
 
 def test_the_demonstration_shows_the_life_of_a_tenant_and_a_rollout_and_stops_what_it_started(
@@ -22,26 +23,28 @@ def test_the_demonstration_shows_the_life_of_a_tenant_and_a_rollout_and_stops_wh
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    major, minor, _ = read_version().split(".")
+    better, bad = (f"{major}.{int(minor) + step}.0" for step in (1, 2))
     told = iter(done.stdout.splitlines())
     for expected in (
         "GET /tenants/acme/queue  202",
         "GET /tenants/acme/queue  200",
         "received  Hello, acme!",
-        "upgrade acme --to 0.6.0",
-        "version:    0.6.0",
-        "upgrade acme --to 0.7.0",
-        "GET /tenants/acme/queue  200  here it is, at version 0.6.0",
+        f"upgrade acme --to {better}",
+        f"version:    {better}",
+        f"upgrade acme --to {bad}",
+        f"GET /tenants/acme/queue  200  here it is, at version {better}",
         "delete acme --force",
         "state:      DELETED",
         "GET /tenants/acme/queue  410",
         "create acme",
         "state:      READY",
         "History",
-        "rollout plan --to 0.6.0 --all",
+        f"rollout plan --to {better} --all",
         "5 would change",
-        "rollout start --stages 1,40%,rest --concurrency 2 --bake 3 --watch --to 0.6.0",
+        f"rollout start --stages 1,40%,rest --concurrency 2 --bake 3 --watch --to {better}",
         "5 succeeded.",
-        "--watch --to 0.7.0",
+        f"--watch --to {bad}",
         "HALTED",
         "0 succeeded, 1 failed, 4 not begun.",
         "releases",

@@ -168,7 +168,7 @@ def test_a_message_that_fails_five_times_is_set_aside(tenant: Json) -> None:
 def test_the_stack_keeps_the_metadata_true(tenant: Json) -> None:
     assert tenant["Resources"]["TenantMetadata"]["Properties"] == {
         "ServiceToken": {"Ref": "MetadataServiceToken"},
-        "ServiceTimeout": "60",
+        "ServiceTimeout": "300",
         "TenantId": {"Ref": "TenantId"},
         "InboundQueueArn": {"Fn::GetAtt": ["InboundQueue", "Arn"]},
         "InboundQueueUrl": {"Ref": "InboundQueue"},

@@ -25,7 +25,7 @@ NOT_DEPLOYED = {"__init__", "runtime", "start_rollout"}
 FUNCTIONS = sorted({file.stem for file in (CHECKOUT / "lambdas").glob("*.py")} - NOT_DEPLOYED)
 APPENDING = {
     *("begin", "finish", "record_failure", "close_execution", "reconcile"),
-    *("operators", "settle_tenant_queue"),
+    *("operators", "settle_tenant_queue", "tenant_metadata"),
 }
 """The functions that record what happens."""
 UPDATE: dict[str, Any] = {
