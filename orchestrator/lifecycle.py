@@ -157,13 +157,13 @@ class Lifecycle:
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
         version = latest.version or self.version
-        explicit = latest.request.explicit or not delete_counts(audits)
         # A create that a later delete has overruled stays overruled.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         # A resource's delete is repeated for that resource, whose tenant alone it deletes. A create is the operator's.
         resource = latest.request.resource if latest.operation is Operation.DELETE else None
-        request = replace(latest.request, by=by, resource=resource, explicit=explicit, asked_at=asked_at, reason=reason)
-        asked_for_again = explicit and latest.operation is Operation.CREATE
+        # What nobody has asked for by name brings nobody back either: a delete may be about to begin.
+        request = replace(latest.request, by=by, resource=resource, asked_at=asked_at, reason=reason)
+        asked_for_again = request.explicit and latest.operation is Operation.CREATE
         introduce = Said(None, Pin()) if asked_for_again else None
         return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
 

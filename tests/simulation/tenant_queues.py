@@ -52,6 +52,8 @@ class TeamStack:
     """What the stack is doing, or has done last."""
     shown: ResourceState | None = None
     """What CloudFormation says of the resource."""
+    requests: int = 0
+    """How often the resource was to be changed."""
 
     @property
     def stack_id(self) -> str:
@@ -251,10 +253,12 @@ class Teams:
         self._step(Poll(claim, asked, self.harbour.clock.now(), version, answered, rests))
 
     def _begin_to_show(self, stack: TeamStack, status: str) -> None:
+        stack.requests += 1
         if self.harbour.chance.random() < self.harbour.weather.stale:
             self.harbour.guard.seen["shown late"] += 1
-            delay = self.harbour.chance.uniform(1, MAX_LAG_SECONDS)
-            self.harbour.later(delay, lambda: stack.show(status) if stack.busy else None)
+            delay, this = self.harbour.chance.uniform(1, MAX_LAG_SECONDS), stack.requests
+            # Late, but in order: what has begun since then is shown already.
+            self.harbour.later(delay, lambda: stack.show(status) if stack.busy and stack.requests == this else None)
         else:
             stack.show(status)
 

@@ -565,7 +565,7 @@ def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: World) -> 
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
     assert ordered.attempt == an_attempt(2, operation=Operation.UPDATE, version=NEXT_VERSION)
     _, request = ready.executions.started[-1]
-    assert request == replace(asked, by=BOB, explicit=True, version=NEXT_VERSION)
+    assert request == replace(asked, by=BOB, version=NEXT_VERSION)
 
 
 def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) -> None:

@@ -417,6 +417,18 @@ def test_a_delete_right_after_a_retried_create_is_told_that_the_tenant_is_busy()
     assert isinstance(sequence.world.ask(), Deleted)
 
 
+def test_retrying_a_create_that_getqueue_started_brings_nobody_back_after_a_delete_that_was_about_to_begin() -> None:
+    sequence = served()
+    delete = sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR))
+    sequence.clock.advance(A_SECOND)
+    failed = sequence.start(a_run(2, started_at=sequence.clock.now(), request=Request()))
+    assert isinstance(sequence.begin(failed), Begun)
+    sequence.fail(failed)
+    retried = sequence.run_of(sequence.world.lifecycle().retry(ACME, OPERATOR.by))
+    sequence.play(delete)
+    assert isinstance(sequence.begin(retried), GaveUp)
+
+
 def test_a_create_is_accepted_after_a_delete_whose_clock_was_ahead() -> None:
     """It is asked for after everything that is recorded, whatever the times in the records say."""
     sequence = served()
