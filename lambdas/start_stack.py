@@ -19,6 +19,8 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             queues=wiring.queues,
             drafting=wiring.drafting,
             clock=wiring.clock,
+            empty_for=wiring.settings.empty_for,
+            empty_since=asked.empty_since,
             looked_at=asked.looked_at,
         ),
     )

@@ -100,7 +100,7 @@ class Gone:
     outcome = "gone"
 
 
-Start = Started | Clearing | Unchanged | Gone | Again | GaveUp
+Start = Started | Clearing | Unchanged | Draining | Gone | Again | GaveUp
 """What starting a stack may come to. Whatever it is, inspecting the stack comes next and has the last word."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.execution_input import request_from
-from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.outcomes import Again, Clearing, Done, Draining, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run, parse_timestamp
 from orchestrator.resource_requests import Claim, TenantQueueRequest, parse_claim, parse_tenant_queue_request
 from orchestrator.stack_arns import Location
@@ -71,10 +71,12 @@ _THROTTLED = {"throttled": {"type": "boolean"}}
 _GAVE_UP = object_of(
     {"outcome": {"const": "failed"}, "reason": _REASON}, {"failedStack": {"type": ["string", "null"]}, **_THROTTLED}
 )
+_SECONDS = {"type": "integer", "minimum": 0}
 _STARTED = {
     "anyOf": [
         object_of({"outcome": {"enum": ["started", "clearing", "unchanged"]}, **_STACK_ID}),
         object_of({"outcome": {"const": "again"}, "reason": _REASON}, _THROTTLED),
+        object_of({"outcome": {"const": "draining"}, "messages": TEXT, "emptySince": TEXT, "seconds": _SECONDS}),
         _GAVE_UP,
         object_of({"outcome": {"const": "gone"}}),
     ]
@@ -97,7 +99,9 @@ _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
-_START_STEP = Schema(object_of({"execution": _EXECUTION}, {"lookedAt": TEXT}))
+_START_STEP = Schema(
+    object_of({"execution": _EXECUTION}, {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}})
+)
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
 _AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": TEXT}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
@@ -127,6 +131,8 @@ class StartStep:
     run: Run
     looked_at: datetime | None
     """Of a delete: when the tenant's queues were last seen to be empty."""
+    empty_since: datetime | None
+    """Of an update: when the queues that it takes away first looked empty, and have ever since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +187,22 @@ def parse_run(event: object) -> Run:
 def parse_check_step(event: object) -> CheckStep:
     checked = valid(_CHECK_STEP, event)
     run = _run(checked)
-    if "emptySince" not in checked:
-        # The execution began with the machine of 0.4.0, which keeps no moment between two looks.
-        return CheckStep(run, run.started_at)
-    since = checked["emptySince"]
-    return CheckStep(run, _moment(since, "emptySince") if since else None)
+    return CheckStep(run, _empty_since(checked, run))
 
 
 def parse_start_step(event: object) -> StartStep:
     checked = valid(_START_STEP, event)
-    looked_at = checked.get("lookedAt")
-    return StartStep(_run(checked), _moment(looked_at, "lookedAt") if looked_at else None)
+    run, looked_at = _run(checked), checked.get("lookedAt")
+    return StartStep(run, _moment(looked_at, "lookedAt") if looked_at else None, _empty_since(checked, run))
+
+
+def _empty_since(checked: Mapping[str, Any], run: Run) -> datetime | None:
+    if "emptySince" not in checked:
+        # The execution began with a machine that keeps no moment between two looks: 0.4.0's of a delete, 0.6.0's of an
+        # update.
+        return run.started_at
+    since = checked["emptySince"]
+    return _moment(since, "emptySince") if since else None
 
 
 def parse_stack_step(event: object) -> StackStep:
@@ -226,6 +237,8 @@ def _start(told: Mapping[str, Any]) -> Start:
             return Unchanged(told["stackId"])
         case "gone":
             return Gone()
+        case "draining":
+            return Draining(told["messages"], _moment(told["emptySince"], "emptySince"), told["seconds"])
         case "failed":
             return GaveUp(told["reason"], told.get("failedStack"), told.get("throttled", False))
         case _:

@@ -8,7 +8,7 @@ repeated, lost or late step costs time and nothing else. What each operation doe
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
@@ -17,6 +17,7 @@ from orchestrator.outcomes import (
     Again,
     Clearing,
     Done,
+    Draining,
     GaveUp,
     Gone,
     NotReady,
@@ -31,7 +32,7 @@ from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Relea
 from orchestrator.records import Lock, Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import tenant_of_stack
-from orchestrator.updating import Drafting
+from orchestrator.updating import Drafting, Looks
 
 
 def review_changes(
@@ -56,9 +57,15 @@ def start_stack(
     queues: Queues,
     drafting: Drafting,
     clock: Clock,
+    empty_for: timedelta,
+    empty_since: datetime | None = None,
     looked_at: datetime | None = None,
-) -> Started | Clearing | Unchanged | Gone | Again | GaveUp:
-    """Take one step towards what the operation wants of the stack."""
+) -> Start:
+    """Take one step towards what the operation wants of the stack.
+
+    What was seen of queues at earlier looks: ``empty_since`` those that an update takes away, ``looked_at`` at those of
+    a tenant that is to be deleted.
+    """
     lock = _own_lock(run, reader)
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
@@ -74,6 +81,7 @@ def start_stack(
                     stacks=stacks,
                     queues=queues,
                     drafting=drafting,
+                    looks=Looks(clock.now(), empty_since, empty_for),
                 )
             case Operation.DELETE:
                 return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
@@ -118,8 +126,11 @@ def inspect_stack(
         return started
     stack: Stack | None = None
     try:
+        outcome: Done | Gone | NotReady | Working | Again | GaveUp
         if isinstance(started, Again):
-            outcome: Done | Gone | NotReady | Working | Again | GaveUp = started
+            outcome = started
+        elif isinstance(started, Draining):
+            outcome = Again(f"messages in the queues that the update takes away: {started.messages}")
         else:
             stack = stacks.find(started.stack_id)
             outcome = _sort(run, stack, started, stacks)

@@ -6,13 +6,14 @@ takes a queue away with what is in it, unless that was asked for; and a stack is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from orchestrator.creating import broken
 from orchestrator.errors import Conflict
-from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Started, Unchanged, Working
+from orchestrator.outcomes import Again, Clearing, Done, Draining, GaveUp, Started, Unchanged, Working
 from orchestrator.ports import (
     Change,
     ChangeSet,
@@ -51,6 +52,21 @@ class Drafting:
     new_name: NewName
 
 
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What is known of the queues that an update takes away: it takes SQS a minute to count what was sent last."""
+
+    now: datetime
+    empty_since: datetime | None
+    """When the first of the latest looks was that saw no messages."""
+    empty_for: timedelta
+    """How long every look has to see none."""
+
+    @property
+    def left(self) -> timedelta:
+        return self.empty_for - (self.now - (self.empty_since or self.now))
+
+
 def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, drafting: Drafting) -> None:
     """Have CloudFormation draw up the changes, if the stack is in a state to be changed at all.
 
@@ -73,7 +89,8 @@ def start(
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
-) -> Started | Clearing | Unchanged | Again | GaveUp:
+    looks: Looks,
+) -> Started | Clearing | Unchanged | Draining | Again | GaveUp:
     """Make the changes that were drawn up, or heal a stack that an earlier update left half-way.
 
     ``change_set`` is the id of the changes that were drawn up for this very run.
@@ -93,7 +110,9 @@ def start(
                 # are what CloudFormation allows the fewest of.
                 review(run, stack, release, stacks=stacks, drafting=drafting)
                 return Again("the changes are being drawn up only now", throttled=True)
-            return _carry_out(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting)
+            return _carry_out(
+                run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting, looks=looks
+            )
         case _:
             return broken(stack)
 
@@ -107,7 +126,8 @@ def _carry_out(
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
-) -> Started | Unchanged | Again | GaveUp:
+    looks: Looks,
+) -> Started | Unchanged | Draining | Again | GaveUp:
     match drawn_up.state:
         case ChangeSetState.PENDING:
             return Again("CloudFormation is still drawing up the changes")
@@ -126,6 +146,12 @@ def _carry_out(
         if reason is not None:
             stacks.forget_changes(stack.stack_id, drawn_up.id)
             return GaveUp(reason)
+        if (
+            looks.left > timedelta()
+            and not run.request.allow_replacement
+            and any(map(_takes_a_queue, drawn_up.changes))
+        ):
+            return Draining("none were seen", looks.empty_since or looks.now, math.ceil(looks.left.total_seconds()))
         stacks.make_changes(stack.stack_id, drawn_up.id, client_token=_token(run))
     except Conflict as conflict:
         return Again(str(conflict))
@@ -173,7 +199,7 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | Non
     """What would be lost. The inbound queue is never taken away, other queues not with messages in them."""
     inbound = stack.queue.url if stack.queue else None
     for change in changes:
-        if change.resource_type != QUEUE_TYPE or not change.removes:
+        if not _takes_a_queue(change):
             continue
         if change.physical_id == inbound or change.resource == INBOUND_QUEUE:
             return (
@@ -187,6 +213,10 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | Non
                 "Nothing was changed. Empty it first, or allow the replacement explicitly."
             )
     return None
+
+
+def _takes_a_queue(change: Change) -> bool:
+    return change.resource_type == QUEUE_TYPE and change.removes
 
 
 def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:

@@ -99,18 +99,23 @@ class TenantFunctions:
             "CheckMessages",
             kit=self._kit,
             name="check_messages",
-            environment={"BERTH_EMPTY_FOR_SECONDS": str(self._settings.empty_for_seconds)},
+            environment=dict([self._empty_for]),
         )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
         allow_looking_at_tenant_stacks(check_messages.role)
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
         return check_messages
 
+    @property
+    def _empty_for(self) -> tuple[str, str]:
+        return "BERTH_EMPTY_FOR_SECONDS", str(self._settings.empty_for_seconds)
+
     def _start_stack(self) -> BerthFunction:
         start_stack = self._function_with_the_stack_role(
             *("StartStack", "start_stack"),
             *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
         )
+        start_stack.function.add_environment(*self._empty_for)
         # The id of the changes that were drawn up is kept with the lock.
         self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
         # A change set brings the role that it was drawn up with.

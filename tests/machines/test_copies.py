@@ -14,9 +14,9 @@ DIFFERENCES = {
     "Begin": {"Assign", "Comment"},
     "HasBegun": {"Choices"},
     "HasSettled": {"Choices"},
-    "StartStack": {"Arguments", "Comment"},
+    "StartStack": {"Arguments", "Assign", "Comment"},
     "InspectStack": {"Comment"},
-    "PauseBeforeStart": {"Comment", "Next"},
+    "PauseBeforeStart": {"Comment", "Next", "Seconds"},
     "Finish": {"Comment"},
 }
 """States that several machines have, and in what the copies are meant to differ. All others are the same."""

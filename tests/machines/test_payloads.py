@@ -53,6 +53,7 @@ STARTS: Mapping[str, list[Start]] = {
         Started(stack_arn()),
         Clearing(stack_arn()),
         Unchanged(stack_arn()),
+        Draining("none were seen", NOON, 60),
         Again("Rate exceeded"),
         GaveUp("The inbound queue would be replaced."),
         GaveUp("The stack is UPDATE_ROLLBACK_FAILED.", stack_arn()),
@@ -102,7 +103,7 @@ def assigned(stem: str, state: str, told: object, **before: object) -> dict[str,
     ("stem", "state"),
     [
         *((stem, "Begin") for stem in OPERATIONS),
-        *((stem, "StartStack") for stem in OPERATIONS if stem != "delete_tenant"),
+        ("create_tenant", "StartStack"),
         ("update_tenant", "ReviewChanges"),
     ],
 )
@@ -120,6 +121,20 @@ def test_a_delete_keeps_from_one_look_to_the_next_since_when_the_queues_have_loo
     assert assigned("delete_tenant", "CheckMessages", throttled, **looked) == looked
     seen = assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **looked)
     assert seen["emptySince"] is None
+
+
+def test_an_update_keeps_from_one_look_to_the_next_since_when_the_queues_that_go_have_looked_empty() -> None:
+    begun = assigned("update_tenant", "Begin", tell(Begun()))
+    first = schemas.parse_start_step(payload("update_tenant", "StartStack", **begun))
+    assert (first.run, first.empty_since) == (RUNS["update_tenant"], None)
+    looking = tell(Draining("none were seen", NOON, 60))
+    looked = assigned("update_tenant", "StartStack", looking, **begun)
+    assert schemas.parse_start_step(payload("update_tenant", "StartStack", **looked)).empty_since == NOON
+    assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **looked)).started == Draining(
+        "none were seen", NOON, 60
+    )
+    throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
+    assert assigned("update_tenant", "StartStack", throttled, **looked)["emptySince"] == looked["emptySince"]
 
 
 def test_a_delete_says_when_the_messages_were_last_counted_before_the_stack_is_deleted() -> None:
@@ -142,14 +157,14 @@ def test_a_delete_counts_again_before_every_try_to_delete_the_stack() -> None:
 
 @for_each_start
 def test_what_start_stack_says_is_what_await_stack_hears(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", tell(start))
+    variables = assigned(stem, "StartStack", tell(start), emptySince=None)
     asked = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
     assert (asked.run, asked.started, asked.task_token) == (RUNS[stem], start, "a task token")
 
 
 @for_each_start
 def test_what_start_stack_says_is_what_inspect_stack_hears(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", tell(start))
+    variables = assigned(stem, "StartStack", tell(start), emptySince=None)
     asked = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
     assert (asked.run, asked.started) == (RUNS[stem], start)
 
@@ -232,9 +247,15 @@ def test_a_request_that_is_not_confirmed_fails_its_run_with_the_reason() -> None
 @for_each_operation
 @pytest.mark.parametrize(("state", "least", "most"), [("AwaitTurn", 2, 5), ("PauseBeforeStart", 1, 10)])
 def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: int) -> None:
-    waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], {}) for _ in range(200)]
+    throttled = {"stack": tell(Again("Rate exceeded"))}
+    waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], throttled) for _ in range(200)]
     assert all(int(each) == each and least <= each <= most for each in waits)
     assert len(set(waits)) > 1
+
+
+def test_an_update_looks_again_at_the_queues_that_go_when_it_was_told_to() -> None:
+    seconds = asl.states(machine("update_tenant"))["PauseBeforeStart"]["Seconds"]
+    assert asl.evaluate(seconds, {"stack": tell(Draining("none were seen", NOON, 42))}) == 42
 
 
 # Rollouts

@@ -68,6 +68,9 @@ class Run(Protocol):
     @property
     def operation(self) -> Operation: ...
 
+    @property
+    def started_at(self) -> datetime: ...
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -402,9 +405,17 @@ class Guard:
                     template = self.stacks.executed(fake)
                     released = {release.template_url for release in self.table.releases()}
                     assert template in released, f"{caller} changes a stack to {template}, which is no release's"
+                    self._updates(owner, stack_id)
                 if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
                     guard.check_owner(self.resource_of(owner), "deletes")
                     self._deletes(owner, before[stack_id], guard.withdrawn_at)
+
+    def _updates(self, owner: str, stack_id: str) -> None:
+        outbound = self.stacks.outbound.get(stack_id)
+        if outbound is None or self._request(owner).get("allowReplacement"):
+            return
+        lost = self._queues.sent_before(self.runs[owner].started_at, outbound.url)
+        assert not lost, f"{_short(owner)} takes away a queue with {lost} messages that nobody has received"
 
     def _deletes(self, owner: str, stack: Stack, withdrawn_at: datetime) -> None:
         self.touched.add(owner)

@@ -56,8 +56,11 @@ from tests.simulation.voyage import (
     create,
     create_and_delete,
     delete,
+    receive,
+    send,
     team_creates,
     team_updates,
+    upgrade,
 )
 from tests.simulation.weather import (
     BROKEN_STACKS,
@@ -276,6 +279,10 @@ def _believe_the_first_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(player, "EMPTY_FOR", timedelta())
 
 
+def _updates_believe_the_first_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(updating.Looks, "left", timedelta())
+
+
 def _update_of_a_resource_asks_for_the_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     create = Lifecycle.create
     monkeypatch.setattr(Lifecycle, "create", lambda *args, **named: create(*args, **{**named, "explicit": True}))
@@ -442,6 +449,12 @@ BUGS = {
     ),
     "messages are counted once": Planted(_count_messages_once, LOST, OLD_COUNTS, DRAINED),
     "the first zero is believed": Planted(_believe_the_first_zero, LOST, OLD_COUNTS, DRAINED),
+    "an update believes the first zero": Planted(
+        _updates_believe_the_first_zero,
+        "takes away a queue with .* messages",
+        OLD_COUNTS,
+        (send, send, receive, upgrade),
+    ),
     "an update of a resource asks for the tenant": Planted(
         _update_of_a_resource_asks_for_the_tenant, BROUGHT_BACK, None, SHARED
     ),

@@ -138,6 +138,7 @@ def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
 
 @_step
 def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    asked = parsed(schemas.parse_start_step, event)
     return start_stack(
         run,
         reader=ports.table,
@@ -146,7 +147,9 @@ def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
         queues=ports.queues,
         drafting=ports.drafting,
         clock=ports.clock,
-        looked_at=parsed(schemas.parse_start_step, event).looked_at,
+        empty_for=EMPTY_FOR,
+        empty_since=asked.empty_since,
+        looked_at=asked.looked_at,
     )
 
 

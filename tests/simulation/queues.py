@@ -77,11 +77,15 @@ class Platforms:
         self._given[tenant] = url
 
     def send_for_a_while(self, tenant: TenantId) -> None:
-        """Send a few messages, one now and then, whatever becomes of the queue meanwhile."""
+        """Send a few messages, one now and then, whatever becomes of the queue meanwhile.
+
+        A tenant of old sends into its outbound queue.
+        """
         chance = self._harbour.chance
-        url = self._given.get(tenant)
-        if url is None:
+        urls = self._urls(tenant)
+        if not urls:
             return
+        url = chance.choice(urls)
         lasts = chance.choice((5.0, 60.0, 300.0))
         for _ in range(chance.randint(1, 4)):
             self._harbour.later(chance.uniform(0, lasts), lambda: self._send(url))
@@ -91,5 +95,12 @@ class Platforms:
         self._harbour.queues.send(url)
 
     def receive(self, tenant: TenantId) -> None:
-        if tenant in self._given:
-            self._harbour.queues.receive(self._given[tenant])
+        for url in self._urls(tenant):
+            self._harbour.queues.receive(url)
+
+    def _urls(self, tenant: TenantId) -> list[str]:
+        stacks = self._harbour.stacks
+        outbound = [
+            queue.url for id_, queue in stacks.outbound.items() if stacks.all[id_].stack.tenant_id == tenant.value
+        ]
+        return [*outbound, *([self._given[tenant]] if tenant in self._given else [])]

@@ -99,6 +99,7 @@ class World:
             queues=self.queues,
             drafting=a_drafting(self.table),
             clock=self.clock,
+            empty_for=EMPTY_FOR,
             looked_at=self.looked_at,
         )
 

@@ -86,6 +86,7 @@ class Sequence:
             queues=self.world.queues,
             drafting=a_drafting(self.table),
             clock=self.clock,
+            empty_for=timedelta(),
         )
 
     def inspect(self, run: Run, started: Start) -> Any:

@@ -88,6 +88,7 @@ class World:
             queues=self.queues,
             drafting=self.drafting,
             clock=self.clock,
+            empty_for=timedelta(),
         )
 
     def wait_for(self, started: Start) -> Working:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from orchestrator.outcomes import (
     Again,
     Clearing,
     Done,
+    Draining,
     GaveUp,
     Gone,
     NotReady,
@@ -58,6 +59,9 @@ SOME_TIME = timedelta(minutes=10)
 TABOO = "Access to the resource is denied."
 MOST_ROUNDS = 40
 
+EMPTY_FOR = timedelta(minutes=1)
+A_SECOND = timedelta(seconds=1)
+
 Inspected = Done | Gone | NotReady | Working | Again | GaveUp
 
 
@@ -71,6 +75,7 @@ class World:
         self.table.record_release(a_release(NEXT_VERSION))
         self.table.plant_metadata(some_metadata())
         self.run, self.drafting = RUN, a_drafting(self.table)
+        self.empty_since: datetime | None = None
         take(self.table, self.run)
 
     def plant(
@@ -104,6 +109,8 @@ class World:
             queues=self.queues,
             drafting=self.drafting,
             clock=self.clock,
+            empty_for=EMPTY_FOR,
+            empty_since=self.empty_since,
         )
 
     def inspect(self, started: Start) -> Inspected:
@@ -118,6 +125,9 @@ class World:
             else:
                 self.review()
                 started = self.start()
+                if isinstance(started, Draining):
+                    self.empty_since = started.empty_since
+                    self.clock.advance(timedelta(seconds=started.seconds))
             outcome = self.inspect(started)
             if not isinstance(outcome, Again | Working):
                 return outcome
@@ -328,6 +338,49 @@ def test_what_loses_no_messages_is_changed(world: World, change: Change, gone: b
     if gone:
         world.queues.gone.add(OTHER_QUEUE.url)
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+@pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS])
+def test_a_queue_that_looks_empty_is_taken_away_only_when_it_has_for_a_minute(world: World, change: Change) -> None:
+    """SQS counts a minute late: what was sent last is not in its first count."""
+    stack_id = world.plant()
+    world.stacks.would_change = (change,)
+    world.review()
+    assert world.start() == Draining("none were seen", NOON, 60)
+    world.empty_since = NOON
+    world.clock.advance(EMPTY_FOR - A_SECOND)
+    assert world.start() == Draining("none were seen", NOON, 1)
+    assert not world.touched
+    world.clock.advance(A_SECOND)
+    assert world.start() == Started(stack_id)
+
+
+def test_a_message_that_is_counted_late_keeps_its_queue(world: World) -> None:
+    world.plant()
+    world.stacks.would_change = (OUTBOUND,)
+    world.review()
+    world.start()
+    world.empty_since = NOON
+    world.clock.advance(EMPTY_FOR)
+    world.queues.held[OTHER_QUEUE.url] = Messages(1, 0, 0)
+    assert "OutboundQueue" in failure(world.inspect(world.start())).reason
+    assert not world.touched
+
+
+def test_an_update_that_may_replace_queues_waits_for_no_count(world: World) -> None:
+    stack_id = world.plant()
+    world.run = replace(RUN, request=Request(allow_replacement=True))
+    world.stacks.would_change = (OUTBOUND,)
+    world.review()
+    assert world.start() == Started(stack_id)
+
+
+def test_while_a_queue_is_looked_at_the_update_begins_again_until_its_deadline(world: World) -> None:
+    world.plant()
+    looking = Draining("none were seen", NOON, 60)
+    assert "none were seen" in why(world.inspect(looking))
+    world.clock.advance(DEADLINE * 2)
+    assert "none were seen" in failure(world.inspect(looking)).reason
 
 
 def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_name_it(world: World) -> None:
