@@ -1,7 +1,7 @@
 """Custom::Rollout: the deployment, at its end, moves the fleet to the release that it has published."""
 
 from lambdas.runtime import logger, wiring
-from orchestrator.adapters.custom_resource import received, respond
+from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.admission import Refusal, Refused
 from orchestrator.errors import Conflict
 from orchestrator.resource_requests import parse_rollout_request
@@ -18,13 +18,14 @@ def handler(given: object, _context: object) -> None:
     event = received(given)
 
     def work() -> dict[str, str]:
-        if event.get("RequestType") == "Delete":
-            return {}  # What was moved stays where it is.
         asked = parse_rollout_request(event)
         return _start(asked.version) if asked.another_version else {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
-        reason = respond(event, work, physical_id="rollout")
+        # A delete moves nobody: the fleet stays where it is.
+        reason = respond_to_deployment(
+            event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Rollout"), physical_id="rollout"
+        )
         logger.info("Answered CloudFormation", extra={"failed_because": reason})
 
 

@@ -6,8 +6,14 @@ that very resource, and shows so. A forged event names a resource that is not be
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.errors import Throttled, Unconfirmed
 from orchestrator.ports import ResourceState, StackResources
-from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind
+from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind, parse_claim
+from orchestrator.stack_arns import StackArn
 
 _IN_PROGRESS = {
     Kind.CREATE: "CREATE_IN_PROGRESS",
@@ -17,13 +23,51 @@ _IN_PROGRESS = {
 _UNDOING = "UPDATE_ROLLBACK_IN_PROGRESS"
 _CLEANING_UP = frozenset({"UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
 
+_MAX_LOOKS = 5
+_SECONDS_BETWEEN_LOOKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The deployment of the control plane itself, which asks by custom resources in its own stack."""
+
+    stack: StackArn
+    resources: StackResources
+    pause: Callable[[float], None]
+
+    def confirm(self, event: Mapping[str, Any], resource_type: str) -> None:
+        """Raise :class:`Unconfirmed` unless the deployment is at that very resource, and the resource is of that type.
+
+        CloudFormation's descriptions are eventually consistent, so it is asked again for some seconds. Whoever calls
+        this leaves the error to Lambda, which calls the function again a minute later, and once more after that.
+        """
+        claim = parse_claim(event, self.stack.location)
+        if claim.resource.stack == self.stack:
+            for look in range(_MAX_LOOKS):
+                if look:
+                    self.pause(_SECONDS_BETWEEN_LOOKS)
+                if self._is_at(claim, resource_type):
+                    return
+        raise Unconfirmed(
+            f"CloudFormation does not confirm this request: it is not at the {claim.kind} of {claim.resource} as a "
+            f"{resource_type} of stack {self.stack}. The event was made up, or came too late. Nothing was done."
+        )
+
+    def _is_at(self, claim: Claim, resource_type: str) -> bool:
+        try:
+            found = self.resources.resource(claim.resource)
+        except Throttled:
+            return False
+        # These resources never change their physical ids, so there is no replacement to be told from the old one.
+        return found is not None and found.resource_type == resource_type and _is_in_progress(claim, found)
+
 
 def is_confirmed(claim: Claim, resources: StackResources) -> bool:
     """True while CloudFormation shows that it is doing with that resource what the event says."""
     found = resources.resource(claim.resource)
     if found is None or found.resource_type not in TENANT_QUEUE_TYPES:
         return False
-    in_progress = found.status == _IN_PROGRESS[claim.kind]
+    in_progress = _is_in_progress(claim, found)
     if claim.kind is Kind.CREATE:
         return in_progress  # The resource gets its physical id by the answer.
     if in_progress and _is_same(claim, found):
@@ -39,6 +83,10 @@ def is_confirmed(claim: Claim, resources: StackResources) -> bool:
 def is_undone(claim: Claim, resources: StackResources) -> bool:
     """True while CloudFormation undoes an update, and so asks for what was there before it."""
     return claim.kind is Kind.UPDATE and resources.stack_status(claim.resource.stack) == _UNDOING
+
+
+def _is_in_progress(claim: Claim, found: ResourceState) -> bool:
+    return found.status == _IN_PROGRESS[claim.kind]
 
 
 def _is_same(claim: Claim, found: ResourceState) -> bool:

@@ -10,6 +10,7 @@
     │   └── ReleaseIsImmutable  a version was published before with another template
     ├── UnknownRelease          a version that was never published
     ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
+    ├── Unconfirmed             a request says that it is CloudFormation's, and CloudFormation does not
     ├── Throttled               AWS asked us to slow down; try again later
     ├── Unsettled               a request could not be answered now; try again
     └── MissingSetting          a function was deployed without something that it needs
@@ -62,6 +63,10 @@ class UnknownRelease(BerthError):
 
 class StackNotOurs(BerthError):
     """A stack bears a tenant's stack name, but Berth did not make it for that tenant."""
+
+
+class Unconfirmed(BerthError):
+    """A request says that it is CloudFormation's, and CloudFormation does not say so. Nothing was done."""
 
 
 class Throttled(BerthError):

@@ -274,7 +274,8 @@ class Releases(Protocol):
 
 
 class TemplateStore(Protocol):
-    def read(self, bucket: str, key: str) -> bytes: ...
+    def read(self, key: str) -> bytes:
+        """A template that was uploaded with the deployment."""
 
     def publish(self, version: str, digest: str, template: bytes) -> str:
         """Store the template under its version and digest, and return its URL."""
@@ -401,7 +402,10 @@ class ResourceState:
 
 
 class StackResources(Protocol):
-    """Resources in stacks of other teams. Every method may raise :class:`orchestrator.errors.Throttled`."""
+    """Custom resources that our functions answer for, in our own stack and in those of other teams.
+
+    Every method may raise :class:`orchestrator.errors.Throttled`.
+    """
 
     def resource(self, resource: StackResource) -> ResourceState | None: ...
 

@@ -73,7 +73,6 @@ def publish_release(
     *,
     digest: str,
     notes: str = "",
-    source_bucket: str,
     source_key: str,
     releases: Releases,
     templates: TemplateStore,
@@ -82,7 +81,7 @@ def publish_release(
     """Publish the template that was uploaded with the deployment. Publishing the same again changes nothing."""
     recorded = releases.release(version)
     if recorded is None:
-        template = templates.read(source_bucket, source_key)
+        template = templates.read(source_key)
         found = hashlib.sha256(template).hexdigest()
         if found != digest:
             raise InvalidRequest(

@@ -55,7 +55,6 @@ class MetadataRequest:
 class ReleaseRequest:
     version: str
     digest: str
-    source_bucket: str
     source_key: str
     notes: str = ""
 
@@ -118,7 +117,6 @@ _RELEASE = _custom_resource(
     {
         "Version": VERSION,
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-        "SourceBucket": TEXT,
         "SourceKey": TEXT,
     },
     {"Notes": {"type": "string", "maxLength": MOST_NOTES}},
@@ -162,7 +160,6 @@ def parse_release_request(event: object) -> ReleaseRequest:
     return ReleaseRequest(
         version=properties["Version"],
         digest=properties["Digest"],
-        source_bucket=properties["SourceBucket"],
         source_key=properties["SourceKey"],
         notes=properties.get("Notes", ""),
     )

@@ -5,10 +5,10 @@ It is made by the deployment, once, and known to API Gateway alone: the stage ha
 
 from __future__ import annotations
 
-from aws_cdk import CustomResource, Duration
+from aws_cdk import CustomResource
 from constructs import Construct
 
-from stacks.functions import BerthFunction, FunctionKit
+from stacks.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 
 
 class ApiProof(Construct):
@@ -19,16 +19,16 @@ class ApiProof(Construct):
             "ApiProof",
             kit=kit,
             name="api_proof",
-            # Answering CloudFormation may take 21 of them.
-            timeout_seconds=30,
+            # Asking CloudFormation may take 8 of them and more, and answering it 21.
+            timeout_seconds=60,
         )
+        self.make.answer_the_deployment()
         self._proof = CustomResource(
             self,
             "Proof",
             resource_type="Custom::ApiProof",
             service_token=self.make.arn,
-            # Lambda tries again after a minute what has failed.
-            service_timeout=Duration.seconds(300),
+            service_timeout=DEPLOYMENT_TIMEOUT,
             properties={"Generation": str(generation)},
         )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aws_cdk import CustomResource, Duration
+from aws_cdk import CustomResource
 from constructs import Construct, IConstruct
 
-from stacks.functions import BerthFunction, FunctionKit
+from stacks.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 from stacks.rollouts import RolloutMachine
 
 
@@ -19,10 +19,11 @@ class AutomaticRollout(Construct):
             "StartRollout",
             kit=kit,
             name="start_rollout",
-            # Answering CloudFormation may take 21 of them.
-            timeout_seconds=90,
+            # Asking CloudFormation may take 8 of them and more, and answering it 21.
+            timeout_seconds=120,
             environment=rollouts.environment,
         )
+        self.start_rollout.answer_the_deployment()
         rollouts.allow_starting(self.start_rollout.role)
         self._rollout = CustomResource(
             self,
@@ -30,7 +31,7 @@ class AutomaticRollout(Construct):
             resource_type="Custom::Rollout",
             service_token=self.start_rollout.arn,
             # It is started here, not waited for.
-            service_timeout=Duration.seconds(120),
+            service_timeout=DEPLOYMENT_TIMEOUT,
             properties={"Version": kit.version},
         )
 

@@ -20,6 +20,10 @@ from stacks.table import TenantTable
 
 METRICS_NAMESPACE = "Berth"
 
+DEPLOYMENT_TIMEOUT = Duration.seconds(300)
+"""How long CloudFormation waits for a custom resource of ours. Lambda calls a function that failed again after one
+minute, and after two more."""
+
 # As in .gitignore: the handlers and the domain they call, nothing that only runs on an operator's machine.
 _NOT_FUNCTION_CODE = (
     "/*",
@@ -129,6 +133,14 @@ class BerthFunction(Construct):
     @property
     def arn(self) -> str:
         return self.function.function_arn
+
+    def answer_the_deployment(self) -> None:
+        """Let the function see whether it is this deployment that calls it, by a resource in the control plane's stack.
+
+        Anybody else who may invoke the function can send the same event.
+        """
+        self.function.add_environment("BERTH_STACK_ID", Aws.STACK_ID)
+        allow(self.role, ["cloudformation:DescribeStackResource"], Aws.STACK_ID)
 
     def counted(
         self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import CustomResource, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from stacks.functions import BerthFunction, FunctionKit
+from stacks.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 from stacks.permissions import acknowledge, allow, statement
 from stacks.releases import digest, notes, releases_up_to
 from stacks.table import RELEASE_ROWS
@@ -44,14 +44,21 @@ class ReleasePublisher(Construct):
             "published what is in the table, and CloudTrail's data events show every access where that is wanted.",
         )
 
+        sources = {
+            template: s3_assets.Asset(self, f"Template{_id(template)}", path=str(template))
+            for template in releases_up_to(kit.version)
+        }
+        # The CDK uploads all of them to one bucket of its own. The function does not take the bucket from events.
+        source_bucket = next(iter(sources.values())).s3_bucket_name
         self.publish_release = BerthFunction(
             self,
             "PublishRelease",
             kit=kit,
             name="publish_release",
-            timeout_seconds=60,
-            environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name},
+            timeout_seconds=90,
+            environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name, "BERTH_SOURCE_BUCKET": source_bucket},
         )
+        self.publish_release.answer_the_deployment()
         role = self.publish_release.role
         kit.table.allow(role, "GetItem", "PutItem", rows=RELEASE_ROWS)
         allow(
@@ -61,10 +68,6 @@ class ReleasePublisher(Construct):
             wildcard_because=PUBLISHED_FOR_EVER,
         )
 
-        sources = {
-            template: s3_assets.Asset(self, f"Template{_id(template)}", path=str(template))
-            for template in releases_up_to(kit.version)
-        }
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
         self.releases = tuple(
@@ -79,13 +82,12 @@ class ReleasePublisher(Construct):
             f"Release{_id(template)}",
             resource_type="Custom::Release",
             service_token=self.publish_release.arn,
-            service_timeout=Duration.seconds(120),
+            service_timeout=DEPLOYMENT_TIMEOUT,
             # What is published stays published, whatever becomes of this deployment.
             removal_policy=RemovalPolicy.RETAIN,
             properties={
                 "Version": template.stem,
                 "Digest": digest(template),
-                "SourceBucket": source.s3_bucket_name,
                 "SourceKey": source.s3_object_key,
                 "Notes": told,
             },

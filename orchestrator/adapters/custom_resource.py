@@ -58,6 +58,24 @@ def respond(
     return reason
 
 
+def respond_to_deployment(
+    event: Mapping[str, Any],
+    work: Callable[[], Mapping[str, str]],
+    *,
+    confirm: Callable[[], None],
+    physical_id: str,
+    secret: bool = False,
+) -> str | None:
+    """Do the work for the deployment of the control plane itself. Nobody is answered before ``confirm`` has returned.
+
+    What a deployment has brought about outlives its resource. So a delete does nothing, and is always possible.
+    """
+    if event.get("RequestType") == "Delete":
+        return respond(event, dict, physical_id=physical_id)
+    confirm()
+    return respond(event, work, physical_id=physical_id, secret=secret)
+
+
 def answer_resource(
     event: Mapping[str, Any],
     *,

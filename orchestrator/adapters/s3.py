@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 class S3Templates:
-    """Implements :class:`orchestrator.ports.TemplateStore`."""
+    """Implements :class:`orchestrator.ports.TemplateStore`. ``source`` is the bucket that deployments upload to."""
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
+    def __init__(self, client: S3Client, bucket: str, *, source: str) -> None:
         self._client = client
         self._bucket = bucket
+        self._source = source
 
-    def read(self, bucket: str, key: str) -> bytes:
-        return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    def read(self, key: str) -> bytes:
+        return self._client.get_object(Bucket=self._source, Key=key)["Body"].read()
 
     def publish(self, version: str, digest: str, template: bytes) -> str:
         # With the digest: whoever publishes another template under the same version overwrites nothing.

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
-from orchestrator.stack_arns import Location
+from orchestrator.stack_arns import Location, StackArn
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Settings:
     def location(self) -> Location:
         """Where Berth is deployed: tenants' stacks and queues are nowhere else."""
         return Location.parse(self._required("BERTH_LOCATION"))
+
+    @property
+    def stack_id(self) -> StackArn:
+        """The control plane's own."""
+        return StackArn.parse(self._required("BERTH_STACK_ID"))
 
     @property
     def linger(self) -> timedelta:
@@ -121,3 +126,8 @@ class Settings:
     @property
     def release_bucket(self) -> str:
         return self._required("BERTH_RELEASE_BUCKET")
+
+    @property
+    def source_bucket(self) -> str:
+        """Where the deployment uploads the templates that it has published."""
+        return self._required("BERTH_SOURCE_BUCKET")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
+from time import sleep
 from typing import TYPE_CHECKING, cast
 
 from orchestrator.adapters.aws import SystemClock, client
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
     from orchestrator.adapters.survey import CloudFormationSurvey
+    from orchestrator.confirming import Deployment
     from orchestrator.health import Health
     from orchestrator.lifecycle import Lifecycle
     from orchestrator.limits import Limits
@@ -73,10 +75,16 @@ class Wiring:
 
     @cached_property
     def stack_resources(self) -> CloudFormationResources:
-        """Resources in stacks of other teams."""
+        """Custom resources of ours, in stacks of other teams and in the control plane's own."""
         from orchestrator.adapters.cloudformation import CloudFormationResources
 
         return CloudFormationResources(client("cloudformation"))
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        from orchestrator.confirming import Deployment
+
+        return Deployment(self.settings.stack_id, self.stack_resources, sleep)
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:
@@ -119,7 +127,7 @@ class Wiring:
     def templates(self) -> S3Templates:
         from orchestrator.adapters.s3 import S3Templates
 
-        return S3Templates(client("s3"), self.settings.release_bucket)
+        return S3Templates(client("s3"), self.settings.release_bucket, source=self.settings.source_bucket)
 
     @cached_property
     def get_queue(self) -> GetQueue:

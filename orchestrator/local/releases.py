@@ -39,9 +39,8 @@ def publish(emulator: Emulator, outputs: dict[str, str], version: str, template:
     return publish_release(
         version,
         digest=hashlib.sha256(content).hexdigest(),
-        source_bucket=bucket,
         source_key=key,
         releases=DynamoTable(session.client("dynamodb", endpoint_url=emulator.endpoint), outputs["TableName"]),
-        templates=S3Templates(s3, bucket),
+        templates=S3Templates(s3, bucket, source=bucket),
         clock=SystemClock(),
     )

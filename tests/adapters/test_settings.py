@@ -9,7 +9,7 @@ import pytest
 from orchestrator.adapters.settings import Settings
 from orchestrator.errors import MissingSetting
 from orchestrator.records import Operation
-from orchestrator.stack_arns import Location
+from orchestrator.stack_arns import Location, StackArn
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
@@ -18,7 +18,7 @@ NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates
 FLAGS = {"create_on_get_queue"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location"}
+TYPED = {"location", "stack_id"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
@@ -53,6 +53,11 @@ def test_what_is_more_than_a_value_is_read_as_json(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: '{"stack events": "https://queue"}'}), name) == {
         "stack events": "https://queue"
     }
+
+
+def test_the_control_planes_own_stack_is_a_typed_value() -> None:
+    arn = "arn:aws:cloudformation:eu-west-1:123456789012:stack/Berth/0a1b"
+    assert Settings({"BERTH_STACK_ID": arn}).stack_id == StackArn.parse(arn)
 
 
 def test_where_berth_is_deployed_is_a_typed_value() -> None:

@@ -24,7 +24,7 @@ BUCKET, ASSETS = "berth-releases", "berth-assets"
 def templates(aws: None) -> S3Templates:  # noqa: ARG001 - the account it is in
     for bucket in (BUCKET, ASSETS):
         make_bucket(client("s3"), bucket)
-    return S3Templates(client("s3"), BUCKET)
+    return S3Templates(client("s3"), BUCKET, source=ASSETS)
 
 
 def make_bucket(s3: S3Client, name: str) -> None:
@@ -33,7 +33,7 @@ def make_bucket(s3: S3Client, name: str) -> None:
 
 def test_an_uploaded_template_is_read_byte_by_byte(templates: S3Templates) -> None:
     client("s3").put_object(Bucket=ASSETS, Key="a/b.json", Body=b"\xc3\xa9\r\n")
-    assert templates.read(ASSETS, "a/b.json") == b"\xc3\xa9\r\n"
+    assert templates.read("a/b.json") == b"\xc3\xa9\r\n"
 
 
 def test_a_published_template_is_where_its_url_says(templates: S3Templates) -> None:

@@ -127,6 +127,12 @@ class Deployed:
         assert "FunctionError" not in response, response["Payload"].read()
         return json.loads(response["Payload"].read())
 
+    def fault(self, function: str, event: Any) -> Any:
+        """The error that the function raises."""
+        response = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
+        assert "FunctionError" in response, response["Payload"].read()
+        return json.loads(response["Payload"].read())
+
     def functions(self) -> list[str]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         return [function["FunctionName"] for page in pages for function in page["Functions"]]

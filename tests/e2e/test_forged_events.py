@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -65,6 +66,34 @@ def test_what_api_gateway_says_is_believed_whatever_the_caller_sends_along(berth
     assert berth.settled(tenant).status == 200
     told = call(berth, "GET", f"/tenants/{tenant}").body
     assert NOBODY_KNOWN not in {entry["requestedBy"] for entry in told["history"]}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("publish_release", "Custom::Release"), ("api_proof", "Custom::ApiProof")])
+def test_nobody_but_a_deployment_publishes_a_release_or_makes_a_proof(berth: Deployed, name: str, kind: str) -> None:
+    """The event is as CloudFormation would send it, of a deployment that is over."""
+    described = berth.client("cloudformation").describe_stack_resources(StackName="Berth")["StackResources"]
+    resource = next(each for each in described if each["ResourceType"] == kind)
+    key, template = "forged.json", b'{\n  "Resources": {}\n}\n'
+    berth.client("s3").put_object(Bucket=berth.outputs["ReleaseBucketName"], Key=key, Body=template)
+    properties = {
+        "Version": "9999.0.0",
+        "Digest": hashlib.sha256(template).hexdigest(),
+        "SourceBucket": berth.outputs["ReleaseBucketName"],
+        "SourceKey": key,
+        "Generation": "2",
+    }
+    event = {
+        "RequestType": "Update",
+        "RequestId": "forged",
+        "StackId": resource["StackId"],
+        "LogicalResourceId": resource["LogicalResourceId"],
+        "PhysicalResourceId": resource["PhysicalResourceId"],
+        "ResourceType": kind,
+        "ResponseURL": f"http://localhost:{berth.emulator.port}/_ministack/cfn-response/forged",
+        "ResourceProperties": properties,
+    }
+    assert "does not confirm" in berth.fault(berth.function(name), event)["errorMessage"]
+    assert berth.table.release("9999.0.0") is None
 
 
 def test_the_proof_is_shown_neither_by_the_stack_nor_by_the_functions(berth: Deployed) -> None:

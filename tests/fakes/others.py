@@ -127,12 +127,12 @@ class FakeQueues:
 
 
 class FakeTemplates:
-    def __init__(self, uploads: dict[tuple[str, str], bytes] | None = None) -> None:
+    def __init__(self, uploads: dict[str, bytes] | None = None) -> None:
         self.uploads = uploads or {}
         self.published: dict[tuple[str, str], bytes] = {}
 
-    def read(self, bucket: str, key: str) -> bytes:
-        return self.uploads[bucket, key]
+    def read(self, key: str) -> bytes:
+        return self.uploads[key]
 
     def publish(self, version: str, digest: str, template: bytes) -> str:
         self.published[version, digest] = template

@@ -220,7 +220,10 @@ def names(
     bucket = f"<{the_only('AWS::S3::Bucket')}.Arn>"
     rule = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
     uploaded = [control_plane["Resources"][release]["Properties"] for release in releases.values()]
+    publisher = control_plane["Resources"][function_ids["publish_release"]]["Properties"]
+    source_bucket = spelled(publisher["Environment"]["Variables"]["BERTH_SOURCE_BUCKET"])
     return {
+        "<AWS::StackId>": "the control plane's own stack",
         table: "the table",
         f"{table}/index/Listing": "the index",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{STACK_NAME_PREFIX}*/*": "tenant stacks",
@@ -232,7 +235,7 @@ def names(
         f"{bucket}/rollouts/results/*": "rollouts' results",
         f"arn:<AWS::Partition>:events:{here}:rule/{rule}": "the rule about ends of executions",
         **{
-            f"arn:<AWS::Partition>:s3:::{spelled(template['SourceBucket'])}/{template['SourceKey']}": (
+            f"arn:<AWS::Partition>:s3:::{source_bucket}/{template['SourceKey']}": (
                 f"the uploaded template {template['Version']}"
             )
             for template in uploaded

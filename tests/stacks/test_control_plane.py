@@ -142,14 +142,14 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         ("tenant_metadata", 30),
         ("tenant_queue", 30),
         ("settle_tenant_queue", 45),
-        ("publish_release", 60),
+        ("publish_release", 90),
         ("begin", 15),
         ("advance_rollout", 120),
         ("admit_tenant", 15),
         ("review_tenant", 30),
         ("close_execution", 60),
         ("reconcile", 900),
-        ("api_proof", 30),
+        ("api_proof", 60),
     ],
 )
 def test_a_function_has_the_time_it_needs(
@@ -179,12 +179,12 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
             | ROLLOUTS
             | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_MAX_TENANTS", "BERTH_API_PROOF_DIGEST"},
         ),
-        ("api_proof", set()),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
         ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
         ("review_changes", STACKS),
         ("start_stack", STACKS | {"BERTH_EMPTY_FOR_SECONDS"}),
-        ("publish_release", {"BERTH_RELEASE_BUCKET"}),
+        ("publish_release", {"BERTH_RELEASE_BUCKET", "BERTH_SOURCE_BUCKET", "BERTH_STACK_ID"}),
+        ("api_proof", {"BERTH_STACK_ID"}),
         ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
         ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"} | CREATE_LIMITS),
         ("begin", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
@@ -330,7 +330,7 @@ def test_what_is_published_is_the_committed_template(
 ) -> None:
     properties = control_plane["Resources"][releases[committed.stem]]["Properties"]
     assert properties["ServiceToken"] == {"Fn::GetAtt": [function_ids["publish_release"], "Arn"]}
-    assert properties["ServiceTimeout"] == "120"
+    assert properties["ServiceTimeout"] == "300"
     assert properties["Digest"] == digest(committed)
     assert properties["Notes"] == notes(committed.stem, current=read_version())
     assert (assembly / f"asset.{properties['SourceKey']}").read_bytes() == committed.read_bytes()
@@ -488,10 +488,10 @@ def test_an_automatic_rollout_is_of_the_deployed_version(
     (function_id, function) = _start_rollout(with_automatic_rollout)
     assert rollout["ServiceToken"] == {"Fn::GetAtt": [function_id, "Arn"]}
     assert rollout["Version"] == read_version()
-    assert rollout["ServiceTimeout"] == "120"
-    assert function["Timeout"] < 120
+    assert rollout["ServiceTimeout"] == "300"
+    assert function["Timeout"] < 300
     told = function["Environment"]["Variables"]
-    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | EVERY_FUNCTION
+    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | EVERY_FUNCTION | {"BERTH_STACK_ID"}
     assert told["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
     assert told["BERTH_RELEASE_BUCKET"] == {"Ref": the_only("AWS::S3::Bucket")}
 

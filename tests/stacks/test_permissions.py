@@ -101,6 +101,8 @@ LOOKS_AT_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStac
 
 NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
 
+ASKS_ITS_OWN_STACK: Grants = {"the control plane's own stack": {"cloudformation:DescribeStackResource"}}
+
 LISTS = "rollouts' lists"
 READS_AND_WRITES_LISTS: Grants = {LISTS: {"s3:GetObject", "s3:PutObject"}}
 
@@ -321,8 +323,9 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },
-    "api_proof": {},
+    "api_proof": ASKS_ITS_OWN_STACK,
     "publish_release": {
+        **ASKS_ITS_OWN_STACK,
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         **{f"the uploaded template {file.stem}": {"s3:GetObject"} for file in RELEASES.glob("*.json")},
         "published templates": {"s3:GetObject", "s3:PutObject"},
@@ -488,7 +491,9 @@ def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
     )
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
-    assert grants(with_automatic_rollout, role, names | own_log_group) == EVERY_FUNCTION | STARTS_ROLLOUTS
+    assert grants(with_automatic_rollout, role, names | own_log_group) == (
+        EVERY_FUNCTION | STARTS_ROLLOUTS | ASKS_ITS_OWN_STACK
+    )
 
 
 @pytest.mark.parametrize("function", ["review_tenant", "advance_rollout", "admit_tenant", "record_outcome"])
@@ -501,7 +506,7 @@ def test_what_rollouts_do_by_themselves_changes_neither_stacks_nor_tenants_rows(
 
 def test_templates_and_lists_of_tenants_are_stored_where_the_policies_say(names: dict[str, str]) -> None:
     stored = _Stored()
-    S3Templates(cast("S3Client", stored), "releases").publish("1.2.3", "d1", b"{}")
+    S3Templates(cast("S3Client", stored), "releases", source="assets").publish("1.2.3", "d1", b"{}")
     S3Manifests(cast("S3Client", stored), "releases").write("20261116-083000-1a2b/stage-1", [])
     template, manifest = stored.keys
     objects = {name: arn.partition("/")[2] for arn, name in names.items() if name in ("published templates", LISTS)}

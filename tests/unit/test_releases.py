@@ -35,8 +35,8 @@ MISSPELLED = {
     "a list": b"[]\n",
     "no UTF-8": b"\xff",
 }
-UPLOADED = {("assets", "template"): TEMPLATE, ("assets", "changed"): CHANGED}
-UPLOADED |= {("assets", name): template for name, template in MISSPELLED.items()}
+UPLOADED = {"template": TEMPLATE, "changed": CHANGED}
+UPLOADED |= MISSPELLED
 
 
 def digest_of(template: bytes) -> str:
@@ -52,9 +52,8 @@ class World:
     ) -> Release:
         return publish_release(
             version,
-            digest=digest or digest_of(UPLOADED["assets", key]),
+            digest=digest or digest_of(UPLOADED[key]),
             notes=notes,
-            source_bucket="assets",
             source_key=key,
             releases=self.table,
             templates=self.templates,

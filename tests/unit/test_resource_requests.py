@@ -35,7 +35,7 @@ STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/
 RESOURCE = StackResource.parse(STACK, "Queue")
 HERE = RESOURCE.stack.location
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
-RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceBucket": "assets", "SourceKey": "template.json"}
+RELEASE = {"Version": "0.2.0", "Digest": "0f" * 32, "SourceKey": "template.json"}
 TENANT_QUEUE = {"TenantId": "acme"}
 
 
@@ -149,7 +149,7 @@ def test_a_stack_has_to_say_all_of_it(missing: str) -> None:
 
 
 def test_a_release_is_asked_to_be_published() -> None:
-    assert parse_release_request(an_event(RELEASE)) == ReleaseRequest("0.2.0", "0f" * 32, "assets", "template.json")
+    assert parse_release_request(an_event(RELEASE)) == ReleaseRequest("0.2.0", "0f" * 32, "template.json")
 
 
 @pytest.mark.parametrize("notes", ["", "- Everything is better.", "x" * MOST_NOTES], ids=["none", "some", "most"])
@@ -175,7 +175,6 @@ def test_a_rollout_is_asked_for_by_a_deployment_of_another_version() -> None:
         ("Digest", "0F" * 32),
         ("Digest", "0f" * 31),
         ("Digest", "0f" * 32 + "\n"),
-        ("SourceBucket", ""),
         ("SourceKey", ""),
         ("Notes", "x" * (MOST_NOTES + 1)),
     ],

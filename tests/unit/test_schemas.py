@@ -70,7 +70,6 @@ RELEASE_REQUEST: Event = {
         "ServiceToken": "arn",
         "Version": VERSION,
         "Digest": "0123456789abcdef" * 4,
-        "SourceBucket": "assets",
         "SourceKey": "template.json",
     },
 }
@@ -663,7 +662,7 @@ def test_a_metadata_request_is_understood(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_release_request_is_understood(kind: str) -> None:
     request = resource_requests.parse_release_request({**RELEASE_REQUEST, "RequestType": kind})
-    assert request == resource_requests.ReleaseRequest(VERSION, "0123456789abcdef" * 4, "assets", "template.json")
+    assert request == resource_requests.ReleaseRequest(VERSION, "0123456789abcdef" * 4, "template.json")
 
 
 @pytest.mark.parametrize("kind", list(Kind))

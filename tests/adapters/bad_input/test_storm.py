@@ -86,8 +86,8 @@ LOGGED: dict[str, tuple[str, Callable[[], Any]]] = {
     },  # type: ignore[misc]
     **{step: (step.partition(" ")[0], lambda step=step: test_machines.STEPS[step][0]) for step in test_machines.STEPS},  # type: ignore[misc]
     **{
-        name: (name, lambda properties=properties: test_custom_resources.a_request(properties, "Create"))  # type: ignore[misc]
-        for name, (properties, _) in test_custom_resources.RESOURCES.items()
+        name: (name, lambda name=name: test_custom_resources.a_resources_request(name, "Create"))  # type: ignore[misc]
+        for name in test_custom_resources.RESOURCES
     },
     "tenant_queue": (
         "tenant_queue",

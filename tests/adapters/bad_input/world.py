@@ -21,6 +21,7 @@ import pytest
 from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.callers import digest_of
+from orchestrator.confirming import Deployment
 from orchestrator.credentials import Access, Credentials
 from orchestrator.ports import ListedTenant, ResourceEvent, ResourceState
 from orchestrator.reconciling.control import Reconciliations
@@ -83,7 +84,15 @@ PROOF = "what only API Gateway knows"
 HERE = Location.parse("aws:eu-west-1:000000000000")
 AT_WORK = "a-team-at-work"
 """The stack that CloudFormation is creating."""
+OWN_STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/Berth/1"
+DEPLOYING = {
+    f"{kind.split('::')[1]}{request}": ResourceState(kind, f"{request.upper()}_IN_PROGRESS", "known")
+    for kind in ("Custom::Release", "Custom::Rollout", "Custom::ApiProof")
+    for request in ("Create", "Update", "Delete")
+}
+"""The resources that CloudFormation is at in the control plane's own stack."""
 ENVIRONMENT = {
+    "BERTH_STACK_ID": OWN_STACK,
     "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
     "BERTH_VERSION": NEXT_VERSION,
     "BERTH_LOCATION": "aws:eu-west-1:000000000000",
@@ -193,10 +202,12 @@ class Stacks(FakeStacks):
 
 
 class Resources:
-    """One stack is at its resource, whatever that is; all others rest."""
+    """One stack is at its resource, whatever that is, and the control plane's at some; all others rest."""
 
-    def resource(self, resource: StackResource) -> ResourceState:
+    def resource(self, resource: StackResource) -> ResourceState | None:
         assert resource.stack.location == HERE, "another account's"
+        if str(resource.stack) == OWN_STACK:
+            return DEPLOYING.get(resource.logical_id)
         status = "CREATE_IN_PROGRESS" if resource.stack.name == AT_WORK else "CREATE_COMPLETE"
         return ResourceState("Custom::TenantQueue", status, "acme")
 
@@ -255,6 +266,9 @@ class ControlPlane:
         self.wiring = Wiring(Settings(ENVIRONMENT))
         self._watched = {name: Watched(self.effects) for name in _fakes()}
         vars(self.wiring).update(self._watched, clock=FakeClock(), credentials=Issuer())
+        vars(self.wiring)["deployment"] = Deployment(
+            StackArn.parse(OWN_STACK), self.wiring.stack_resources, lambda _seconds: None
+        )
         reconciling = self._watched["reconciliation_table"]
         vars(self.wiring)["reconciliations"] = Reconciliations(reconciling, reconciling, self.wiring.clock)  # type: ignore[arg-type]
         self._opener = urllib.request.OpenerDirector()
@@ -311,7 +325,7 @@ def _fakes() -> dict[str, Any]:
         "writable_stacks": stacks,
         "stack_resources": Resources(),
         "queues": FakeQueues(),
-        "templates": FakeTemplates({("assets", "template.json"): TEMPLATE}),
+        "templates": FakeTemplates({"template.json": TEMPLATE}),
         "survey": Survey(stacks),
         "reconciliation_table": InMemoryReconciliations(),
         "rollout_table": rollouts,

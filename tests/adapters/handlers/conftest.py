@@ -17,10 +17,12 @@ from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import (
     CREATE,
     DELAYING,
+    OWN_STACK,
     PROOF,
     RECONCILE,
     RELEASES,
     SERVICE_TOKEN,
+    SOURCES,
     STACK_ROLE,
     TEMPLATE,
     Functions,
@@ -59,6 +61,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_METADATA_SERVICE_TOKEN": SERVICE_TOKEN,
         "BERTH_DEPLOYMENT_MODE": "EXPRESS",
         "BERTH_RELEASE_BUCKET": RELEASES,
+        "BERTH_SOURCE_BUCKET": SOURCES,
+        "BERTH_STACK_ID": OWN_STACK,
         "BERTH_RECONCILE_FUNCTION": RECONCILE,
         "BERTH_DEAD_LETTER_QUEUES": "{}",
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
@@ -71,6 +75,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     clock = FakeClock()
     monkeypatch.setattr(aws, "_session", session)
     monkeypatch.setattr(wiring, "SystemClock", lambda: clock)
+    monkeypatch.setattr(wiring, "sleep", lambda seconds: clock.advance(timedelta(seconds=seconds)), raising=False)
     functions = Functions(
         DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine
     )

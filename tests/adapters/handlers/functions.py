@@ -21,6 +21,7 @@ from orchestrator.execution_input import machine_input, request_from
 from orchestrator.ports import Publication
 from orchestrator.records import Operation, Queue, Release, Request, Run
 from orchestrator.releases import digest_of
+from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
@@ -31,6 +32,7 @@ from tests.fakes import (
     VERSION,
     FakeClock,
     FakeQueues,
+    FakeResources,
     FakeStacks,
     a_release,
     a_run,
@@ -44,7 +46,15 @@ if TYPE_CHECKING:
 STACK_ROLE = "arn:aws:iam::123456789012:role/tenant-stacks"
 SERVICE_TOKEN = parameters_of(ACME)["MetadataServiceToken"]
 RELEASES = "berth-releases"
+SOURCES = "cdk-assets"
 RECONCILE = "reconcile"
+OWN_STACK = f"arn:aws:cloudformation:{REGION}:123456789012:stack/Berth/0a1b"
+OF_A_DEPLOYMENT: dict[str, tuple[str, str]] = {
+    "publish_release": ("Custom::Release", "Release010"),
+    "start_rollout": ("Custom::Rollout", "Rollout"),
+    "api_proof": ("Custom::ApiProof", "Proof"),
+}
+"""The functions that a deployment of the control plane calls: the type of the resource, and what it is called."""
 ADA = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 
 PROOF = "what only API Gateway knows"
@@ -89,6 +99,23 @@ class Functions:
         """Call a function that answers over HTTP."""
         result = self.call(name, event)
         return result["statusCode"], result["headers"], json.loads(result["body"])
+
+    def deploy(self, name: str, event: dict[str, Any]) -> FakeResources:
+        """Let CloudFormation call a function for a resource of the control plane's own stack."""
+        kind, logical_id = OF_A_DEPLOYMENT[name]
+        event = {**event, "StackId": OWN_STACK, "LogicalResourceId": logical_id}
+        resources = FakeResources()
+        doing = f"{event['RequestType'].upper()}_IN_PROGRESS"
+        resources.put(StackResource.parse(OWN_STACK, logical_id), doing, stack=doing, kind=kind)
+        self.show(resources)
+        self.call(name, event)
+        return resources
+
+    def show(self, resources: FakeResources) -> None:
+        """Let CloudFormation describe these resources of stacks from now on."""
+        wired = self.load("runtime").wiring
+        wired.stack_resources = resources
+        vars(wired).pop("deployment", None)
 
     def get_queue(self, event: object) -> Answer:
         return self.ask("get_queue", event)

@@ -41,7 +41,7 @@ def event(kind: str) -> dict[str, Any]:
 def test_a_proof_is_made_with_its_digest_and_cloudformation_is_not_to_show_it(
     functions: Functions, told: Told, kind: str
 ) -> None:
-    functions.call("api_proof", event(kind))
+    functions.deploy("api_proof", event(kind))
     (answer,) = told
     assert (answer["Status"], answer["NoEcho"], answer["PhysicalResourceId"]) == ("SUCCESS", True, "api-proof")
     proof, digest = answer["Data"]["Value"], answer["Data"]["Digest"]
@@ -53,7 +53,7 @@ def test_no_proof_is_made_twice_and_all_are_of_the_characters_of_a_stage_variabl
     functions: Functions, told: Told
 ) -> None:
     for _ in range(50):
-        functions.call("api_proof", event("Update"))
+        functions.deploy("api_proof", event("Update"))
     proofs = {answer["Data"]["Value"] for answer in told}
     assert len(proofs) == 50
     assert all(re.fullmatch("[A-Za-z0-9_-]{43}", proof) for proof in proofs)
@@ -67,7 +67,7 @@ def test_nothing_has_to_be_done_when_it_goes(functions: Functions, told: Told) -
 
 @pytest.mark.usefixtures("lines")
 def test_the_proof_is_not_logged(functions: Functions, told: Told, capsys: pytest.CaptureFixture[str]) -> None:
-    functions.call("api_proof", event("Create"))
+    functions.deploy("api_proof", event("Create"))
     logged = "".join(capsys.readouterr())
     assert "Answered CloudFormation" in logged
     assert told[0]["Data"]["Value"] not in logged
@@ -85,7 +85,10 @@ def test_the_proof_of_an_event_is_not_logged_either(
         assert proof not in logged
 
 
-def test_making_it_asks_aws_for_nothing(functions: Functions, told: Told) -> None:
-    functions.call("api_proof", event("Create"))
+def test_making_it_asks_aws_for_nothing_but_whether_it_is_the_deployment_that_asks(
+    functions: Functions, told: Told
+) -> None:
+    resources = functions.deploy("api_proof", event("Create"))
     assert told
+    assert resources.asked == ["resource"]
     assert functions.requests == []

@@ -11,7 +11,15 @@ from orchestrator.ports import Stack
 from orchestrator.records import Operation
 from orchestrator.releases import canonical
 from tests.adapters.conftest import REGION, Endpoint, client
-from tests.adapters.handlers.functions import RELEASES, Functions, forget_functions, plant_stack, queue_of
+from tests.adapters.handlers.functions import (
+    OF_A_DEPLOYMENT,
+    RELEASES,
+    SOURCES,
+    Functions,
+    forget_functions,
+    plant_stack,
+    queue_of,
+)
 from tests.fakes import (
     ACME,
     LOCATION,
@@ -202,17 +210,16 @@ class TestPublishRelease:
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         template = canonical({"Resources": {}})
-        for bucket in (RELEASES, "assets"):
+        for bucket in (RELEASES, SOURCES):
             client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
-        client("s3").put_object(Bucket="assets", Key="template.json", Body=template)
+        client("s3").put_object(Bucket=SOURCES, Key="template.json", Body=template)
         properties = {
             "Version": VERSION,
             "Digest": hashlib.sha256(template).hexdigest(),
-            "SourceBucket": "assets",
             "SourceKey": "template.json",
             "Notes": "Faster.",
         }
-        functions.call("publish_release", endpoint.event(ResourceProperties=properties))
+        functions.deploy("publish_release", endpoint.event(ResourceProperties=properties))
         release = functions.table.release(VERSION)
         assert release is not None
         assert (release.notes, len(release.content)) == ("Faster.", 64)
@@ -221,7 +228,7 @@ class TestPublishRelease:
 
     def test_removing_the_control_plane_keeps_what_was_released(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.table.record_release(a_release())
-        properties = {"Version": VERSION, "Digest": "d" * 64, "SourceBucket": "b", "SourceKey": "k"}
+        properties = {"Version": VERSION, "Digest": "d" * 64, "SourceKey": "k"}
         functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
         assert functions.table.release(VERSION) is not None
         assert statuses(endpoint) == ["SUCCESS"]
@@ -246,7 +253,11 @@ def test_what_was_refused_can_be_removed_so_that_its_stack_can_roll_back(
 def test_a_request_that_cannot_be_understood_is_answered_too(
     functions: Functions, endpoint: Endpoint, name: str, request_type: str
 ) -> None:
-    functions.call(name, endpoint.event(RequestType=request_type, ResourceProperties={}))
+    event = endpoint.event(RequestType=request_type, ResourceProperties={})
+    if name in OF_A_DEPLOYMENT:
+        functions.deploy(name, event)
+    else:
+        functions.call(name, event)
     (answer,) = endpoint.answers
     assert answer["Status"] == "FAILED"
     assert "required" in answer["Reason"]

@@ -324,7 +324,7 @@ class TestAtTheEndOfADeployment:
         def deployed(version: str = NEXT_VERSION, *, kind: str = "Create", before: str | None = None) -> dict[str, Any]:
             more = {"OldResourceProperties": {"Version": before}} if before else {}
             event = endpoint.event(RequestType=kind, ResourceProperties={"Version": version}, **more)
-            functions.call("start_rollout", event)
+            functions.deploy("start_rollout", event)
             return endpoint.answers[-1]
 
         return deployed
