@@ -24,8 +24,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.jso
 	@$(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-demo: install ## Deploy onto a local emulator, see the life of a tenant and a rollout, stop
+demo: install ## Deploy onto a local emulator, see a tenant get its queue and a fleet follow a release, stop (a minute)
 	@$(BIN)/python -m orchestrator.local demo
+
+tour: install ## The same with everything that Berth does (two minutes; BERTH_PICTURE=docs/tour.svg draws it)
+	@$(BIN)/python -m orchestrator.local tour
 
 up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port)
 	@$(BIN)/python -m orchestrator.local up
@@ -78,4 +81,4 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 	@$(BIN)/python -m stacks.dependencies
 	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
-.PHONY: help install demo up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy
+.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy

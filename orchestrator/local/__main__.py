@@ -1,4 +1,4 @@
-"""The local control plane: ``python -m orchestrator.local up|down|status|env|reset|demo``."""
+"""The local control plane: ``python -m orchestrator.local up|down|status|env|reset|demo|tour``."""
 
 import argparse
 import os
@@ -17,6 +17,7 @@ from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 
 INTERRUPTED = 130
+PICTURE_WIDTH = 110
 
 
 def up(console: Console) -> None:
@@ -97,13 +98,25 @@ def reset(console: Console) -> None:
 
 
 def demo(console: Console) -> None:
-    """deploy, provision a tenant, use its queue, stop"""
+    """deploy, provision a tenant, use its queue, move a small fleet to a release, stop"""
     from orchestrator.local.demo import main as run_demo
 
     run_demo(console)
 
 
-COMMANDS = {command.__name__: command for command in (up, down, status, env, reset, demo)}
+def tour(console: Console) -> None:
+    """the same with everything that Berth does; BERTH_PICTURE names a file to draw it into, as SVG"""
+    from orchestrator.local.tour import main as run_tour
+
+    picture = os.environ.get("BERTH_PICTURE")
+    if picture:
+        console = Console(record=True, width=PICTURE_WIDTH)
+    run_tour(console)
+    if picture:
+        console.save_svg(picture, title="make tour")
+
+
+COMMANDS = {command.__name__: command for command in (up, down, status, env, reset, demo, tour)}
 
 
 def _chosen() -> Emulator:

@@ -1,0 +1,153 @@
+"""Showing Berth at work: what platforms and operators do, on a control plane that goes when they are done."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
+from orchestrator.adapters.sessions import session_without_profile
+from orchestrator.cli.errors import ExitCode
+from orchestrator.local.console import Steps
+from orchestrator.local.deployment import deploy
+from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
+from orchestrator.local.errors import LocalError
+from orchestrator.local.releases import bumped, publish, released_template
+from orchestrator.tenants import TenantId
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_sqs import SQSClient
+
+HOME = DEFAULT_HOME / "demo"
+"""Its own: a control plane that was started with `make up` is left alone."""
+
+ASKED_AT_MOST = 60
+_POLL_SECONDS = 0.5
+
+
+class Show:
+    """What is shown on one control plane, and what it takes to show it."""
+
+    def __init__(self, console: Console, emulator: Emulator, outputs: dict[str, str]) -> None:
+        session = session_without_profile(emulator.session_settings())
+        credentials = session.get_credentials()
+        if credentials is None:
+            raise LocalError("The emulator's credentials are missing.")
+        self._console, self._emulator, self._outputs = console, emulator, outputs
+        self._api = BerthApi(
+            emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint
+        )
+        self._sqs: SQSClient = session.client("sqs", endpoint_url=emulator.endpoint)
+        self._cloudformation: CloudFormationClient = session.client("cloudformation", endpoint_url=emulator.endpoint)
+
+    @classmethod
+    @contextmanager
+    def on(cls, console: Console) -> Iterator[Show]:
+        left_over = Emulator.running(HOME)
+        if left_over is not None:
+            left_over.stop()  # By a show that was killed.
+        emulator = Emulator(port=free_port(), home=HOME, keep_state=False)
+        try:
+            with Steps.on(console) as steps:
+                steps("Starting the emulator")
+                emulator.start()
+                outputs = deploy(emulator, steps)
+            yield cls(console, emulator, outputs)
+        finally:
+            with Steps.on(console) as steps:
+                steps("Stopping the emulator")
+                emulator.stop()
+
+    def chapter(self, title: str) -> None:
+        self._console.print(f"\n[bold]{title}[/]")
+
+    # A platform
+
+    def ask(self, tenant: TenantId) -> ApiAnswer:
+        answer = self._api.get_queue(tenant)
+        told = str(answer.body.get("detail", ""))
+        if answer.status == 200:
+            told = f"here it is, at version {answer.body['version']}"
+        elif answer.retry_after:
+            told = f"being provisioned, ask again in {answer.retry_after:.0f} s"
+        asked = f"  GET /tenants/{tenant}/queue  [bold]{answer.status}[/]  [dim]{told}[/]"
+        self._console.print(asked, highlight=False, soft_wrap=True)
+        return answer
+
+    def ask_until_ready(self, tenant: TenantId) -> str:
+        for _ in range(ASKED_AT_MOST):
+            answer = self.ask(tenant)
+            if answer.status == 200:
+                self._console.print(f"  [dim]{answer.body['queueUrl']}[/]", highlight=False, soft_wrap=True)
+                return str(answer.body["queueUrl"])
+            if answer.status != 202:
+                raise LocalError(f"The tenant was not provisioned: {answer.body.get('detail')}")
+            sleep(answer.retry_after or 1)
+        raise LocalError(f"The tenant was not provisioned after {ASKED_AT_MOST} questions.")
+
+    def provision(self, tenants: Sequence[TenantId]) -> None:
+        waiting = list(tenants)
+        for _ in range(ASKED_AT_MOST):
+            waiting = [tenant for tenant in waiting if self._api.get_queue(tenant).status != 200]
+            if not waiting:
+                return
+            sleep(_POLL_SECONDS)
+        raise LocalError(f"After {ASKED_AT_MOST} questions these had no queue: {', '.join(map(str, waiting))}")
+
+    def send(self, queue_url: str, message: str) -> None:
+        self._sqs.send_message(QueueUrl=queue_url, MessageBody=message)
+
+    def send_and_receive(self, queue_url: str, message: str) -> None:
+        self.send(queue_url, message)
+        self._console.print(f"  sent      {message}", highlight=False)
+        received = self._sqs.receive_message(QueueUrl=queue_url, WaitTimeSeconds=5).get("Messages", [])
+        if [each["Body"] for each in received] != [message]:
+            raise LocalError(f"The message was not received: {received}")
+        self._sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=received[0]["ReceiptHandle"])
+        self._console.print(f"  received  {received[0]['Body']}", highlight=False)
+
+    # An operator
+
+    def berth(self, *arguments: str, ends_with: ExitCode = ExitCode.OK) -> None:
+        """Run the command line as a person would."""
+        command = ["berth", "--local", *arguments]
+        self._console.print(f"  $ {shlex.join(command)}", highlight=False, soft_wrap=True)
+        self._console.file.flush()
+        environment = os.environ | {"BERTH_LOCAL_HOME": str(self._emulator.home), "COLUMNS": str(self._console.width)}
+        berth = Path(sys.executable).with_name("berth")
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if self._console.record else {}
+        done = subprocess.run([berth, *command[1:]], env=environment, check=False, **output)  # type: ignore[call-overload]  # noqa: S603 (our own command line)
+        if done.stdout:
+            self._console.print(Text.from_ansi(done.stdout.decode()), soft_wrap=True)
+        if done.returncode != ends_with:
+            raise LocalError(f"That was to end with {ends_with.value}, not with {done.returncode}.")
+
+    def publish_releases(self) -> tuple[str, str]:
+        """Two more releases, as two more deployments would publish them: one that works, and one that cannot."""
+        current = self._outputs["Version"]
+        major, minor, _ = current.split(".")
+        better, worse = f"{major}.{int(minor) + 1}.0", f"{major}.{int(minor) + 2}.0"
+        template = released_template(current)
+        queue = template["Resources"]["InboundQueue"]["Properties"]
+        queue["VisibilityTimeout"] = 120
+        publish(self._emulator, self._outputs, better, bumped(template, better))
+        # SQS hides a message for twelve hours at most.
+        queue["VisibilityTimeout"] = 999_999
+        publish(self._emulator, self._outputs, worse, bumped(template, worse))
+        return better, worse
+
+    def delete_stack(self, tenant: TenantId) -> None:
+        self._cloudformation.delete_stack(StackName=tenant.stack_name)
+        waiter = self._cloudformation.get_waiter("stack_delete_complete")
+        waiter.wait(StackName=tenant.stack_name, WaiterConfig={"Delay": 1})

@@ -1,0 +1,41 @@
+"""The code in the README works."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Any
+
+import pytest
+
+from stacks.project import ROOT
+from tests.e2e.deployed import Deployed
+
+PYTHON = re.compile(r"From Python, with nothing but boto3:\n\n```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture
+def queue_of(berth: Deployed, monkeypatch: pytest.MonkeyPatch) -> Any:
+    found = PYTHON.search((ROOT / "README.md").read_text())
+    assert found is not None
+    for name, value in berth.emulator.client_environment().items():
+        monkeypatch.setenv(name, value)
+    look_up = socket.getaddrinfo
+
+    def names_under_localhost_are_this_machine(host: str, *more: Any, **named: Any) -> Any:
+        return look_up("127.0.0.1" if host.endswith(".localhost") else host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", names_under_localhost_are_this_machine)
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    return names["queue_of"]
+
+
+def test_a_platform_gets_a_queue_from_python(berth: Deployed, queue_of: Any) -> None:
+    api_url = berth.emulator.api_url(berth.outputs["ApiUrl"])
+    assert "InboundQueue" in queue_of("readme-1", api_url)
+
+
+def test_a_platform_is_told_what_is_in_the_way(berth: Deployed, queue_of: Any) -> None:
+    with pytest.raises(RuntimeError, match="tenant id"):
+        queue_of("no_tenant", berth.emulator.api_url(berth.outputs["ApiUrl"]))
