@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from orchestrator.local.errors import LocalError
 
 INTERRUPTED = 130
 PICTURE_WIDTH = 110
+_FONT_FACE = re.compile(r"@font-face\s*{[^}]*}\s*")
 
 
 def up(console: Console) -> None:
@@ -113,7 +115,9 @@ def tour(console: Console) -> None:
         console = Console(record=True, width=PICTURE_WIDTH)
     run_tour(console)
     if picture:
-        console.save_svg(picture, title="make tour")
+        drawn = console.export_svg(title="make tour")
+        # Without the fonts that it would have a reader load from another site.
+        Path(picture).write_text(_FONT_FACE.sub("", drawn))
 
 
 COMMANDS = {command.__name__: command for command in (up, down, status, env, reset, demo, tour)}

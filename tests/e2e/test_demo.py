@@ -70,7 +70,9 @@ def test_the_tour_shows_everything_and_draws_it(tmp_path: Path) -> None:
     told = shown("tour", tmp_path, BERTH_PICTURE=str(picture))
     assert_in_order(TOUR, told)
     assert Emulator.running(tmp_path / "demo") is None
-    assert picture.read_text().startswith("<svg")
+    drawn = picture.read_text()
+    assert drawn.startswith("<svg")
+    assert "url(http" not in drawn, "a reader's browser is sent to another site"
 
 
 def shown(what: str, home: Path, **environment: str) -> str:
