@@ -113,8 +113,9 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """The stack is done, but its queue does not answer yet."""
+    """The stack is done, but its queue cannot be served yet, for this reason. The stack is looked at again."""
 
+    reason: str = "its queue does not answer"
     outcome = "notReady"
 
 

@@ -65,13 +65,19 @@ def _queue_to_record(
         raise
 
 
-def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks: Stacks) -> Queue:
+def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks: Stacks) -> Queue | None:
+    """``None`` if CloudFormation does not list the queue of a new stack yet, or does not show the stack itself.
+
+    Then nothing is recorded, and the stack is not refused either: the operation on it publishes the queue when it ends.
+    """
     if served is None or served.stack_id != stack_id:
         stack = stacks.find(stack_id)
+        if stack is None and served is None:
+            return None
         if stack is None or not is_ours(stack, served, stacks):
             raise StackNotOurs(f"Tenant {tenant}: stack {stack_id} was not made by Berth, so it provides no queue.")
     queue = stacks.queue(stack_id)
-    if queue is None:
+    if queue is None and served is not None:
         raise StackNotOurs(f"Tenant {tenant}: CloudFormation lists no queue of the tenant in stack {stack_id}.")
     return queue
 

@@ -154,18 +154,19 @@ def _sort(
             return deleting.sort(stack)
 
 
-def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady | GaveUp:
+def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady:
     """Done, if the queue can be used and is the stack's own.
 
-    The outputs are what somebody wrote into a template; the resources are what CloudFormation made.
+    The outputs are what somebody wrote into a template; the resources are what CloudFormation made. CloudFormation may
+    list a resource some seconds late, so a difference is a failure only if it is still there at the deadline.
     """
     if not queues.answers(done.queue):
         return NotReady()
     queue = stacks.queue(done.stack_id)
     if queue != done.queue:
-        return GaveUp(
-            f"The stack's outputs name the queue {done.queue.url}, but the queue among its resources is "
-            f"{queue.url if queue else 'none that Berth could serve'}. Look at the stack's template: {done.stack_id}"
+        return NotReady(
+            f"its outputs name the queue {done.queue.url}, and the queue among its resources is "
+            f"{queue.url if queue else 'none that Berth could serve'}: look at the template of {done.stack_id}"
         )
     return done
 
@@ -176,7 +177,7 @@ def _too_late(
     minutes = int(DEADLINE.total_seconds() // 60)
     match outcome:
         case NotReady():
-            return GaveUp(f"The stack is done, but its queue never answered in {minutes} minutes.")
+            return GaveUp(f"The stack is done, but not ready after {minutes} minutes: {outcome.reason}.")
         case Working() | Again():
             reason = outcome.reason if isinstance(outcome, Again) else "still working"
             status = f"is {stack.status}" if stack else "could not be started"

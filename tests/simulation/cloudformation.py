@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import Conflict
+from orchestrator.errors import BerthError, StackNotOurs, Throttled, Unsettled
 from orchestrator.ports import Change, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 HANGS_FOR = (35 * 60.0, 60 * 60.0)
 TAKES = (2.0, 40.0)
+LAGS = (1.0, 45.0)
+"""How much later CloudFormation may show a new stack, or list its queue. Some are done by then."""
+LAMBDA_REPEATS_AFTER = 60.0
 
 DELETABLE = frozenset(
     {
@@ -43,6 +46,12 @@ class TenantStacks(FakeStacks):
         super().__init__()
         self.outbound: dict[str, Queue] = {}
         """By the ids of the stacks that have one."""
+        self.not_shown: set[str] = set()
+        """The ids of stacks that CloudFormation does not show yet."""
+
+    def find(self, name_or_id: str) -> Stack | None:
+        """By its name a new stack is shown at once: whoever would create it again is told that it is there."""
+        return None if name_or_id in self.not_shown else super().find(name_or_id)
 
     def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
         stack = self.find(tenant.stack_name)
@@ -103,7 +112,7 @@ class CloudFormation:
         if stack.status == "CREATE_IN_PROGRESS":
             self.without_resource.add(stack_id)
             queue = harbour.queue_of(TenantId.parse(stack.tenant_id))
-            harbour.stacks.resources[stack_id] = queue
+            self._list(stack_id, queue)
             end = partial(self._end_create, queue=queue)
         ends = partial(self._if_still, stack_id, stack, partial(end, fake))
         goes_on = partial(harbour.later, takes / 2, ends)
@@ -113,6 +122,22 @@ class CloudFormation:
             harbour.later(takes / 2, partial(self._forget, stack, goes_on))
         else:
             harbour.later(takes, ends)
+
+    def _list(self, stack_id: str, queue: Queue) -> None:
+        """A new stack and its queue are listed at once, or some time later: even when the stack is done."""
+        harbour = self._harbour
+        harbour.stacks.resources[stack_id] = queue
+        if not harbour.weather.stale:
+            return
+        if harbour.chance.random() < harbour.weather.stale:
+            harbour.guard.seen["listed late"] += 1
+            harbour.stacks.resources[stack_id] = None
+            listed = partial(harbour.stacks.resources.__setitem__, stack_id, queue)
+            harbour.later(harbour.chance.uniform(*LAGS), listed)
+        if harbour.chance.random() < harbour.weather.stale:
+            harbour.guard.seen["shown late"] += 1
+            harbour.stacks.not_shown.add(stack_id)
+            harbour.later(harbour.chance.uniform(*LAGS), partial(harbour.stacks.not_shown.discard, stack_id))
 
     def _loses_its_resource(self, stack: Stack) -> bool:
         """Whether the whole stack goes, or the update is undone that brought the custom resource."""
@@ -199,11 +224,14 @@ class CloudFormation:
 
         def over(_result: object, error: Exception | None) -> None:
             fake = self._harbour.stacks.all[stack_id]
-            if isinstance(error, Conflict):
+            if isinstance(error, BerthError) and not isinstance(error, Throttled | Unsettled):
+                refused = isinstance(error, StackNotOurs) and fake.stack.status != "DELETE_COMPLETE"
+                assert not refused, f"a stack of Berth's own may not provide its queue: {error}"
                 if fake.stack.status == "CREATE_IN_PROGRESS":
                     self._end_create(fake, refused=True)
             elif error:
-                self._harbour.later(30, partial(self._record, stack, queue, then, again=again))
+                # The function has died, or leaves it to Lambda to call it again.
+                self._harbour.later(LAMBDA_REPEATS_AFTER, partial(self._record, stack, queue, then, again=again))
             else:
                 then()
                 self._again(lambda: self._record(stack, queue, lambda: None, again=True))

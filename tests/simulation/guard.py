@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from orchestrator.deadlines import DEADLINE
 from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
 from orchestrator.execution_input import request_from
 from orchestrator.get_queue import Answer
@@ -34,6 +35,9 @@ AuditKey = tuple[Operation, str | None]
 
 OLD_MESSAGE = timedelta(seconds=75)
 """A delete that is not forced loses none that was sent longer ago, nor one from before the queue was withdrawn."""
+
+NOT_LISTED = "the queue among its resources"
+"""What the root cause says when CloudFormation lists another queue than the stack names, or none."""
 
 WRITES = frozenset(
     f"table.{method}"
@@ -197,6 +201,9 @@ class TenantGuard:
             self._restore(audit.execution, now)
         if audit.root_cause:
             assert "was made for" not in audit.root_cause.reason, f"tenants are in each other's way: {audit.root_cause}"
+            early = self._world.clock.now() - run.started_at <= DEADLINE
+            lags = early and NOT_LISTED in audit.root_cause.reason
+            assert not lags, f"{name} has failed because CloudFormation was late to list its queue: {audit.root_cause}"
 
     def _revived(self, caller: Caller, owner: str | None) -> None:
         assert owner == caller.execution, f"{caller} revives a tenant that belongs to {owner}"

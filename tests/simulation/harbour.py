@@ -129,6 +129,8 @@ class Harbour(World):
         self._seen_stacks = FakeStacks()
         self._indexes = [self.table.as_of_now()]
         self.later(SETTLING_EVERY, self._on_schedule)
+        self.doomed: set[tuple[TenantId, str]] = set()
+        """The states before which the next execution of a tenant dies, one each."""
         self.log: Callable[[str], object] | None = None
         """Is told what happens, if anybody wants to know."""
 
@@ -286,6 +288,9 @@ class Harbour(World):
     def _step(self, run: TimedExecution, turn: int) -> None:
         if run.running and self._turns[run.name] == turn:
             self._perhaps_cut_short(run)
+            if (run.tenant, run.at) in self.doomed:
+                self.doomed.remove((run.tenant, run.at))
+                self.cut_short(run, "was aborted")
         if run.running and self._turns[run.name] == turn:
             if self._has_to_wait(run):
                 self._step_soon(run, self.chance.uniform(1, 40))

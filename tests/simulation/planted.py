@@ -25,13 +25,14 @@ from orchestrator import (
     updating,
 )
 from orchestrator.decisions import Ready
+from orchestrator.errors import StackNotOurs
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle, Ordered
-from orchestrator.outcomes import Done
+from orchestrator.outcomes import Done, GaveUp, NotReady
 from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import reconciler, settling
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Audit, Metadata, Operation, Release, Request, Run, Status
+from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
 from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
@@ -50,8 +51,7 @@ from tests.simulation.voyage import (
     SHARED,
     VANISHING,
     Happening,
-    admitted_long_ago,
-    all_at_once,
+    all_of_them_die,
     ask,
     create,
     create_and_delete,
@@ -367,6 +367,29 @@ def _believe_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_metadata, "_queue_to_record", lambda _tenant, _stack, told, *_: told)
 
 
+def _give_up_what_is_listed_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    usable = tenant_stack._usable
+
+    def hasty(done: Done, stacks: Any, queues: Any) -> Done | NotReady | GaveUp:
+        outcome = usable(done, stacks, queues)
+        listed_late = isinstance(outcome, NotReady) and outcome != NotReady()
+        return GaveUp(outcome.reason) if isinstance(outcome, NotReady) and listed_late else outcome
+
+    monkeypatch.setattr(tenant_stack, "_usable", hasty)
+
+
+def _refuse_what_is_listed_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_queue = queue_metadata._own_queue
+
+    def strict(tenant: TenantId, *args: Any) -> Queue:
+        queue = own_queue(tenant, *args)
+        if queue is None:
+            raise StackNotOurs(f"Tenant {tenant}: CloudFormation lists no queue.")
+        return queue
+
+    monkeypatch.setattr(queue_metadata, "_own_queue", strict)
+
+
 def _adopt_any_stack_of_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_stack, "is_ours", lambda *_: True)
     monkeypatch.setattr(reconciler, "is_ours", lambda *_: True)
@@ -439,7 +462,7 @@ BUGS = {
         _publish_for_a_refused_create,
         "serves a tenant that is to be deleted",
         DEATHS,
-        (admitted_long_ago, admitted_long_ago, all_at_once, delete),
+        (all_of_them_die,),
     ),
     "any stack's queue is forgotten": Planted(_forget_the_queue_of_any_stack, "takes the queue of", ECHOES),
     "nothing is settled": Planted(_never_settle, "for ever", DEATHS),
@@ -499,6 +522,8 @@ BUGS = {
         (create, create, create, delete, create_and_delete),
     ),
     "events are believed": Planted(_believe_events, NOT_ITS_OWN, None, INTRUDED),
+    "a queue that is listed late is given up": Planted(_give_up_what_is_listed_late, "was late to list", DEATHS),
+    "a stack whose queue is listed late is refused": Planted(_refuse_what_is_listed_late, "may not provide", DEATHS),
     "any stack of that name is adopted": Planted(
         _adopt_any_stack_of_that_name, f"{NOT_ITS_OWN}|which somebody else made|there is no stack", None, INTRUDED
     ),

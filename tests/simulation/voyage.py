@@ -221,6 +221,15 @@ def abort(harbour: Harbour, tenant: TenantId, _version: str) -> None:
         )
 
 
+def all_of_them_die(harbour: Harbour, tenant: TenantId, version: str) -> None:
+    """A create before it has published, a delete before it has touched the stack, and a create that is refused."""
+    harbour.doomed |= {(tenant, state) for state in ("Finish", "CheckMessages", "RecordFailure")}
+    create(harbour, tenant, version)
+    harbour.later(120, lambda: harbour.people.delete(tenant, version, OPERATOR))
+    late = Attempt(tenant, Operation.CREATE, version, 5)
+    harbour.later(240, lambda: harbour.people.start_late(late, Request()))
+
+
 def throttle(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
     _throttle(harbour, *harbour.chance.sample(SERVICES, harbour.chance.randint(1, len(SERVICES))))
 

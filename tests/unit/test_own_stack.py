@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import StackNotOurs
-from orchestrator.outcomes import Done, GaveUp, Started
+from orchestrator.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.own_stack import own_stack
 from orchestrator.ports import Stack
 from orchestrator.records import Metadata, Operation, Queue, Run
@@ -90,6 +91,8 @@ def test_a_queue_is_not_served_that_is_none_of_the_stacks_resources(run: Run, li
     world = World(run)
     planted(world, ours=True, queue=EVIL)
     world.stacks.resources[STACK] = listed
+    assert isinstance(world.inspect(Started(STACK)), NotReady)
+    world.clock.advance(DEADLINE * 2)
     outcome = world.inspect(Started(STACK))
     assert isinstance(outcome, GaveUp)
     assert EVIL.url in outcome.reason

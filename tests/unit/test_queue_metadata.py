@@ -165,9 +165,15 @@ def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: Wo
 
 
 def test_a_stack_that_there_is_not_provides_no_queue(world: World) -> None:
-    with pytest.raises(StackNotOurs, match="was not made by Berth"):
-        world.say(STACK, EVIL_QUEUE)
+    world.say(STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) is None
+
+
+def test_a_stack_that_there_is_not_redirects_nobody_who_is_served(world: World) -> None:
+    published = world.publish()
+    with pytest.raises(StackNotOurs, match="was not made by Berth"):
+        world.say(ANOTHER_STACK, EVIL_QUEUE)
+    assert world.table.metadata(ACME) == published
 
 
 @pytest.mark.parametrize(
@@ -241,6 +247,21 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert metadata.queue == OTHER_QUEUE
+
+
+# CloudFormation lags
+
+
+def test_a_create_goes_on_though_cloudformation_does_not_show_its_stack_yet(world: World) -> None:
+    """The operation publishes the queue when it ends; until then nobody is served."""
+    world.say(STACK, QUEUE)
+    assert world.table.metadata(ACME) is None
+
+
+def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(world: World) -> None:
+    world.stacks.plant(Stack(STACK, "CREATE_IN_PROGRESS", "", "acme", None, None, ours=True))
+    world.say(STACK, QUEUE)
+    assert world.table.metadata(ACME) is None
 
 
 # CloudFormation has no time

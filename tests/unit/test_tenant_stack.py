@@ -28,6 +28,7 @@ from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
+    OTHER_QUEUE,
     QUEUE,
     VERSION,
     FakeClock,
@@ -534,9 +535,35 @@ def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) ->
     world.clock.advance(timedelta(milliseconds=1))
     outcome = world.inspect(started)
     assert isinstance(outcome, GaveUp)
-    assert "queue never answered" in outcome.reason
+    assert "its queue does not answer" in outcome.reason
     assert outcome.failed_stack is None
     assert not outcome.throttled
+
+
+@pytest.mark.parametrize("run", [RUN, a_run(operation=Operation.UPDATE)], ids=["create", "update"])
+@pytest.mark.parametrize("listed", [None, OTHER_QUEUE], ids=["no queue yet", "the queue before"])
+def test_a_list_of_resources_that_lags_is_looked_at_again(run: Run, listed: Queue | None) -> None:
+    world = World(run)
+    stack_id = world.plant("CREATE_COMPLETE")
+    world.stacks.resources[stack_id] = listed
+    assert isinstance(world.inspect(Started(stack_id)), NotReady)
+    del world.stacks.resources[stack_id]
+    assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, VERSION)
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"), [(None, "none that Berth could serve"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
+)
+def test_a_queue_that_is_never_among_the_stacks_resources_is_given_up_at_the_deadline(
+    world: World, listed: Queue | None, told: str
+) -> None:
+    stack_id = world.plant("CREATE_COMPLETE")
+    world.stacks.resources[stack_id] = listed
+    world.clock.advance(DEADLINE * 2)
+    outcome = world.inspect(Started(stack_id))
+    assert isinstance(outcome, GaveUp)
+    assert f"the queue among its resources is {told}" in outcome.reason
+    assert stack_id in outcome.reason
 
 
 def test_being_throttled_by_the_queue_is_no_failure(world: World) -> None:

@@ -148,6 +148,9 @@ class TestCreate:
         step(functions, "begin", CREATE)
         started = step(functions, "start_stack", CREATE)
         inspected = step(functions, "inspect_stack", CREATE, stack=started)
+        assert inspected["outcome"] == "notReady"
+        functions.clock.advance(2 * DEADLINE)
+        inspected = step(functions, "inspect_stack", CREATE, stack=started)
         assert inspected["outcome"] == "failed"
         assert url in inspected["reason"]
 
@@ -156,7 +159,7 @@ class TestCreate:
         take(functions.table, again)
         client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
         told = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
-        assert told == {"outcome": "notReady"}
+        assert told == {"outcome": "notReady", "reason": "its queue does not answer"}
 
 
 class TestAwaitStack:

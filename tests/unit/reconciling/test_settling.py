@@ -295,7 +295,7 @@ def test_as_long_as_its_queue_does_not_answer_it_is_open_and_after_its_deadline_
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
-    assert "never answered" in settlement.reason
+    assert "does not answer" in settlement.reason
 
 
 # Once, and only if nobody else was faster
