@@ -154,6 +154,9 @@ class SimulatedManifests:
     def read(self, manifest: str) -> Sequence[Item]:
         return self._written[manifest]
 
+    def remove(self, manifest: str) -> None:
+        del self._written[manifest]
+
 
 class NoAlarms:
     def unknown(self, names: Iterable[str]) -> Sequence[str]:

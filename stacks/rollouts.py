@@ -107,7 +107,8 @@ class RolloutMachine(Construct):
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_listing(role)
-        self._allow_lists(role)
+        # A list is removed again when another rollout of the same tenants came first.
+        self._allow_lists(role, "s3:DeleteObject")
         allow(role, ["states:StartExecution"], self.machine.state_machine_arn)
         self._allow_describing(role)
 
@@ -197,10 +198,10 @@ class RolloutMachine(Construct):
     def _where_lists_are(self) -> dict[str, str]:
         return {"BERTH_RELEASE_BUCKET": self._releases.bucket_name}
 
-    def _allow_lists(self, role: iam.Role) -> None:
+    def _allow_lists(self, role: iam.Role, *further_actions: str) -> None:
         allow(
             role,
-            ["s3:GetObject", "s3:PutObject"],
+            ["s3:GetObject", "s3:PutObject", *further_actions],
             self._releases.arn_for_objects(LISTS),
             wildcard_because=_LISTS_ARE_MANY,
         )

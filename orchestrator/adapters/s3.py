@@ -52,3 +52,7 @@ class S3Manifests:
         with throttling():
             listed = json.loads(self._client.get_object(Bucket=self._bucket, Key=manifest)["Body"].read())
         return [Item(TenantId.parse(each["tenantId"]), each["version"]) for each in listed]
+
+    def remove(self, manifest: str) -> None:
+        with throttling():
+            self._client.delete_object(Bucket=self._bucket, Key=manifest)

@@ -99,16 +99,32 @@ class Rollouts:
             return _nothing_to_do(wish, selected)
         now = self.clock.now()
         rollout_id = new_id(now, by, wish)
-        rollout, stages = plan(rollout_id, wish, selected, by=by, at=now, manifests=self.manifests, reason=reason)
-        orders = _orders_of(rollout)
+        planned: tuple[Rollout, list[Stage]] | None = None
+        refused: Refused | None = None
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
-            if not wish.dry_run and (refused := self._in_the_way(selected.items, registry.active)):
-                return refused
-            if self.ledger.register(rollout, stages, revision=registry.revision, orders=orders):
+            refused = None if wish.dry_run else self._in_the_way(selected.items, registry.active)
+            if refused:
+                break
+            # Planning stores the lists of tenants, so a rollout that is refused is not planned.
+            planned = planned or plan(
+                rollout_id, wish, selected, by=by, at=now, manifests=self.manifests, reason=reason
+            )
+            rollout, stages = planned
+            if self.ledger.register(rollout, stages, revision=registry.revision, orders=_orders_of(rollout)):
                 self._start(rollout)
                 return Underway(rollout, stages)
+        if planned:
+            self._forget_lists(*planned)
+        if refused:
+            return refused
         raise Unsettled("Other rollouts are being started at the same moment. Ask again.")
+
+    def _forget_lists(self, rollout: Rollout, stages: Iterable[Stage]) -> None:
+        """Remove the lists of a rollout that is not written down, because another one came first."""
+        if self.ledger.rollout(rollout.id) is None:
+            for stage in stages:
+                self.manifests.remove(stage.manifest)
 
     def retry(self, rollout_id: str, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
         """Another rollout, of only those that failed."""

@@ -84,6 +84,9 @@ class Manifests(Protocol):
 
     def read(self, manifest: str) -> Sequence[Item]: ...
 
+    def remove(self, manifest: str) -> None:
+        """Remove a list that no rollout needs."""
+
 
 class Alarms(Protocol):
     def unknown(self, names: Iterable[str]) -> Sequence[str]:

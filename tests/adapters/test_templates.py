@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.exceptions import ClientError
 
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
 from orchestrator.rollouts.ports import Manifests
@@ -72,6 +73,15 @@ def test_a_list_of_tenants_is_read_as_it_was_written(manifests: Manifests) -> No
 def test_a_list_that_is_written_again_is_the_new_one(manifests: Manifests) -> None:
     manifests.write("r1/stage-1", ITEMS)
     assert list(manifests.read(manifests.write("r1/stage-1", []))) == []
+
+
+def test_a_list_that_is_removed_is_gone_and_may_be_removed_again(manifests: Manifests) -> None:
+    removed, kept = manifests.write("r1/stage-1", ITEMS), manifests.write("r1/stage-2", ITEMS)
+    for _ in range(2):
+        manifests.remove(removed)
+    with pytest.raises((KeyError, ClientError)):
+        manifests.read(removed)
+    assert list(manifests.read(kept)) == ITEMS
 
 
 @pytest.mark.usefixtures("templates")

@@ -127,6 +127,9 @@ class InMemoryManifests:
     def read(self, manifest: str) -> Sequence[Item]:
         return self.written[manifest]
 
+    def remove(self, manifest: str) -> None:
+        self.written.pop(manifest, None)
+
 
 class FakeAlarms:
     """Alarms that exist, each with why it is on, or ``None``; and when each was on before."""

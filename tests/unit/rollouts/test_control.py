@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from orchestrator.rollouts.records import (
     Share,
     Skip,
     Skipped,
+    Stage,
     StageStatus,
     TenantOutcome,
     Turn,
@@ -211,6 +213,15 @@ def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
     assert f"Rollout {first} is at 1 of the same tenants (t007)." in answer.reason
 
 
+def test_a_rollout_that_is_refused_leaves_no_list_behind() -> None:
+    world = World(20)
+    world.start()
+    lists = dict(world.manifests.written)
+
+    assert refused(world.rollouts.start(naming("t007", version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert world.manifests.written == lists
+
+
 def test_of_many_tenants_in_the_way_a_few_are_named() -> None:
     world = World(20)
     world.start()
@@ -257,6 +268,7 @@ def test_of_two_that_are_started_at_the_same_moment_one_is_refused() -> None:
     assert refused(answer) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.ledger.registry().active == {underway(others[0]).id}
     assert len(world.executions.started) == 1
+    assert {name.split("/")[1] for name in world.manifests.written} == {underway(others[0]).id}, "no list is left"
 
 
 def test_two_of_different_tenants_may_be_started_at_the_same_moment() -> None:
@@ -280,6 +292,23 @@ def test_who_is_always_too_late_is_told_to_ask_again() -> None:
     with pytest.raises(Unsettled, match="Ask again"):
         world.rollouts.start(a_wish(), ADA)
     assert world.executions.started == []
+    assert world.manifests.written == {}
+
+
+def test_a_rollout_that_was_written_down_keeps_its_lists_also_if_nobody_was_told_so() -> None:
+    """The answer to the write was lost, and the rollout is taken for another one in the way."""
+    world = World(2)
+    register = world.ledger.register
+
+    def answer_is_lost(rollout: Rollout, stages: Sequence[Stage], **more: Any) -> bool:
+        assert register(rollout, stages, **more)
+        return False
+
+    world.ledger.register = answer_is_lost  # type: ignore[method-assign]
+
+    assert refused(world.rollouts.start(a_wish(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
+    (rollout,) = world.ledger.registry().active
+    assert [name.split("/")[1] for name in world.manifests.written] == [rollout]
 
 
 # Dry runs
