@@ -12,7 +12,7 @@ from orchestrator.own_stack import own_stack
 from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
 from orchestrator.records import Messages, Metadata, Queue, Run
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.updating import since
+from orchestrator.updating import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE, since
 
 MOST_DELETES = 3
 """How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
@@ -24,6 +24,10 @@ A_LOOK_IS_GOOD_FOR = timedelta(seconds=15)
 """Lambda may keep a step waiting for minutes when it throttles. What was counted before that is out of date then."""
 
 DELETE_FAILED = "DELETE_FAILED"
+
+_INBOUND, _DEAD_LETTERS, _OUTBOUND = "inbound queue", "dead-letter queue", "outbound queue"
+_NAMES = {DEAD_LETTER_QUEUE: _DEAD_LETTERS, OUTBOUND_QUEUE: _OUTBOUND}
+"""How queues are called in messages to people, by the names that templates give them."""
 
 
 def check_messages(
@@ -44,12 +48,7 @@ def check_messages(
     now = clock.now()
     if run.request.force:
         return Empty(empty_since, now)
-    metadata = reader.metadata(run.tenant)
-    counted = (
-        _counted(metadata.queue, metadata.outbound_queue, queues)
-        if metadata and metadata.queue
-        else _left_over(run, reader, stacks, queues)
-    )
+    counted = _counted_for(run, reader, stacks, queues)
     if not counted:
         return Empty(empty_since, now)
     held = _that_hold_any(counted)
@@ -74,20 +73,36 @@ def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages
     return _that_hold_any(_counted(metadata.queue, metadata.outbound_queue, queues))
 
 
-def _left_over(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
-    """The same for a stack that has let go of its metadata already: a delete before this one got so far, and failed."""
-    stack = own_stack(run.tenant, reader=reader, stacks=stacks)
-    return _counted(stack.queue if stack else None, None, queues)
+def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
+    """What the tenant's queues hold, of those that exist, whatever has become of the inbound queue."""
+    metadata = reader.metadata(run.tenant)
+    inbound, stack = metadata.queue if metadata else None, None
+    if inbound is None:
+        # The stack has let go of its metadata already: a delete before this one got so far, and failed.
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        inbound = stack.queue if stack else None
+    counted = _counted(inbound, metadata.outbound_queue if metadata else None, queues)
+    if _INBOUND in counted:
+        return counted
+    # The inbound queue has gone, and cannot say any more where its dead letters are. CloudFormation can.
+    stack = stack or own_stack(run.tenant, reader=reader, stacks=stacks)
+    listed = stacks.queues(stack.stack_id) if stack else {}
+    others = {_NAMES.get(name, name): queue.url for name, queue in listed.items() if queue != inbound}
+    return counted | _counts_of(others, queues)
 
 
 def _counted(inbound: Queue | None, outbound: Queue | None, queues: Queues) -> dict[str, Messages]:
     """What the queues hold, of those that exist."""
     urls: dict[str, str | None] = {}
     if inbound:
-        urls["inbound queue"] = inbound.url
-        urls["dead-letter queue"] = queues.dead_letter_queue(inbound.url)
+        urls[_INBOUND] = inbound.url
+        urls[_DEAD_LETTERS] = queues.dead_letter_queue(inbound.url)
     if outbound:
-        urls["outbound queue"] = outbound.url
+        urls[_OUTBOUND] = outbound.url
+    return _counts_of(urls, queues)
+
+
+def _counts_of(urls: Mapping[str, str | None], queues: Queues) -> dict[str, Messages]:
     counted = {name: queues.messages(url) for name, url in urls.items() if url}
     return {name: messages for name, messages in counted.items() if messages is not None}
 

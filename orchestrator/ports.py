@@ -355,6 +355,12 @@ class Stacks(Protocol):
     def queue(self, stack_id: str) -> Queue | None:
         """The tenant's queue among the stack's own resources, as CloudFormation lists them now."""
 
+    def queues(self, stack_id: str) -> Mapping[str, Queue]:
+        """All queues among the stack's own resources, by the names that the template gives them.
+
+        Queues that are being deleted, or could not be, are among them.
+        """
+
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         """Create the tenant's stack and return its id. ``None`` when one of that name has just appeared."""
 

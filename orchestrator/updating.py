@@ -32,6 +32,12 @@ from orchestrator.stack_status import StackCondition, condition
 INBOUND_QUEUE = "InboundQueue"
 """The logical id of a tenant's queue, in every release."""
 
+DEAD_LETTER_QUEUE = "DeadLetterQueue"
+"""The same of the queue that takes what nobody could handle. Tenants from before 0.1.0 have none of that name."""
+
+OUTBOUND_QUEUE = "OutboundQueue"
+"""The same of the queue that tenants from before 0.1.0 have besides."""
+
 QUEUE_TYPE = "AWS::SQS::Queue"
 
 _CHANGE_SET_PREFIX = "berth-"

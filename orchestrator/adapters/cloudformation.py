@@ -81,21 +81,27 @@ class CloudFormationStacks:
         return described_stack(stacks[0], service_role=self._service_role) if stacks else None
 
     def queue(self, stack_id: str) -> Queue | None:
+        return self._queues(stack_id, not_in="DELETE_", LogicalResourceId=INBOUND_QUEUE).get(INBOUND_QUEUE)
+
+    def queues(self, stack_id: str) -> Mapping[str, Queue]:
+        return self._queues(stack_id, not_in="DELETE_COMPLETE")
+
+    def _queues(self, stack_id: str, *, not_in: str, **only: str) -> dict[str, Queue]:
+        """By logical id, those whose status does not begin with ``not_in``."""
         stack = StackArn.parse(stack_id)
         try:
             with self._throttling():
-                resources = self._client.describe_stack_resources(StackName=stack_id, LogicalResourceId=INBOUND_QUEUE)[
-                    "StackResources"
-                ]
+                resources = self._client.describe_stack_resources(StackName=stack_id, **only)["StackResources"]
         except ClientError as error:
             if _does_not_exist(error):
-                return None
+                return {}
             raise
-        for resource in resources:
-            is_queue = (resource["LogicalResourceId"], resource["ResourceType"]) == (INBOUND_QUEUE, QUEUE_TYPE)
-            if is_queue and not resource["ResourceStatus"].startswith("DELETE_"):
-                return queue_in(stack, resource.get("PhysicalResourceId", ""))
-        return None
+        found = {
+            resource["LogicalResourceId"]: queue_in(stack, resource.get("PhysicalResourceId", ""))
+            for resource in resources
+            if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(not_in)
+        }
+        return {name: queue for name, queue in found.items() if queue is not None}
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         try:

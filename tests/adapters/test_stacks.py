@@ -165,6 +165,24 @@ def test_a_stack_that_there_is_not_has_no_queue(
     assert stacks.queue(STACK_ID) is None
 
 
+def test_all_queues_of_a_stack_are_told_by_their_names_until_they_are_deleted(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    going = {"LogicalResourceId": "DeadLetterQueue", "PhysicalResourceId": f"{OWN_QUEUE}-2"}
+    resources = [
+        listed(ResourceStatus="DELETE_COMPLETE"),
+        listed(**going, ResourceStatus="DELETE_FAILED"),
+        listed(LogicalResourceId="Other", PhysicalResourceId=f"{OWN_QUEUE}-3", ResourceStatus="DELETE_IN_PROGRESS"),
+        listed(LogicalResourceId="Topic", ResourceType="AWS::SNS::Topic"),
+    ]
+    answer = {"StackResources": [each["StackResources"][0] for each in resources]}
+    cloudformation.add_response("describe_stack_resources", answer, {"StackName": STACK_ID})
+    assert {name: queue.url for name, queue in stacks.queues(STACK_ID).items()} == {
+        "DeadLetterQueue": f"{OWN_QUEUE}-2",
+        "Other": f"{OWN_QUEUE}-3",
+    }
+
+
 @pytest.mark.parametrize(("code", "error"), [("Throttling", Throttled), ("AccessDenied", ClientError)])
 def test_a_queue_that_may_not_be_asked_for_is_not_taken_for_none(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str, error: type[Exception]

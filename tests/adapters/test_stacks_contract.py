@@ -172,10 +172,17 @@ def test_a_stack_is_ours_from_the_first_change_that_we_made_to_it(world: World) 
     assert found(world).ours
 
 
+def test_a_stack_tells_all_its_queues_by_their_names(world: World, created: str) -> None:
+    queues = world.stacks.queues(created)
+    assert queues["InboundQueue"] == found(world).queue
+    assert world.stacks.queues(stack_arn()) == {}
+
+
 def test_a_stack_that_was_deleted_has_no_queue(world: World, created: str) -> None:
     world.stacks.delete(created, client_token="delete-1")
     world.settle()
     assert world.stacks.queue(created) is None
+    assert world.stacks.queues(created) == {}
 
 
 def test_a_stack_that_never_was_has_no_queue(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,8 @@ class FakeStacks:
         """How many of the next calls are refused."""
         self.resources: dict[str, Queue | None] = {}
         """The queues that CloudFormation lists in stacks whose outputs say otherwise, or say nothing yet."""
+        self.other_queues: dict[str, dict[str, Queue]] = {}
+        """The queues besides the inbound queue that CloudFormation lists, by stack id and logical id."""
         self.calls: list[str] = []
         self.now: datetime = NOON
         """When the next events happen."""
@@ -72,6 +74,13 @@ class FakeStacks:
         if stack_id not in self.all or self.all[stack_id].stack.status == "DELETE_COMPLETE":
             return None
         return self.resources.get(stack_id, self.all[stack_id].stack.queue)
+
+    def queues(self, stack_id: str) -> Mapping[str, Queue]:
+        self._called("queues")
+        if stack_id not in self.all or self.all[stack_id].stack.status == "DELETE_COMPLETE":
+            return {}
+        inbound = self.resources.get(stack_id, self.all[stack_id].stack.queue)
+        return {**({"InboundQueue": inbound} if inbound else {}), **self.other_queues.get(stack_id, {})}
 
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         self._called("create")

@@ -229,6 +229,42 @@ def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
     assert world.looks_empty()
 
 
+DEAD_LETTER_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:acme-dead-letters", DEAD_LETTERS)
+SOME_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:some", "https://sqs.eu-west-1.amazonaws.com/0/some")
+
+
+def test_the_dead_letter_queue_is_counted_also_if_somebody_deleted_the_inbound_queue_by_hand(world: World) -> None:
+    world.stacks.other_queues[world.plant()] = {"DeadLetterQueue": DEAD_LETTER_QUEUE}
+    world.queues.gone.add(QUEUE.url)
+    world.queues.held[DEAD_LETTERS] = Messages(4, 0, 0)
+    assert "dead-letter queue: 4 visible" in failure(world.check()).reason
+    world.queues.held[DEAD_LETTERS] = NONE_HELD
+    assert world.looks_empty()
+
+
+def test_the_dead_letter_queue_is_counted_also_if_a_delete_that_failed_has_taken_the_inbound_queue(
+    world: World,
+) -> None:
+    world.stacks.other_queues[world.plant("DELETE_FAILED")] = {"DeadLetterQueue": DEAD_LETTER_QUEUE}
+    world.table.plant_metadata(some_metadata(queue=None, withdrawn_by="an earlier delete"))
+    world.queues.gone.add(QUEUE.url)
+    world.queues.held[DEAD_LETTERS] = Messages(4, 0, 0)
+    assert "dead-letter queue: 4 visible" in failure(world.check()).reason
+
+
+def test_a_queue_that_no_release_has_is_told_by_the_name_that_its_template_gives_it(world: World) -> None:
+    world.stacks.other_queues[world.plant()] = {"Rejected": SOME_QUEUE}
+    world.queues.gone |= {QUEUE.url, OTHER_QUEUE.url}
+    world.queues.held[SOME_QUEUE.url] = Messages(0, 1, 0)
+    assert "Rejected: 0 visible, 1 in flight" in failure(world.check()).reason
+
+
+def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there(world: World) -> None:
+    world.plant()
+    world.check()
+    assert world.stacks.calls == []
+
+
 def test_a_tenant_whose_queues_are_all_gone_is_not_waited_for(world: World) -> None:
     world.queues.gone |= {QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url}
     assert world.check() == Empty(None, NOON)
