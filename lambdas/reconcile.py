@@ -27,8 +27,9 @@ def handler(event: object, context: "LambdaContext") -> None:
         came = wiring.reconciler(has_time=has_time, pause=time.sleep).run(asked)
         for finding in came.findings:
             logger.warning("Found", extra={"finding": str(finding), "result": finding.result})
-        logger.info("Reconciled", extra={"status": came.status, "counts": came.counts, "repaired": came.repaired})
+        done = {"repaired": came.repaired, "ordered": came.ordered}
+        logger.info("Reconciled", extra={"status": came.status, "counts": came.counts, **done})
         if not came.wish.dry_run:  # Of those, whoever asked is told: nobody has to be woken.
             count("OperationsStuck", came.stuck)
             count("Repairs", came.repaired)
-            count("FindingsLeft", came.total - came.repaired)
+            count("FindingsLeft", came.left)

@@ -25,7 +25,7 @@ metadata that a delete has withdrawn. An explicit create marks the delete as rev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from orchestrator.records import Audit, Metadata, Operation, Queue, Status
@@ -113,6 +113,35 @@ def revived(delete: Audit, creates: Sequence[Audit]) -> bool:
     return delete.revived_by is not None or any(
         create.version is None and create.updated_at > delete.updated_at for create in creates
     )
+
+
+def version_to_create(
+    metadata: Metadata | None, audits: Sequence[Audit], current: str, is_published: Callable[[str], bool]
+) -> str:
+    """The release that a tenant is created at, if nobody names one: its pin, the one that it had, or the current one.
+
+    A tenant whose queue has vanished comes back at the version that it had: nobody has asked for another one.
+    """
+    if metadata is not None and metadata.pinned_version is not None:
+        return metadata.pinned_version
+    before = (metadata.last_version if metadata else None) or _last_version(audits)
+    # A tenant that is older than this control plane may have had a version that was never published here.
+    return before if before not in (None, current) and is_published(before) else current
+
+
+def _last_version(audits: Sequence[Audit]) -> str | None:
+    """The version that the tenant's latest successful operation gave it, since it was last deleted.
+
+    Only for tenants whose metadata does not say it: their queue vanished before 0.7.0, or the row was lost.
+    """
+    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
+    delete = next((audit for audit in audits if audit.operation is Operation.DELETE), None)
+    lived = [audit for audit in audits if audit.operation is not Operation.DELETE and audit.status is Status.SUCCESS]
+    if delete and delete.status is Status.SUCCESS:
+        # Whatever was there before that delete was another life of the tenant.
+        lived = [audit for audit in lived if revived(delete, creates) and audit.updated_at > delete.updated_at]
+    latest = max(lived, key=lambda audit: audit.updated_at, default=None)
+    return latest.version if latest else None
 
 
 def decide(

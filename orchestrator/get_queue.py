@@ -25,13 +25,14 @@ from orchestrator.decisions import (
     decide,
     look,
     ready,
+    version_to_create,
 )
 from orchestrator.errors import Unsettled
 from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, CreateLimits, Executions, TenantReader
+    from orchestrator.ports import Clock, CreateLimits, Executions, Releases, TenantReader
 
 SUSPECT_AFTER = timedelta(minutes=5)
 """A Started older than this is checked against its execution. Asking is rate-limited, so not sooner."""
@@ -55,8 +56,10 @@ class GetQueue:
     executions: Executions
     clock: Clock
     version: str
+    """The release that tenants are created at."""
     limits: Callable[[], CreateLimits] | None
     """How creates are limited, asked for when one is about to be started. ``None`` where getQueue only looks."""
+    releases: Releases
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is who asks. The same for all who ask at once, or Step Functions takes them for different callers."""
@@ -86,7 +89,8 @@ class GetQueue:
         """Answer from the records alone. An operation that has died is given its end by the reconciler."""
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
-        seen = look(metadata, audits, self._version(metadata))
+        # Nothing is started, so it does not matter whether the version was ever published.
+        seen = look(metadata, audits, version_to_create(metadata, audits, self.version, lambda _version: True))
         if isinstance(seen, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
         return Provisioning(seen.execution) if isinstance(seen, Wait) else seen
@@ -123,15 +127,15 @@ class GetQueue:
         )
 
     def _decide(self, tenant: TenantId) -> tuple[Decision, str]:
-        """The decision, and the version that it is about: the one that the tenant is pinned to, or the current one."""
+        """The decision, and the version that it is about."""
         # Audit before metadata: a create that finishes in between is then seen as Ready, never as vanished.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
-        version = self._version(metadata)
+        version = self._version(metadata, audits)
         return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version
 
-    def _version(self, metadata: Metadata | None) -> str:
-        return (metadata.pinned_version if metadata else None) or self.version
+    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
+        return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that say Started, have said so for long, and no longer run."""

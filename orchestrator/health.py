@@ -105,7 +105,7 @@ class Health:
             return Check(name, Verdict.PROBLEM, detail, "Look for errors of the function reconcile in its log group.")
         if latest.status is ReconciliationStatus.INCOMPLETE:
             return Check(name, Verdict.WARNING, f"{detail}, and came to no end", latest.reason)
-        if latest.total - latest.repaired > 0:
+        if latest.left > 0:
             left = ", ".join(f"{count} {kind}" for kind, count in latest.counts.items())
             return Check(name, Verdict.WARNING, f"{detail}, and found {left}", "See them: berth reconcile --dry-run")
         return Check(name, Verdict.OK, detail)

@@ -20,7 +20,7 @@ from orchestrator.admission import (
     unknown_release,
     unknown_tenant,
 )
-from orchestrator.decisions import FleetFull, Limited, TooManyCreates
+from orchestrator.decisions import FleetFull, Limited, TooManyCreates, version_to_create
 from orchestrator.deleting import messages_of, tell_messages
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
@@ -125,11 +125,13 @@ class Lifecycle:
                     only_if=only_if,
                 )
         asked = replace(request, explicit=explicit)
-        # A tenant that was pinned before, and has no queue since, comes back where it was to stay.
-        pinned = metadata.pinned_version if metadata else None
-        version = request.pin or pinned or self.version
+        version = request.pin or self.version_to_create(metadata, self.reader.audits(tenant))
         said = Said(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
         return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said, only_if=only_if)
+
+    def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
+        """The release that the tenant is created at, if no other is named."""
+        return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
         """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""

@@ -24,7 +24,7 @@ def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stac
     if stack.tenant_id != tenant.value:
         raise StackNotOurs(
             f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
-            f"{stack.tenant_id or 'something else'}. Rename or delete it by hand."
+            f"{stack.tenant_id or 'something else'}. Delete it by hand if nobody needs it."
         )
     # The role is known already. The metadata is read only for the few stacks that are of another role.
     if not stack.ours and not is_ours(stack, reader.metadata(tenant), stacks):

@@ -111,6 +111,8 @@ class Metadata:
     """When it was asked for."""
     gone_stack_id: str | None = None
     """The latest stack that has taken its queue back. It is never served again."""
+    last_version: str | None = None
+    """The version at which the tenant was served, if its queue has vanished since."""
 
     @property
     def published(self) -> bool:

@@ -123,8 +123,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
         if (differing := _differing(asked.request, seen)) and not undone():
             return _not_the_owner(asked.tenant, owner, differing)
         asked = replace(asked, request=replace(asked.request, labels=None, pin=None), unpin=False)
-    pinned = seen.pinned_version if seen else None
-    version = asked.request.pin or pinned or lifecycle.version
+    version = asked.request.pin or lifecycle.version_to_create(seen, audits)
     if failed := _failed([audit for audit in audits if audit.version == version], Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
     # An update of the same tenant asks for labels and a version; it brings nobody back.

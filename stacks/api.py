@@ -160,6 +160,8 @@ class Api(Construct):
         kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
         if settings.create_on_get_queue:
             limit_creates(get_queue, kit=kit, settings=settings)
+            # A tenant whose queue has vanished comes back at the version that it had, if that was published.
+            kit.table.allow(get_queue.role, "GetItem", rows=RELEASE_ROWS)
             allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
             machines.allow_describing(get_queue.role)
         return get_queue

@@ -88,6 +88,7 @@ def _row(reconciliation: Reconciliation) -> Item:
                     "counts": reconciliation.counts,
                     "findings": list(_that_fit(reconciliation.findings)),
                     "repaired": reconciliation.repaired,
+                    "ordered": reconciliation.ordered,
                     "stuck": reconciliation.stuck,
                 }
             )
@@ -111,6 +112,8 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
             for finding in came["findings"]
         ),
         repaired=came["repaired"],
+        # In rows from before 0.7.0, orders are counted as repairs.
+        ordered=came.get("ordered", 0),
         stuck=came["stuck"],
         reason=item["Reason"]["S"],
     )

@@ -85,6 +85,7 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         asked_for=_asked_for(item),
         asked_for_at=moment(item, "AskedForAt"),
         gone_stack_id=text(item, "GoneStackId"),
+        last_version=text(item, "LastVersion") or None,
     )
 
 

@@ -132,7 +132,7 @@ class Wiring:
     @cached_property
     def get_queue(self) -> GetQueue:
         limits = (lambda: self.counted_creates) if self.settings.create_on_get_queue else None
-        return GetQueue(self.table, self.executions, self.clock, self.settings.version, limits)
+        return GetQueue(self.table, self.executions, self.clock, self.settings.version, limits, self.table)
 
     @cached_property
     def api_gateway(self) -> ApiGateway:

@@ -166,7 +166,7 @@ class Writes:
     def metadata_of_published(self, run: Run, publication: Publication, at: datetime) -> Item:
         """Unless that stack has taken its queue back."""
         sets, values = self._state(run.tenant, TenantState.READY, publication.version)
-        gone = ["WithdrawnBy", "RootCause", "AskedFor", "AskedForAt"]
+        gone = ["WithdrawnBy", "RootCause", "AskedFor", "AskedForAt", "LastVersion"]
         if run.attempt.operation is Operation.UPDATE:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
         if publication.deployed is None:
@@ -221,6 +221,7 @@ class Writes:
         gone = (
             *("#state", "ListingKey", "ListingSort", "RootCause", "WithdrawnBy", "Version", "Deployed", "StackId"),
             *("InboundQueueArn", "InboundQueueUrl", "OutboundQueueArn", "OutboundQueueUrl", "CreatedAt", "CreatedBy"),
+            "LastVersion",
         )
         return self.update(key, f"REMOVE {', '.join(gone)}", names=_STATE, condition=condition, values=values)
 
@@ -250,9 +251,13 @@ class Writes:
         values[":stack"] = s(stack_id)
         if vanished:
             # Whoever asks for the tenant next has not brought it into being, also if nobody knows who has.
-            values[":unknown"] = s(UNKNOWN_CREATOR)
-            creator = "CreatedBy = if_not_exists(CreatedBy, :unknown)"
-            return f"SET {sets}, GoneStackId = :stack, {creator} REMOVE {gone}, RootCause", values, _STATE
+            values[":unknown"], values[":none"] = s(UNKNOWN_CREATOR), s("")
+            kept = (
+                "GoneStackId = :stack, CreatedBy = if_not_exists(CreatedBy, :unknown), "
+                # The tenant comes back at the version that it had.
+                "LastVersion = if_not_exists(Version, :none)"
+            )
+            return f"SET {sets}, {kept} REMOVE {gone}, RootCause", values, _STATE
         # An operation is at it, and has said the state. Only there is no version left to be listed at.
         listing_and_stack = {name: values[name] for name in (":sort", ":stack")}
         return f"SET ListingSort = :sort, GoneStackId = :stack REMOVE {gone}", listing_and_stack, {}

@@ -184,7 +184,7 @@ def _tell(came: Document, *, waited: bool, as_json: bool) -> ExitCode:
     else:
         show_asked(came)
     if is_over:
-        left = came["total"] - came["repaired"]
+        left = came["total"] - came["repaired"] - came["ordered"]
         incomplete = came["status"] == ReconciliationStatus.INCOMPLETE
         return ExitCode.ATTENTION if left or incomplete else ExitCode.OK
     goes_on = "Still going on" if waited else "It goes on in the control plane"

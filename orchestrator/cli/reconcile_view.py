@@ -18,9 +18,6 @@ _WOULD: Mapping[str, str] = {
     Remedy.CORRECT: "would have the metadata say what the stack says",
     Remedy.UPGRADE: "would have the tenant moved to the release where it ought to be",
 }
-_ORDERED = (Remedy.CREATE, Remedy.RECREATE, Remedy.DELETE, Remedy.UPGRADE)
-"""Where the repair is an operation, which goes on after the reconciliation is over."""
-
 _A_PERSON = "needs a person: see below"
 
 
@@ -80,13 +77,16 @@ def _show_findings(came: Document) -> None:
     if came["dryRun"]:
         render.show_line("This was a dry run: nothing was changed.")
     else:
-        render.show_line(f"Repaired {came['repaired']}, left {came['total'] - came['repaired']}.")
+        left = came["total"] - came["repaired"] - came["ordered"]
+        render.show_line(f"Repaired {came['repaired']}, ordered {came['ordered']}, left {left}.")
     _show_left_to_a_person(findings)
 
 
 def _outcome(finding: Document, *, dry_run: bool) -> Text:
     if finding["repaired"]:
         return Text(f"repaired: {finding['result']}", "green")
+    if finding["ordered"]:
+        return Text(f"ordered: {finding['result']}", "green")
     if finding["remedy"] == Remedy.NONE:
         return Text(_A_PERSON, "bold red")
     if dry_run:
@@ -109,7 +109,7 @@ def _next_steps(came: Document) -> list[str]:
         nothing_to_repair = told_all and all(finding["remedy"] == Remedy.NONE for finding in came["findings"])
         return [] if nothing_to_repair else ["Put right what can be: berth reconcile"]
     steps = []
-    if any(finding["repaired"] and finding["remedy"] in _ORDERED for finding in came["findings"]):
+    if came["ordered"]:
         steps.append("What was ordered goes on. See how it ends: berth tenants, and berth tenant TENANT")
     if came["status"] == ReconciliationStatus.INCOMPLETE:
         steps.append("Look at the rest: berth reconcile")

@@ -170,7 +170,7 @@ def foreign_stack(name: str, stack: Stack) -> Finding:
         name,
         f"its name is one of a tenant's stack, but it was made for {stack.tenant_id or 'something else'}",
         Remedy.NONE,
-        "Names with that prefix are Berth's. Rename it, or delete it by hand.",
+        "Names with that prefix are Berth's. CloudTrail says who made the stack. Delete it by hand if nobody needs it.",
     )
 
 

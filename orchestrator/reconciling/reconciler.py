@@ -114,6 +114,7 @@ class Reconciler:
             counts=counted(self._findings),
             findings=tuple(self._findings[:MOST_FINDINGS]),
             repaired=sum(finding.repaired for finding in self._findings),
+            ordered=sum(finding.ordered for finding in self._findings),
             stuck=self._stuck,
         )
         self.ledger.record_reconciliation(recorded)

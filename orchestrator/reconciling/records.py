@@ -72,6 +72,9 @@ class Finding:
     result: str = ""
     """What came of the repair; empty when none was tried."""
     repaired: bool = False
+    """Put right by the reconciliation itself."""
+    ordered: bool = False
+    """An operation was ordered that puts it right. How that ends, the tenant says."""
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.detail}"
@@ -124,6 +127,7 @@ class Reconciliation:
     findings: Sequence[Finding] = ()
     """The first of them, up to :data:`MOST_FINDINGS`."""
     repaired: int = 0
+    ordered: int = 0
     stuck: int = 0
     """Operations that are past their deadline and could not be settled."""
     reason: str = ""
@@ -136,6 +140,11 @@ class Reconciliation:
     @property
     def total(self) -> int:
         return sum(self.counts.values())
+
+    @property
+    def left(self) -> int:
+        """How many findings nothing was done about."""
+        return self.total - self.repaired - self.ordered
 
 
 def counted(findings: Sequence[Finding]) -> Mapping[Kind, int]:

@@ -70,7 +70,7 @@ class Repairing:
 def _told(finding: Finding, ordered: Ordered) -> Finding:
     match ordered:
         case Accepted(attempt, execution):
-            return replace(finding, result=f"{attempt.operation} {attempt.version} ordered: {execution}", repaired=True)
+            return replace(finding, result=f"{attempt.operation} {attempt.version}: {execution}", ordered=True)
         case AlreadySo(reason) | Refused(_, reason):
             return replace(finding, result=reason)
 

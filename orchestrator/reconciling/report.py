@@ -70,6 +70,7 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
         },
         "total": reconciliation.total,
         "repaired": reconciliation.repaired,
+        "ordered": reconciliation.ordered,
         "stuck": reconciliation.stuck,
         "counts": {kind.value: count for kind, count in sorted(reconciliation.counts.items())},
         "findings": [_finding_document(finding) for finding in reconciliation.findings],
@@ -85,4 +86,5 @@ def _finding_document(finding: Finding) -> dict[str, object]:
         "advice": finding.advice or None,
         "result": finding.result or None,
         "repaired": finding.repaired,
+        "ordered": finding.ordered,
     }

@@ -450,9 +450,34 @@ class TestWhatTheStackKeepsTrue:
         before = metadata_of(table)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
         assert table.metadata(ACME) == replace(
-            before, queue=None, stack_id=None, version=None, gone_stack_id="stack-1", created_by=UNKNOWN_CREATOR
+            before,
+            queue=None,
+            stack_id=None,
+            version=None,
+            gone_stack_id="stack-1",
+            created_by=UNKNOWN_CREATOR,
+            last_version=VERSION,
         )
         assert states(table) == [State.UNKNOWN]
+
+    def test_the_version_of_a_queue_that_vanished_is_remembered_until_the_tenant_is_served_again(
+        self, table: Table
+    ) -> None:
+        create(table)
+        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        again = a_run(2, started_at=LATER)
+        take(table, again)
+        assert metadata_of(table).last_version == VERSION
+        table.publish(again, Publication("stack-2", QUEUE, NEXT_VERSION, None), at=LATER_STILL)
+        assert metadata_of(table).last_version is None
+
+    def test_the_version_of_a_queue_that_vanished_is_forgotten_with_the_tenant(self, table: Table) -> None:
+        create(table)
+        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        take(table, DELETE)
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt(2))
+        table.remove(DELETE, at=LATER_STILL)
+        assert metadata_of(table).last_version is None
 
     @pytest.mark.parametrize("vanished", [False, True])
     def test_a_stack_that_has_taken_its_queue_back_does_not_record_it_again(self, table: Table, vanished: bool) -> None:

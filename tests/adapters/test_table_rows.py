@@ -237,14 +237,15 @@ def test_the_outbound_queues_columns_are_cleared_by_an_update(
     assert len(left) == (2 if stays else 0)
 
 
-def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_and_whose_it_was(
+def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_at_which_version_and_whose_it_was(
     table: DynamoTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     table.forget_queue(ACME, stack_id="stack-1", vanished=True)
     row = rows(dynamodb)[METADATA]
     assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
-    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort", "GoneStackId", "CreatedBy"}
+    kept = {"GoneStackId", "CreatedBy", "LastVersion"}
+    assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"} | kept
 
 
 def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:

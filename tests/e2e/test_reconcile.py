@@ -11,6 +11,7 @@ from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, delete, ended, run, tenant_of
 
 UNPUBLISHED = "0.0.5"
+BEFORE = "0.2.0"
 
 
 def reconcile(berth: Deployed, *arguments: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
@@ -37,7 +38,7 @@ def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_re
 
     code, told, found = reconcile(berth, "--dry-run", "--detect-drift")
 
-    assert (code, told["status"], told["repaired"]) == (8, "DONE", 0)
+    assert (code, told["status"], told["repaired"], told["ordered"]) == (8, "DONE", 0, 0)
     assert {name: (each["kind"], each["remedy"]) for name, each in found.items()} == {
         name: (kind, remedy) for name, _, kind, remedy in arranged
     }
@@ -47,7 +48,8 @@ def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_re
     code, told, found = reconcile(berth)
 
     assert (code, told["status"]) == (8, "DONE")  # One is left that needs a person.
-    assert [name for name, each in found.items() if not each["repaired"]] == ["odd-queue"]
+    assert [name for name, each in found.items() if each["repaired"]] == ["odd-row"]
+    assert [name for name, each in found.items() if not (each["repaired"] or each["ordered"])] == ["odd-queue"]
     assert "berth delete odd-queue" in found["odd-queue"]["advice"]
     for name in ("odd-orphan", "odd-gone", "odd-row", "odd-version"):
         _is_in(berth, name, "READY")
@@ -55,6 +57,7 @@ def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_re
     _is_in(berth, "odd-remains", "DELETED")
     assert berth.ask(TenantId("odd-remains")).status == 410
     assert tenant_of(berth, TenantId("odd-version"))["version"] == berth.outputs["Version"]
+    assert tenant_of(berth, TenantId("odd-gone"))["version"] == BEFORE, "it comes back as it was"
     assert berth.ask(TenantId("odd-row")).body["queueUrl"].endswith(_output(berth, "odd-row").rpartition("/")[2])
 
     _, _, found = reconcile(berth, "--dry-run")
@@ -85,7 +88,7 @@ def _remains_of_a_deleted_tenant(berth: Deployed, tenant: TenantId) -> None:
 
 
 def _a_tenant_whose_stack_is_gone(berth: Deployed, tenant: TenantId) -> None:
-    a_tenant(berth, tenant.value)
+    a_tenant(berth, tenant.value, BEFORE)
     berth.delete_stack_by_hand(tenant, str(tenant_of(berth, tenant)["stackId"]))
 
 

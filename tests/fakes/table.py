@@ -214,6 +214,7 @@ class InMemoryTable:
             asked_for=None,
             asked_for_at=None,
             deployed=publication.deployed,
+            last_version=None,
             created_by=old.created_by if publication.created_by is None else publication.created_by,
             outbound_queue=None if run.attempt.operation is Operation.UPDATE else old.outbound_queue,
         )
@@ -337,11 +338,14 @@ class InMemoryTable:
         rows = self._of(tenant)
         if rows.metadata is None or rows.metadata.stack_id != stack_id:
             return False
+        version = rows.metadata.version
         rows.metadata = replace(
             rows.metadata, queue=None, stack_id=None, version=None, deployed=None, gone_stack_id=stack_id
         )
         if vanished:
-            rows.metadata = replace(rows.metadata, created_by=rows.metadata.created_by or UNKNOWN_CREATOR)
+            rows.metadata = replace(
+                rows.metadata, created_by=rows.metadata.created_by or UNKNOWN_CREATOR, last_version=version
+            )
             rows.listed = (TenantState.UNKNOWN, None)
         return True
 

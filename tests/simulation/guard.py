@@ -112,6 +112,8 @@ class TenantGuard:
         """The latest delete that has begun."""
         self.withdrawn_at = world.clock.now()
         self.asked = Asked()
+        self.vanished: str | None = None
+        """The version at which the tenant was served when its queue went, though nobody deleted the tenant."""
 
     def rows(self) -> Rows:
         table = self._world.table
@@ -150,7 +152,8 @@ class TenantGuard:
             going = [stack for stack in self.living if stack.stack_id == was.metadata.stack_id]  # type: ignore[union-attr]
             going = [stack for stack in going if not stack.status.startswith(("DELETE_", "ROLLBACK_"))]
             assert not going, f"{caller} takes the queue of {going[0].stack_id} away, which is {going[0].status}"
-            self.served = None
+            assert was.served
+            self.served, self.vanished = None, was.served[1]
 
     def _owner_changes(self, caller: Caller, call: str, owner: str | None, now: Rows) -> None:
         now_owner = now.owner
@@ -226,7 +229,7 @@ class TenantGuard:
         self._world.seen["revived by its own resource"] += 1
 
     def _succeeded(self, audit: Audit, now: Rows) -> None:
-        name = _short(audit.execution)
+        name, self.vanished = _short(audit.execution), None
         if audit.operation is Operation.DELETE:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
             self.check_owner(self._world.resource_of(audit.execution), "deletes")

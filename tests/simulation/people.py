@@ -31,7 +31,8 @@ class People:
         harbour = self._harbour
         caller = Caller(Role.PERSON, tenant)
         ports = harbour.ports_of(caller)
-        get_queue = GetQueue(ports.table, ports.executions, ports.clock, version, lambda: harbour.limits_of(ports))
+        table, limits = ports.table, lambda: harbour.limits_of(ports)
+        get_queue = GetQueue(table, ports.executions, ports.clock, version, limits, table)
         asked_in = harbour.turn
 
         def over(answer: Answer | None, _error: Exception | None) -> None:

@@ -17,6 +17,7 @@ from orchestrator import (
     creating,
     deleting,
     get_queue,
+    lifecycle,
     operations,
     own_stack,
     queue_metadata,
@@ -292,6 +293,11 @@ def _create_takes_the_version_of_the_stack(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(operations, "same_content", lambda *_: False)
 
 
+def _bring_back_at_the_control_planes_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (lifecycle, get_queue):
+        monkeypatch.setattr(module, "version_to_create", lambda _metadata, _audits, current, _is_published: current)
+
+
 def _leave_withdrawn_what_a_dead_delete_withdrew(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Table.begin
     monkeypatch.setattr(Table, "begin", lambda *args, **named: begin(*args, **{**named, "restore": False}))
@@ -479,10 +485,13 @@ BUGS = {
         (send, send, receive, upgrade),
     ),
     "an update of a resource asks for the tenant": Planted(
-        _update_of_a_resource_asks_for_the_tenant, BROUGHT_BACK, None, SHARED
+        _update_of_a_resource_asks_for_the_tenant, BROUGHT_BACK, None, (team_creates, *[team_updates] * 4)
     ),
     "a create takes the version of the stack": Planted(
         _create_takes_the_version_of_the_stack, "is served, not", None, CROWDED
+    ),
+    "a tenant is brought back at the control plane's version": Planted(
+        _bring_back_at_the_control_planes_version, "vanished at .*, and was brought back at", None, MEDDLED
     ),
     "a dead delete leaves its tenant withdrawn": Planted(
         _leave_withdrawn_what_a_dead_delete_withdrew, "None is served, not", DEATHS, CROWDED

@@ -39,15 +39,18 @@ def repair(harbour: Harbour) -> None:
     """A survey finds what CloudFormation has done since nobody waited for it any more."""
     while any(condition(stack.status) is StackCondition.WORKING for stack in harbour.stacks.living):
         harbour.pass_time(harbour.clock.now() + SETTLING_EVERY)
+    vanished = {tenant: harbour.guard.of[tenant].vanished for tenant in harbour.tenants}
     for _ in range(4):
         harbour.reconcile(Wish())
-        repaired = harbour.reconciliations.recorded[SETTLING].repaired
+        done = harbour.reconciliations.recorded[SETTLING]
+        acted = done.repaired + done.ordered
         harbour.look_around()
-        harbour.pass_time(harbour.clock.now() + (BOUND if repaired else timedelta(seconds=1)))
-        if not repaired:
+        harbour.pass_time(harbour.clock.now() + (BOUND if acted else timedelta(seconds=1)))
+        if not acted:
             break
     for tenant in harbour.tenants:
         _check_the_truth(harbour, tenant)
+        _check_the_version(harbour, tenant, vanished[tenant])
     _check_what_was_told(harbour)
 
 
@@ -63,6 +66,19 @@ def _check_the_truth(harbour: Harbour, tenant: TenantId) -> None:
         assert guard.living == [], f"{tenant} is deleted, but there is {guard.living}"
     for version in VERSIONS:
         harbour.people.ask(tenant, version)
+
+
+def _check_the_version(harbour: Harbour, tenant: TenantId, version: str | None) -> None:
+    """Nobody has asked for another version than the one at which the tenant vanished."""
+    guard = harbour.guard.of[tenant]
+    metadata = guard.rows().metadata
+    pinned = metadata is not None and metadata.pinned_version is not None
+    if version is None or guard.served is None or pinned or harbour.table.release(version) is None:
+        return
+    came_back_at = guard.served[1]
+    same = harbour.guard.same_content(came_back_at, version)
+    assert same, f"{tenant} vanished at {version}, and was brought back at {came_back_at}"
+    harbour.guard.seen["brought back at its version"] += 1
 
 
 def _check_what_was_told(harbour: Harbour) -> None:

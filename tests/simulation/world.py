@@ -108,7 +108,7 @@ class World:
     def ask(self, around: Around = undisturbed) -> Answer:
         """getQueue, as a platform calls it."""
         ports = self.ports(around)
-        return GetQueue(ports.table, ports.executions, ports.clock, VERSION, Unlimited)(ACME)
+        return GetQueue(ports.table, ports.executions, ports.clock, VERSION, Unlimited, ports.table)(ACME)
 
     def lifecycle(self, around: Around = undisturbed) -> Lifecycle:
         ports = self.ports(around)

@@ -120,7 +120,7 @@ STARTS_ROLLOUTS: Grants = {
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
-    **READS_AND_WRITES_LISTS,
+    LISTS: READS_AND_WRITES_LISTS[LISTS] | {"s3:DeleteObject"},
     "the machine rollout": {"states:StartExecution"},
     "executions of rollout": {"states:DescribeExecution"},
 }
@@ -152,6 +152,7 @@ ACTS_WITH_THE_STACK_ROLE: Grants = {
 FUNCTIONS: dict[str, Grants] = {
     "get_queue": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **LIMITS_CREATES,
         **on_machines("states:StartExecution", "create_tenant"),
         **SEES_EXECUTIONS,

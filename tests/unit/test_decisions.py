@@ -19,6 +19,7 @@ from orchestrator.decisions import (
     decide,
     look,
     ready,
+    version_to_create,
 )
 from orchestrator.records import Audit, Metadata, Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
@@ -268,6 +269,67 @@ def test_only_a_tenant_of_which_nothing_is_recorded_would_be_one_more() -> None:
 @pytest.mark.parametrize("metadata", NOT_SERVED)
 def test_the_short_cut_serves_nothing_that_is_not_published(metadata: Metadata | None) -> None:
     assert ready(metadata) is None
+
+
+# The version that a tenant is created at
+
+CURRENT, BEFORE, LONG_BEFORE = "0.9.0", "0.8.0", "0.7.0"
+UPDATED = later(an_audit(Status.SUCCESS, Operation.UPDATE, version=BEFORE))
+VANISHED = replace(PUBLISHED, queue=None, version=None, last_version=BEFORE)
+HISTORIES: dict[str, tuple[Metadata | None, list[Audit], str]] = {
+    "nothing is known": (None, [], CURRENT),
+    "its create failed": (None, [an_audit(Status.FAILURE, version=BEFORE)], CURRENT),
+    "it is being created": (None, [an_audit(Status.STARTED, version=BEFORE)], CURRENT),
+    "it was created": (None, [an_audit(Status.SUCCESS, version=BEFORE)], BEFORE),
+    "it was updated": (None, [an_audit(Status.SUCCESS, version=LONG_BEFORE), UPDATED], BEFORE),
+    "its update failed": (
+        None,
+        [an_audit(Status.SUCCESS, version=BEFORE), later(an_audit(Status.FAILURE, Operation.UPDATE, version=CURRENT))],
+        BEFORE,
+    ),
+    "the row says it": (VANISHED, [an_audit(Status.FAILURE, version=BEFORE, attempt=2)], BEFORE),
+    "it is pinned": (replace(VANISHED, pinned_version=LONG_BEFORE), [UPDATED], LONG_BEFORE),
+    "it was deleted": (None, [an_audit(Status.SUCCESS, version=BEFORE), later(DELETED)], CURRENT),
+    "it was deleted and came back": (
+        None,
+        [
+            an_audit(Status.SUCCESS, version=LONG_BEFORE),
+            later(replace(DELETED, revived_by="a create")),
+            later(later(an_audit(Status.SUCCESS, version=BEFORE))),
+        ],
+        BEFORE,
+    ),
+    "it was deleted, and what came after it failed": (
+        None,
+        [
+            an_audit(Status.SUCCESS, version=LONG_BEFORE),
+            later(replace(DELETED, revived_by="a create")),
+            later(later(an_audit(Status.FAILURE, version=BEFORE))),
+        ],
+        CURRENT,
+    ),
+    "its delete failed": (None, [an_audit(Status.SUCCESS, version=BEFORE), later(DELETE_FAILED)], BEFORE),
+    "it is from before versions": (None, [an_audit(Status.SUCCESS, version=None)], CURRENT),
+}
+
+
+@pytest.mark.parametrize(("metadata", "audits", "expected"), HISTORIES.values(), ids=HISTORIES)
+def test_a_tenant_is_created_at_its_pin_or_the_version_that_it_had_or_else_the_current_one(
+    metadata: Metadata | None, audits: list[Audit], expected: str
+) -> None:
+    assert version_to_create(metadata, audits, CURRENT, lambda _version: True) == expected
+
+
+def test_a_tenant_is_not_created_at_a_version_that_was_never_published() -> None:
+    assert version_to_create(VANISHED, [UPDATED], CURRENT, lambda version: version != BEFORE) == CURRENT
+
+
+def test_the_current_version_need_not_be_looked_up() -> None:
+    def nobody_asks(_version: str) -> bool:
+        raise AssertionError
+
+    assert version_to_create(None, [], CURRENT, nobody_asks) == CURRENT
+    assert version_to_create(replace(VANISHED, last_version=CURRENT), [], CURRENT, nobody_asks) == CURRENT
 
 
 def test_the_short_cut_serves_what_is_published() -> None:

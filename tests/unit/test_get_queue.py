@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -48,7 +49,7 @@ class World:
     def __init__(self) -> None:
         self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
         self.table.record_release(a_release())
-        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, Unlimited)
+        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, Unlimited, self.table)
 
     def publish(self) -> None:
         self.table.plant_metadata(some_metadata())
@@ -93,7 +94,7 @@ def test_a_ready_tenant_costs_one_read_of_its_metadata_and_nothing_else() -> Non
     table, executions = CountingReader(), FakeExecutions()
     table.plant_metadata(some_metadata())
 
-    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME)
+    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME)
 
     assert answer == Ready(QUEUE, VERSION)
     assert table.reads == ["metadata"]
@@ -111,7 +112,7 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
     take(table, run)
 
-    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME), Ready)
+    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME), Ready)
     assert not executions.inputs
 
 
@@ -124,6 +125,33 @@ def test_a_tenant_that_is_pinned_is_started_at_the_version_of_its_pin(world: Wor
     world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
     world.get_queue(ACME)
     assert world.executions.started == [(an_attempt(1, version="0.0.7"), Request())]
+
+
+def vanished(version: str) -> Metadata:
+    return replace(some_metadata(queue=None, version=None, last_version=version), stack_id=None)
+
+
+def test_a_tenant_whose_queue_has_vanished_is_started_at_the_version_that_it_had(world: World) -> None:
+    world.table.record_release(a_release("0.0.7"))
+    world.table.plant_metadata(vanished("0.0.7"))
+    world.get_queue(ACME)
+    assert world.executions.started == [(an_attempt(1, version="0.0.7"), Request())]
+
+
+def test_a_create_at_the_version_that_a_tenant_had_is_told_if_it_failed_and_not_tried_at_the_current_one(
+    world: World,
+) -> None:
+    world.table.record_release(a_release("0.0.7"))
+    world.table.plant_metadata(vanished("0.0.7"))
+    failed = an_audit(Status.FAILURE, version="0.0.7")
+    world.table.plant_audit(failed)
+    assert world.get_queue(ACME) == Failed(failed)
+
+
+def test_a_tenant_comes_back_at_the_current_version_if_the_one_that_it_had_was_never_published(world: World) -> None:
+    world.table.plant_metadata(vanished("0.0.7"))
+    world.get_queue(ACME)
+    assert world.executions.started == [(an_attempt(1), Request())]
 
 
 def test_a_pinned_create_that_failed_is_told_and_not_tried_at_the_current_version(world: World) -> None:
@@ -194,14 +222,14 @@ class EndsWhileStarting(FakeExecutions):
 
 def test_a_create_that_finished_in_between_is_ready() -> None:
     table = InMemoryTable()
-    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION, Unlimited)(ACME)
+    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION, Unlimited, table)(ACME)
     assert answer == Ready(QUEUE, VERSION)
 
 
 def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again() -> None:
     table = InMemoryTable()
     executions = EndsWhileStarting(table, published=False)
-    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited)(ACME)
+    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME)
     assert isinstance(answer, Failed)
     assert answer.audit.root_cause == QUEUE_TABOO
     assert len(executions.inputs) == 1
@@ -312,7 +340,7 @@ class NothingCanBeStarted(FakeExecutions):
 def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:
     executions = NothingCanBeStarted()
     with pytest.raises(Unsettled, match=r"acme.*create-acme-.*-0\.1\.0-25"):
-        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION, Unlimited)(ACME)
+        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION, Unlimited, InMemoryTable())(ACME)
     assert len(executions.inputs) == 25
 
 
@@ -366,7 +394,7 @@ class TestFinding:
 @pytest.fixture
 def looking() -> World:
     world = World()
-    world.get_queue = GetQueue(world.table, world.executions, world.clock, VERSION, None)
+    world.get_queue = GetQueue(world.table, world.executions, world.clock, VERSION, None, world.table)
     return world
 
 

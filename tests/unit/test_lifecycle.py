@@ -438,6 +438,22 @@ def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 
+@pytest.mark.parametrize("explicit", [True, False], ids=["by an operator", "by a repair"])
+def test_a_tenant_whose_queue_has_vanished_comes_back_at_the_version_that_it_had(world: World, explicit: bool) -> None:
+    world.provision()
+    world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+    ordered = accepted(world.lifecycle.create(ACME, BY_ADA, explicit=explicit))
+    assert ordered.attempt.version == VERSION
+    world.failed(world.begun(ordered))
+    again = accepted(world.lifecycle.create(ACME, BY_ADA, explicit=explicit))
+    assert again.attempt == an_attempt(3, version=VERSION), "also if its create has failed, which the audit now says"
+
+
+def test_a_tenant_that_was_deleted_is_created_at_the_current_version(ready: World) -> None:
+    ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
+    assert accepted(ready.lifecycle.create(ACME, BY_ADA)).attempt.version == NEXT_VERSION
+
+
 def test_a_tenant_whose_pinned_creation_failed_can_be_created_without_the_pin(world: World) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA, unpin=True))
@@ -579,7 +595,7 @@ def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) ->
 
 
 def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: World) -> None:
-    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION, Unlimited)
+    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION, Unlimited, world.table)
     answer = get_queue(ACME, by="a platform")
     assert isinstance(answer, Provisioning)
     world.failed(world.begun(Accepted(an_attempt(version=NEXT_VERSION), answer.execution)))

@@ -44,7 +44,7 @@ class World:
         self.counts = InMemoryCreateCounts()
         rate = CreateRate(self.counts, self.clock, per_minute)
         self.limits = Limits(self.table.count_tenants, max_tenants, rate)
-        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, lambda: self.limits)
+        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, lambda: self.limits, self.table)
 
     def ask(self, who: TenantId, by: str = PLATFORM) -> object:
         answer = self.get_queue(who, by=by)

@@ -218,9 +218,11 @@ RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
         "counts": {Kind.FOREIGN_STACK: 1, Kind.ORPHAN_STACK: 1},
         "findings": (
             FINDING,
-            replace(FINDING, kind=Kind.ORPHAN_STACK, remedy=Remedy.DELETE, advice="", result="ordered", repaired=True),
+            replace(
+                FINDING, kind=Kind.ORPHAN_STACK, remedy=Remedy.DELETE, advice="", result="DELETE: arn", ordered=True
+            ),
         ),
-        "repaired": 1,
+        "ordered": 1,
     },
     ReconciliationStatus.INCOMPLETE: {"reason": "There was not enough time.", "stuck": 1},
 }
@@ -256,7 +258,8 @@ class World:
     @property
     def get_queue(self) -> GetQueue:
         limits = self.limits
-        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, (lambda: limits) if limits else None)
+        given = (lambda: limits) if limits else None
+        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, given, self.table)
 
     @property
     def lifecycle(self) -> Lifecycle:

@@ -370,6 +370,7 @@ def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> N
         version=None,
         gone_stack_id=published.stack_id,
         created_by=UNKNOWN_CREATOR,
+        last_version=VERSION,
     )
 
 

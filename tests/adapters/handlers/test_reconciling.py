@@ -38,6 +38,7 @@ HEALTH = "GET /diagnosis"
 RECONCILING_ROUTES = [START, SHOW, HEALTH]
 
 AN_ID = "20200101-000000-0000"
+COUNTED = ("OperationsStuck", "Repairs", "FindingsLeft")
 GLOBEX = TenantId.parse("globex")
 
 
@@ -283,7 +284,7 @@ class TestReconcile:
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
         done = found(reconciliations, asked)
-        assert (done.status, done.repaired) == (ReconciliationStatus.DONE, 1)
+        assert (done.status, done.repaired, done.ordered) == (ReconciliationStatus.DONE, 0, 1)
         (execution,) = functions.all_executions
         assert ADA in input_of(execution)["request"]["by"]
 
@@ -346,10 +347,8 @@ class TestReconcile:
             Kind.UNFINISHED,
             Kind.ORPHAN_STACK,
         ]
-        counted = {
-            name: line[name] for line in told for name in ("OperationsStuck", "Repairs", "FindingsLeft") if name in line
-        }
-        assert counted == {"OperationsStuck": [0.0], "Repairs": [1.0], "FindingsLeft": [1.0]}
+        counted = {name: line[name] for line in told for name in COUNTED if name in line}
+        assert counted == dict(zip(COUNTED, ([0.0], [1.0], [1.0]), strict=True))
 
     def test_what_a_dry_run_finds_wakes_nobody(
         self, functions: Functions, reconciliations: ReconciliationTable, lines: Lines

@@ -43,6 +43,7 @@ def comes_to(scene: Scene, *findings: Finding, status: ReconciliationStatus = DO
             counts=counted(findings),
             findings=findings,
             repaired=sum(finding.repaired for finding in findings),
+            ordered=sum(finding.ordered for finding in findings),
         )
     )
 
@@ -109,7 +110,7 @@ class TestFindings:
             "                         repaired: the metadata says what the stack says now",
             "",
             f"Looked at {LOOKED_AT_TOLD}. Found 1: 1 metadata-differs.",
-            "Repaired 1, left 0.",
+            "Repaired 1, ordered 0, left 0.",
         ]
 
     def test_some_of_it_is_left_to_a_person_with_advice_that_can_be_copied(self, scene: Scene) -> None:
@@ -117,7 +118,7 @@ class TestFindings:
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
         assert "needs a person: see below" in result.stdout
-        assert lines(result.stdout)[-4:] == ["Repaired 1, left 1.", "", "Needs a person", f"globex: {LOOK}"]
+        assert lines(result.stdout)[-4:] == ["Repaired 1, ordered 0, left 1.", "", "Needs a person", f"globex: {LOOK}"]
 
     def test_a_repair_that_was_refused(self, scene: Scene) -> None:
         busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
@@ -128,24 +129,24 @@ class TestFindings:
         assert "Needs a person" not in result.stdout
 
     def test_what_was_ordered_goes_on_and_that_is_said(self, scene: Scene) -> None:
-        ordered = Finding(
-            Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0 ordered: arn", repaired=True
-        )
+        ordered = Finding(Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True)
         comes_to(scene, ordered)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.OK
+        assert "ordered: CREATE 0.2.0: arn" in result.stdout
+        assert "Repaired 0, ordered 1, left 0.\n" in result.stdout
         assert result.stderr.splitlines()[-1].startswith("What was ordered goes on. See how it ends: berth tenant")
 
     def test_more_than_are_kept_in_full(self, scene: Scene) -> None:
         scene.meanwhile.append(
             lambda: scene.api.reconciliation_is_now(
-                status=DONE, counts={Kind.DRIFTED: 201, Kind.MISSING_STACK: 2}, findings=[DRIFTED], repaired=2
+                status=DONE, counts={Kind.DRIFTED: 201, Kind.MISSING_STACK: 2}, findings=[DRIFTED], ordered=2
             )
         )
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
         assert "... and 202 more, which are only counted.\n" in result.stdout
-        assert "Found 203: 2 missing-stack, 201 stack-drifted.\nRepaired 2, left 201.\n" in result.stdout
+        assert "Found 203: 2 missing-stack, 201 stack-drifted.\nRepaired 0, ordered 2, left 201.\n" in result.stdout
 
 
 class TestDryRun:

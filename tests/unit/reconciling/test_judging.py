@@ -282,6 +282,12 @@ def test_a_foreign_stack_says_whose_it_is() -> None:
     assert "made for something else" in foreign_stack("a-name", replace(STACK, tenant_id=None)).detail
 
 
+def test_nobody_is_advised_to_rename_a_stack_which_cannot_be_done() -> None:
+    advice = foreign_stack("a-name", replace(STACK, tenant_id="other")).advice
+    assert "ename" not in advice
+    assert "CloudTrail" in advice
+
+
 def test_drift_is_told_with_where_to_look() -> None:
     finding = drifted(STACK, "2 of its resources")
     assert (finding.kind, finding.subject, finding.remedy) == (Kind.DRIFTED, ACME.value, Remedy.NONE)

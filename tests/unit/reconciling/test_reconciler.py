@@ -277,7 +277,8 @@ def test_all_findings_are_counted_and_as_many_kept_as_fit(world: World) -> None:
     done = world.reconcile(REPAIR)
     assert len(done.findings) == MOST_FINDINGS
     assert done.counts == {Kind.ORPHAN_STACK: MOST_FINDINGS + 1}
-    assert done.total == done.repaired == MOST_FINDINGS + 1
+    assert done.total == done.ordered == MOST_FINDINGS + 1
+    assert done.repaired == done.left == 0
 
 
 def test_a_throttled_repair_is_found_again(world: World) -> None:
@@ -290,7 +291,7 @@ def test_a_throttled_repair_is_found_again(world: World) -> None:
     world.executions.start = refuse  # type: ignore[method-assign,assignment]
     assert world.reconcile(REPAIR).status is ReconciliationStatus.INCOMPLETE
     world.executions.start = start  # type: ignore[method-assign]
-    assert only(world.reconcile(REPAIR)).repaired
+    assert only(world.reconcile(REPAIR)).ordered
 
 
 def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: World) -> None:

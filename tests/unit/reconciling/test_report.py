@@ -30,7 +30,7 @@ def test_one_that_was_started_is_found_where_it_is_said_to_be() -> None:
 
 def test_everything_about_it_is_told() -> None:
     findings = (
-        a_finding(Kind.MISSING_STACK, Remedy.CREATE, result="ordered", repaired=True),
+        a_finding(Kind.MISSING_STACK, Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True),
         a_finding(Kind.FOREIGN_STACK, advice="Look."),
     )
     reconciliation = asked_for(
@@ -40,7 +40,8 @@ def test_everything_about_it_is_told() -> None:
         looked_at=LookedAt(1, 2, 3, 4, 5),
         counts={**counted(findings), Kind.DRIFTED: 3},
         findings=findings,
-        repaired=1,
+        repaired=3,
+        ordered=1,
         stuck=2,
     )
     assert body(tell_reconciliation(reconciliation)) == {
@@ -55,7 +56,8 @@ def test_everything_about_it_is_told() -> None:
         "updatedAt": "2026-11-16T12:00:00.000Z",
         "lookedAt": {"operations": 1, "tenants": 2, "stacks": 3, "allStacks": 4, "drift": 5},
         "total": 5,
-        "repaired": 1,
+        "repaired": 3,
+        "ordered": 1,
         "stuck": 2,
         "counts": {"foreign-stack": 1, "missing-stack": 1, "stack-drifted": 3},
         "findings": [
@@ -65,8 +67,9 @@ def test_everything_about_it_is_told() -> None:
                 "detail": "something differs",
                 "remedy": "create",
                 "advice": None,
-                "result": "ordered",
-                "repaired": True,
+                "result": "CREATE 0.2.0: arn",
+                "repaired": False,
+                "ordered": True,
             },
             {
                 "kind": "foreign-stack",
@@ -76,6 +79,7 @@ def test_everything_about_it_is_told() -> None:
                 "advice": "Look.",
                 "result": None,
                 "repaired": False,
+                "ordered": False,
             },
         ],
     }
