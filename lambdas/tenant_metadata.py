@@ -2,7 +2,7 @@
 
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import received, respond
-from orchestrator.errors import InvalidRequest
+from orchestrator.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.resource_requests import Kind, parse_metadata_request
 
@@ -34,5 +34,6 @@ def handler(given: object, _context: object) -> None:
         return {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
-        reason = respond(event, work, physical_id="tenant-metadata")
+        # If an update could not be undone because AWS had no time, the stack would be stuck. It waits for some minutes.
+        reason = respond(event, work, physical_id="tenant-metadata", repeated=(Throttled, Unsettled))
         logger.info("Answered CloudFormation", extra={"failed_because": reason})

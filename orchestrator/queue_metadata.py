@@ -29,7 +29,7 @@ def record_queue(
     """The stack says that it has a queue: record the one that CloudFormation lists among the stack's resources.
 
     Whoever may call the function may say anything. So ``told``, the queue that the stack's resource was given, counts
-    in one case only: CloudFormation has no time, and the resource says nothing but what is on record.
+    in one case only: it is what is on record for that stack already. Then CloudFormation is not asked.
     """
     for _ in range(_ROUNDS):
         metadata = reader.metadata(tenant)
@@ -55,13 +55,13 @@ def _queue_to_record(
     tenant: TenantId, stack_id: str, told: Queue, metadata: Metadata | None, stacks: Stacks
 ) -> Queue | None:
     served = metadata if metadata and metadata.version is not None else None
+    if served and (served.stack_id, served.queue) == (stack_id, told):
+        return told  # Whoever says so changes nothing.
     try:
         return _own_queue(tenant, stack_id, served, stacks)
     except Throttled:
         if served is None:
             return None  # Nobody is served from the stack yet; the operation on it publishes the queue when it ends.
-        if (served.stack_id, served.queue) == (stack_id, told):
-            return told
         raise
 
 

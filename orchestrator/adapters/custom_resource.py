@@ -39,16 +39,24 @@ def received(given: object) -> Mapping[str, Any]:
 
 
 def respond(
-    event: Mapping[str, Any], work: Callable[[], Mapping[str, str]], *, physical_id: str, secret: bool = False
+    event: Mapping[str, Any],
+    work: Callable[[], Mapping[str, str]],
+    *,
+    physical_id: str,
+    secret: bool = False,
+    repeated: tuple[type[Exception], ...] = (),
 ) -> str | None:
     """Do the work and tell CloudFormation how it went. Returns the reason if it failed.
 
-    CloudFormation does not show what the work returned if that is ``secret``.
+    CloudFormation does not show what the work returned if that is ``secret``. Errors that are to be ``repeated`` are
+    raised, and nobody is answered: Lambda calls the function again a minute later, and once more after two.
     """
     reason = None
     data: Mapping[str, str] = {}
     try:
         data = work()
+    except repeated:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever went wrong, CloudFormation must hear of it
         reason = f"{type(error).__name__}: {error}"
     # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.

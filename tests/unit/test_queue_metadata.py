@@ -238,7 +238,7 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
     record_queue(
         ACME,
         stack_id=STACK,
-        told=QUEUE,
+        told=EVIL_QUEUE,
         reader=world.table,
         ledger=world.table,
         stacks=SlowStacks(),
@@ -274,10 +274,11 @@ def test_a_create_goes_on_though_cloudformation_has_no_time(world: World) -> Non
     assert world.table.metadata(ACME) is None
 
 
-def test_an_update_that_keeps_the_queue_goes_on_though_cloudformation_has_no_time(world: World) -> None:
+def test_an_update_that_keeps_the_queue_goes_on_without_a_call_to_cloudformation(world: World) -> None:
     world.publish(deployed="something")
     world.stacks.throttled_calls = 1
     world.say(STACK, QUEUE)
+    assert world.stacks.calls == []
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert (metadata.queue, metadata.deployed) == (QUEUE, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.errors import Throttled
 from orchestrator.ports import Stack
 from orchestrator.records import Operation
 from orchestrator.releases import canonical
@@ -145,12 +146,28 @@ class TestTenantMetadata:
         assert statuses(endpoint) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[0] == 200
 
-    def test_being_throttled_is_answered_too(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_nobody_is_answered_while_the_table_is_throttled_so_that_lambda_calls_again(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
         functions.throttle("UpdateItem")
         functions.use(FakeStacks()).plant_done(ACME, status="CREATE_IN_PROGRESS")
-        self.call(functions, endpoint)
-        (answer,) = endpoint.answers
-        assert (answer["Status"], answer["Reason"]) == ("FAILED", "Throttled: UpdateItem: Rate exceeded")
+        with pytest.raises(Throttled):
+            self.call(functions, endpoint)
+        assert statuses(endpoint) == []
+
+    def test_undoing_an_update_that_replaced_the_queue_outlasts_a_throttle(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
+        """Else the stack could not roll back. Lambda calls the function again with the same event."""
+        stacks = functions.use(FakeStacks())
+        stacks.plant_done(ACME, status="UPDATE_ROLLBACK_IN_PROGRESS")
+        functions.serve(stack_id=STACK_ID, queue=OTHER_QUEUE)
+        stacks.throttled_calls = 1
+        with pytest.raises(Throttled):
+            self.call(functions, endpoint, "Update")
+        self.call(functions, endpoint, "Update")
+        assert statuses(endpoint) == ["SUCCESS"]
+        assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
 
     def test_a_stack_whose_metadata_was_refused_can_be_rolled_back(
         self, functions: Functions, endpoint: Endpoint
