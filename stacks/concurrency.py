@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stacks.choices import Choice
+
 SETTING = "berth:getQueueConcurrency"
 
 UNRESERVED_AT_LEAST = 100
@@ -25,12 +27,6 @@ class Account:
     unreserved: int
     get_queues: int = 0
     """Reserved for getQueue by the deployment before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    concurrency: int | None
-    told: str
 
 
 def choose(account: Account) -> Choice:

@@ -10,70 +10,104 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from stacks.concurrency import SETTING, Account, Choice, choose
+from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.errors import BerthError
+from stacks import concurrency, tenant_cap
+from stacks.choices import Choice
 from stacks.project import ROOT
+from stacks.settings import Settings
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
 
 STACK = "Berth"
 SETTINGS_FILES = (Path.home() / ".cdk.json", ROOT / "cdk.json", ROOT / "cdk.context.json")
 
 
-def is_set(arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> bool:
-    """Whether somebody has said how much concurrency is reserved, on the command line or in the CDK's files."""
-    return any(SETTING in argument for argument in arguments) or any(_names_setting(file) for file in files)
+def is_set(setting: str, arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> bool:
+    """Whether somebody has said what the setting is, on the command line or in the CDK's files."""
+    return any(setting in argument for argument in arguments) or any(_names(setting, file) for file in files)
 
 
-def _names_setting(file: Path) -> bool:
+def _names(setting: str, file: Path) -> bool:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False  # The CDK says what is wrong with a file.
-    return isinstance(found, dict) and (SETTING in found or SETTING in (found.get("context") or {}))
+    return isinstance(found, dict) and (setting in found or setting in (found.get("context") or {}))
 
 
-def ask(functions: LambdaClient, stacks: CloudFormationClient) -> Account:
-    limits = functions.get_account_settings()["AccountLimit"]
-    reserved = _reserved(functions, stacks)
-    return Account(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], reserved)
-
-
-def _reserved(functions: LambdaClient, stacks: CloudFormationClient) -> int:
-    """What the deployment before has reserved for getQueue."""
+def outputs_of(stacks: CloudFormationClient) -> Mapping[str, str]:
+    """What the deployment before has put out; nothing if this is the first."""
     try:
         (stack,) = stacks.describe_stacks(StackName=STACK)["Stacks"]
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ValidationError":
-            return 0  # It is the first.
+            return {}
         raise
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    name = outputs.get("GetQueueFunctionName")
-    if name is None:
-        return 0
-    return functions.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions", 0)
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def chosen(profile: str | None) -> Choice:
+def ask_for_concurrency(functions: LambdaClient, outputs: Mapping[str, str]) -> concurrency.Account:
+    limits = functions.get_account_settings()["AccountLimit"]
+    name, reserved = outputs.get("GetQueueFunctionName"), 0
+    if name:
+        reserved = functions.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions", 0)
+    return concurrency.Account(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], reserved)
+
+
+def choose_concurrency(session: Session) -> Choice:
+    outputs = outputs_of(session.client("cloudformation"))
+    return concurrency.choose(ask_for_concurrency(session.client("lambda"), outputs))
+
+
+def ask_for_stacks(stacks: CloudFormationClient) -> int:
+    """How many stacks the account may have."""
+    pages = stacks.get_paginator("describe_account_limits").paginate()
+    return next(limit["Value"] for page in pages for limit in page["AccountLimits"] if limit["Name"] == "StackLimit")
+
+
+def count_tenants(table: DynamoDBClient, outputs: Mapping[str, str]) -> int | None:
+    """``None`` for an operator who may not read the table: the quota is what decides."""
+    name = outputs.get("TableName")
+    try:
+        return DynamoTable(table, name).count_tenants() if name else 0
+    except (BerthError, ClientError):
+        return None
+
+
+def choose_tenant_cap(session: Session) -> Choice:
+    stacks = session.client("cloudformation")
+    return tenant_cap.choose(ask_for_stacks(stacks), count_tenants(session.client("dynamodb"), outputs_of(stacks)))
+
+
+CHOICES: Mapping[str, Callable[[Session], Choice]] = {
+    concurrency.SETTING: choose_concurrency,
+    tenant_cap.SETTING: choose_tenant_cap,
+}
+DEFAULTS = {
+    concurrency.SETTING: "No concurrency is reserved for getQueue",
+    tenant_cap.SETTING: f"There may be {Settings.max_tenants} tenants, and none is created once there are so many",
+}
+
+
+def chosen(setting: str, profile: str | None) -> Choice:
     try:
         # The CDK heeds AWS_REGION, which the SDK for Python does not know.
         session = Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
-        account = ask(session.client("lambda"), session.client("cloudformation"))
-    except (BotoCoreError, ClientError) as error:
-        return Choice(
-            None,
-            f"No concurrency is reserved for getQueue, because the account could not be asked: {error}. "
-            f"To reserve some all the same: -c {SETTING}=N.",
-        )
-    return choose(account)
+        return CHOICES[setting](session)
+    except (BerthError, BotoCoreError, ClientError) as error:
+        told = f"{DEFAULTS[setting]}: the account could not be asked what it allows ({error})."
+        return Choice(None, f"{told} To set it: -c {setting}=N.")
 
 
 def main() -> None:
@@ -82,12 +116,14 @@ def main() -> None:
     parser.add_argument("--profile")
     profile = parser.parse_known_args(arguments)[0].profile
     options: list[str] = []
-    if not is_set(arguments):
-        choice = chosen(profile)
+    for setting in CHOICES:
+        if is_set(setting, arguments):
+            continue
+        choice = chosen(setting, profile)
         sys.stdout.write(f"{choice.told}\n")
         sys.stdout.flush()
-        if choice.concurrency is not None:
-            options = ["--context", f"{SETTING}={choice.concurrency}"]
+        if choice.value is not None:
+            options += ["--context", f"{setting}={choice.value}"]
     command = ["cdk", "deploy", STACK, *options, *arguments]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
 

@@ -22,7 +22,7 @@ _LOG_RETENTION_DAYS = frozenset(
 )
 
 MOST_GENERATIONS = 999_999_999
-_TENANTS_AT_MOST = 1_000_000
+MAX_TENANTS_AT_MOST = 1_000_000
 
 
 class SettingInvalid(BerthError):
@@ -71,7 +71,10 @@ class Settings:
     api_proof_generation: int = 1
     """Another number has the deployment make anew what API Gateway proves itself with."""
     max_tenants: int = 1_900
-    """How many tenants may be created. CloudFormation lets an account have 2,000 stacks unless that quota is raised."""
+    """How many tenants may be created. CloudFormation lets an account have 2,000 stacks unless that quota is raised.
+
+    ``make deploy`` asks for the quota, and sets this where nobody has.
+    """
     creates_per_minute: int = 60
     """How many creates each caller of getQueue may start per minute; 0 for as many as it likes."""
     create_on_get_queue: bool = True
@@ -102,7 +105,7 @@ class Settings:
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
-            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=_TENANTS_AT_MOST),
+            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_AT_MOST),
             # The tenants are kept in one row per caller, which must not grow large.
             creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),

@@ -1,0 +1,248 @@
+"""What `make deploy` asks the account for, where nobody has said what to do, and what it tells the CDK then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.session import Session
+from botocore.stub import Stubber
+
+from orchestrator.fleet import LISTED_STATES
+from stacks import concurrency, deploy, tenant_cap
+from stacks.choices import Choice
+from stacks.concurrency import Account
+from stacks.deploy import (
+    CHOICES,
+    STACK,
+    ask_for_concurrency,
+    ask_for_stacks,
+    chosen,
+    count_tenants,
+    is_set,
+    outputs_of,
+)
+from stacks.settings import Settings
+
+SETTINGS = list(CHOICES)
+for_each_setting = pytest.mark.parametrize("setting", SETTINGS)
+
+# How many tenants there may be
+
+
+@pytest.mark.parametrize(
+    ("stack_limit", "tenants", "cap"),
+    [(2_000, 0, 1_900), (2_000, 1_899, 1_900), (10_000, 2_500, 9_500), (10, 0, 10), (5_000_000, 0, 1_000_000)],
+)
+def test_there_may_be_almost_as_many_tenants_as_the_account_may_have_stacks(
+    stack_limit: int, tenants: int, cap: int
+) -> None:
+    choice = tenant_cap.choose(stack_limit, tenants)
+    assert choice.value == cap
+    for told in (f"{cap} tenants", f"{stack_limit} stacks", "berth:maxTenants"):
+        assert told in choice.told
+    assert "no further tenant" not in choice.told
+
+
+@pytest.mark.parametrize("tenants", [1_900, 2_500])
+def test_a_fleet_that_will_get_no_further_tenant_is_told_so_before_it_is_deployed(tenants: int) -> None:
+    choice = tenant_cap.choose(2_000, tenants)
+    for told in (
+        f"there are {tenants} tenants",
+        "no further tenant will be created",
+        "quota raised",
+        "-c berth:maxTenants=N",
+    ):
+        assert told in choice.told
+
+
+def test_the_quota_decides_though_nobody_may_count_the_tenants() -> None:
+    choice = tenant_cap.choose(10_000, None)
+    assert choice.value == 9_500
+    assert "could not be read" in choice.told
+
+
+def test_the_default_is_what_an_account_with_the_usual_quota_gets() -> None:
+    assert tenant_cap.choose(2_000, 0).value == Settings.max_tenants
+
+
+# Who has said it is not overruled
+
+
+@for_each_setting
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-c", "{}=5"],
+        ["--context", "{}=0"],
+        ["--context={}=5"],
+        ["--profile", "prod", "-c", "berth:alarmTopicArn=a", "-c={}=5"],
+    ],
+)
+def test_who_has_said_it_on_the_command_line_is_not_overruled(setting: str, arguments: list[str]) -> None:
+    assert is_set(setting, [argument.format(setting) for argument in arguments], files=[])
+
+
+@for_each_setting
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"context": {"{}": 5}}, True),
+        ({"{}": "5"}, True),
+        ({"context": {"berth:createsPerMinute": 5}}, False),
+        ({"context": None}, False),
+        ([], False),
+    ],
+)
+def test_who_has_said_it_in_the_cdks_files_is_not_overruled(
+    tmp_path: Path, setting: str, content: object, expected: bool
+) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text(json.dumps(content).replace("{}", setting))
+    assert is_set(setting, ["-c", "berth:alarmTopicArn=a"], files=[tmp_path / "missing.json", file]) is expected
+
+
+def test_a_file_that_is_no_json_is_left_to_the_cdk(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text("{")
+    assert not is_set(concurrency.SETTING, [], files=[file])
+
+
+# What the account says
+
+
+def stubbed(service: str) -> tuple[Any, Stubber]:
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "eu-west-1"}
+    client = Session().create_client(service, **keys)
+    stubber = Stubber(client)
+    stubber.activate()
+    return client, stubber
+
+
+def test_the_first_deployment_has_no_outputs_before_it() -> None:
+    stacks, stub = stubbed("cloudformation")
+    stub.add_client_error("describe_stacks", "ValidationError", "Stack with id Berth does not exist")
+    assert outputs_of(stacks) == {}
+
+
+def test_the_outputs_of_the_deployment_before_are_read() -> None:
+    stacks, stub = stubbed("cloudformation")
+    outputs = [{"OutputKey": "TableName", "OutputValue": "tenants"}]
+    stack = {"StackName": STACK, "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
+    stub.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": STACK})
+    assert outputs_of(stacks) == {"TableName": "tenants"}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reserved", "account"),
+    [
+        ({}, None, Account(1000, 950)),
+        ({"GetQueueFunctionName": "get-queue"}, {}, Account(1000, 950)),
+        ({"GetQueueFunctionName": "get-queue"}, {"ReservedConcurrentExecutions": 50}, Account(1000, 950, 50)),
+    ],
+    ids=["first deployment", "none reserved", "some reserved"],
+)
+def test_what_the_deployment_before_has_reserved_counts_as_free(
+    outputs: dict[str, str], reserved: dict[str, int] | None, account: Account
+) -> None:
+    functions, stub = stubbed("lambda")
+    limit = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 950}
+    stub.add_response("get_account_settings", {"AccountLimit": limit})
+    if reserved is not None:
+        stub.add_response("get_function_concurrency", reserved, {"FunctionName": "get-queue"})
+    assert ask_for_concurrency(functions, outputs) == account
+
+
+def test_the_quota_of_stacks_is_found_on_whatever_page_it_is() -> None:
+    stacks, stub = stubbed("cloudformation")
+    others = [{"Name": "StackOutputsLimit", "Value": 200}]
+    stub.add_response("describe_account_limits", {"AccountLimits": others, "NextToken": "more"}, {})
+    limits = [{"Name": "StackLimit", "Value": 5000}]
+    stub.add_response("describe_account_limits", {"AccountLimits": limits}, {"NextToken": "more"})
+    assert ask_for_stacks(stacks) == 5000
+
+
+def test_before_the_first_deployment_there_are_no_tenants() -> None:
+    table, _ = stubbed("dynamodb")
+    assert count_tenants(table, {}) == 0
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_a_table_that_cannot_be_read_is_no_reason_not_to_deploy(code: str) -> None:
+    table, stub = stubbed("dynamodb")
+    stub.add_client_error("query", code)
+    assert count_tenants(table, {"TableName": "tenants"}) is None
+
+
+def test_the_tenants_of_the_deployment_before_are_counted() -> None:
+    table, stub = stubbed("dynamodb")
+    for count in range(len(LISTED_STATES)):
+        stub.add_response("query", {"Count": count})
+    assert count_tenants(table, {"TableName": "tenants"}) == sum(range(len(LISTED_STATES)))
+
+
+@for_each_setting
+def test_an_account_that_cannot_be_asked_keeps_the_default_and_is_told_why(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    def denied(_session: object) -> Choice:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "GetAccountSettings")
+
+    monkeypatch.setitem(CHOICES, setting, denied)  # type: ignore[arg-type]
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    choice = chosen(setting, None)
+    assert choice.value is None
+    for told in ("could not be asked", "not you", f"-c {setting}=N"):
+        assert told in choice.told
+
+
+@for_each_setting
+def test_a_profile_that_is_not_there_is_left_to_the_cdk_to_complain_about(setting: str) -> None:
+    choice = chosen(setting, "no-such-profile")
+    assert choice.value is None
+    assert "no-such-profile" in choice.told
+
+
+# What the CDK is told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices", "passed"),
+    [
+        ([], [Choice(50, "Fifty."), Choice(1900, "All.")], [50, 1900]),
+        ([], [Choice(None, "None."), Choice(1900, "All.")], [None, 1900]),
+        (["-c", f"{SETTINGS[1]}=7", "--profile", "prod"], [Choice(50, "Fifty.")], [50]),
+        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not asked.")], [None, None]),
+        ([*("-c", f"{SETTINGS[0]}=7"), *("-c", f"{SETTINGS[1]}=7")], [], []),
+    ],
+    ids=["chosen", "one left as it is", "one set", "the other set, and the account not asked", "all set"],
+)
+def test_the_cdk_is_given_what_was_chosen_and_the_operators_own_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    choices: list[Choice],
+    passed: list[int | None],
+) -> None:
+    commands = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return SimpleNamespace(returncode=3)
+
+    left = list(choices)
+    monkeypatch.setattr(sys, "argv", ["deploy", *arguments])
+    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile: left.pop(0))
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit) as ended:
+        deploy.main()
+    assert ended.value.code == 3
+    given = [("--context", f"{name}={value}") for name, value in zip(SETTINGS, passed, strict=False) if value]
+    assert commands == [["cdk", "deploy", STACK, *(each for pair in given for each in pair), *arguments]]
+    assert capsys.readouterr().out == "".join(f"{choice.told}\n" for choice in choices)
