@@ -74,11 +74,11 @@ release: install ## Write the tenant template of version.txt into stacks/release
 	@$(BIN)/python -m stacks.releases
 
 bootstrap: install ## Prepare an AWS account and region for the CDK, once, with your credentials
-	@$(BIN)/python -m stacks.dependencies
+	@$(BIN)/python -m stacks.build
 	@cdk bootstrap $(CDK_ARGS)
 
 deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
-	@$(BIN)/python -m stacks.dependencies
+	@$(BIN)/python -m stacks.build
 	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
 .PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy

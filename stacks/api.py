@@ -17,7 +17,7 @@ from constructs import Construct
 from orchestrator.callers import PROOF_VARIABLE
 from orchestrator.credentials import CREDENTIAL_ROUTES, Access
 from stacks.api_proof import ApiProof
-from stacks.functions import BerthFunction, FunctionKit
+from stacks.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.limits import limit_creates, limit_tenants
 from stacks.log_groups import log_group
 from stacks.permissions import allow
@@ -179,8 +179,7 @@ class Api(Construct):
             "Operators",
             kit=kit,
             name="operators",
-            # Planning a rollout lists the whole fleet while the operator waits. So much memory is one whole processor.
-            memory_megabytes=1769,
+            memory_megabytes=WHOLE_FLEET_MEGABYTES,
             timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             environment={
                 **machines.environment,

@@ -1,4 +1,4 @@
-"""``python -m stacks.dependencies``: build the functions' dependencies into ``build/layer``.
+"""The functions' dependencies: a layer.
 
 Wheels for Lambda's platform are downloaded as they are, so the layer comes out the same on any machine. Each must have
 the hash that ``stacks/layer-requirements.txt`` names: another file under the same version is refused.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from stacks.compiling import compile_all
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 
 PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema")
@@ -23,19 +24,22 @@ _HEADING = (
     "# Written by: python -m stacks.dependencies lock\n"
 )
 _LAMBDA_LIMIT_MB = 250
+_INSTALLED_AT = "/opt"
 
 _PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
 _PLATFORM = ("--platform", "manylinux2014_aarch64", "--implementation", "cp")
 _PYTHON = ("--python-version", PYTHON_VERSION, "--only-binary=:all:")
 
 
-def build_layer(layer: Path = LAYER) -> int:
-    """Build the layer afresh, and return its size in megabytes when unpacked."""
+def build_layer(layer: Path = LAYER, *, python: str | None) -> int:
+    """Build the layer afresh, compile it with that interpreter, and return its size in megabytes when unpacked."""
     shutil.rmtree(layer, ignore_errors=True)
     # Without dependencies: all of them are listed, and one that is not has no hash.
     what = ["--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(layer / "python")]
     subprocess.run([*_PIP, *_PLATFORM, *_PYTHON, *what], check=True)  # noqa: S603 - no input from outside
     _forget_this_machine(layer / "python")
+    if python is not None:
+        compile_all(layer, installed_at=_INSTALLED_AT, python=python)
     megabytes = round(sum(file.stat().st_size for file in layer.rglob("*") if file.is_file()) / 1_000_000)
     if megabytes >= _LAMBDA_LIMIT_MB:
         raise RuntimeError(f"The layer has {megabytes} MB; Lambda takes less than {_LAMBDA_LIMIT_MB}.")
@@ -62,13 +66,7 @@ def _forget_this_machine(packages: Path) -> None:
         record.unlink()
 
 
-def main() -> None:
-    if sys.argv[1:] == ["lock"]:
-        lock()
-        return
-    layer = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else LAYER
-    sys.stdout.write(f"{layer} holds the functions' dependencies: {build_layer(layer)} MB.\n")
-
-
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] != ["lock"]:
+        sys.exit("usage: python -m stacks.dependencies lock")
+    lock()

@@ -12,27 +12,24 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.function_code import LEFT_OUT, PACKAGES
 from stacks.log_groups import log_group
-from stacks.permissions import acknowledge_wildcard, allow
-from stacks.project import LAYER, PYTHON_VERSION, ROOT
+from stacks.permissions import acknowledge, acknowledge_wildcard, allow
+from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 from stacks.table import TenantTable
 
 METRICS_NAMESPACE = "Berth"
 
+WHOLE_FLEET_MEGABYTES = 1769
+"""For functions that list the whole fleet while somebody waits: with so much memory comes one whole processor."""
+
 DEPLOYMENT_TIMEOUT = Duration.seconds(300)
 """How long CloudFormation waits for a custom resource of ours. Lambda calls a function that failed again after one
 minute, and after two more."""
 
-# As in .gitignore: the handlers and the domain they call, nothing that only runs on an operator's machine.
-_NOT_FUNCTION_CODE = (
-    "/*",
-    "!/lambdas",
-    "!/orchestrator",
-    "/orchestrator/cli",
-    "/orchestrator/local",
-    "__pycache__",
-)
+# As in .gitignore.
+_NOT_FUNCTION_CODE = ("/*", *(f"!/{name}" for name in PACKAGES), *(f"/{path}" for path in LEFT_OUT), "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +55,16 @@ class FunctionKit:
             dependencies = lambda_.LayerVersion(
                 scope,
                 "Dependencies",
-                code=lambda_.Code.from_asset(str(LAYER), exclude=["__pycache__"]),
+                code=lambda_.Code.from_asset(str(LAYER)),
                 compatible_runtimes=[runtime],
                 compatible_architectures=[architecture],
             )
             layers = (dependencies,)
+            code = lambda_.Code.from_asset(str(CODE))
+        else:
+            code = lambda_.Code.from_asset(str(ROOT), exclude=list(_NOT_FUNCTION_CODE), ignore_mode=IgnoreMode.GIT)
         return cls(
-            code=lambda_.Code.from_asset(str(ROOT), exclude=list(_NOT_FUNCTION_CODE), ignore_mode=IgnoreMode.GIT),
+            code=code,
             runtime=runtime,
             architecture=architecture,
             layers=layers,
@@ -128,6 +128,7 @@ class BerthFunction(Construct):
                 **(environment or {}),
             },
         )
+        acknowledge(self.function, "AwsSolutions-L1", "The functions run on the newest Python that the tests run on.")
         acknowledge_wildcard(self.role, "*", "X-Ray has no resources to name: its Put actions only take `*`.")
 
     @property

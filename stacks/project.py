@@ -8,10 +8,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 LAYER = ROOT / "build" / "layer"
-"""The functions' dependencies, once ``python -m stacks.dependencies`` has built them."""
+"""The functions' dependencies, once ``python -m stacks.build`` has built them."""
 
-PYTHON_VERSION = "3.14"
-"""What the functions run on; their dependencies are built for it."""
+CODE = ROOT / "build" / "code"
+"""The functions' own code, built in the same way."""
+
+PYTHON_VERSION = "3.13"
+"""What the functions run on: a version that the tests run on as well. Code and dependencies are built for it."""
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from stacks.functions import BerthFunction, FunctionKit
+from stacks.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.permissions import (
     acknowledge_wildcard,
     allow,
@@ -138,6 +138,7 @@ class RolloutMachine(Construct):
             kit=self._kit,
             name="advance_rollout",
             timeout_seconds=_ADVANCE_SECONDS,
+            memory_megabytes=WHOLE_FLEET_MEGABYTES,
             environment=self._where_lists_are,
         )
         table = self._kit.table

@@ -12,7 +12,8 @@ from constructs import Node
 
 from orchestrator.errors import BerthError
 from orchestrator.rollouts.requests import MOST_AT_ONCE
-from stacks.project import LAYER
+from stacks.function_code import is_current
+from stacks.project import CODE, LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
 _URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
@@ -33,7 +34,7 @@ class Dependencies(Enum):
     """Where the functions find the packages they import."""
 
     LAYER = "layer"
-    """In a Lambda layer, built beforehand by ``python -m stacks.dependencies``."""
+    """In a Lambda layer, built beforehand by ``python -m stacks.build``."""
     HOST = "host"
     """In the interpreter that runs them: the local emulator's own environment."""
 
@@ -87,7 +88,7 @@ class Settings:
     """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
 
     @classmethod
-    def from_context(cls, context: Node, layer: Path = LAYER) -> Settings:
+    def from_context(cls, context: Node, layer: Path = LAYER, code: Path = CODE) -> Settings:
         settings = cls(
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
             await_review_seconds=_seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
@@ -110,10 +111,10 @@ class Settings:
             creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
-        if settings.dependencies is Dependencies.LAYER and not layer.is_dir():
+        if settings.dependencies is Dependencies.LAYER and not (layer.is_dir() and is_current(code)):
             raise SettingInvalid(
-                "The functions' dependencies are not built: run `python -m stacks.dependencies` first, or set "
-                "berth:dependencies=host where the functions run in an interpreter that has them."
+                "The functions are not built, or were built from other code: run `python -m stacks.build` first (`make "
+                "deploy` does), or set berth:dependencies=host where they run in an interpreter that has all they need."
             )
         return settings
 

@@ -21,6 +21,7 @@ from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks import functions as functions_module
 from stacks.app import build
 from stacks.control_plane import ControlPlaneStack
+from stacks.function_code import build_code
 from stacks.project import read_version
 from stacks.settings import Dependencies, DeploymentMode, Settings
 from stacks.stack_role import TENANT_METADATA_FUNCTION_NAME
@@ -93,6 +94,8 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """The control plane with every setting different from its default."""
     layer = tmp_path_factory.mktemp("layer")
     (layer / "python").mkdir()
+    code = tmp_path_factory.mktemp("code")
+    build_code(code, python=None)
     settings = Settings(
         await_stack_seconds=7,
         await_review_seconds=5,
@@ -113,6 +116,7 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)
+        patch.setattr(functions_module, "CODE", code)
         app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
         return Template.from_stack(ControlPlaneStack(app, "Berth", version=read_version(), settings=settings))
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
+from stacks.project import ROOT
 from stacks.settings import Dependencies, DeploymentMode, SettingInvalid, Settings
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
-def settings(context: dict[str, Any], layer: Path) -> Settings:
-    return Settings.from_context(App(context=context).node, layer)
+def settings(context: dict[str, Any], layer: Path, code: Path = ROOT) -> Settings:
+    return Settings.from_context(App(context=context).node, layer, code)
 
 
 def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
@@ -117,8 +118,13 @@ def test_a_wrong_setting_is_named_together_with_what_would_do(
 
 
 def test_a_layer_that_is_not_built_is_missed_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SettingInvalid, match=r"run `python -m stacks\.dependencies` first"):
+    with pytest.raises(SettingInvalid, match=r"run `python -m stacks\.build` first"):
         settings({}, tmp_path / "not-built")
+
+
+def test_code_that_was_built_before_the_last_change_is_not_deployed(tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match=r"python -m stacks\.build"):
+        settings({}, tmp_path, code=tmp_path)
 
 
 def test_without_a_layer_none_has_to_be_built(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_nothing_is_found_that_is_not_acknowledged(assembly: Path) -> None:
 def test_synthesis_fails_on_a_finding_that_is_not_acknowledged(findings: set[Finding]) -> None:
     assert {finding.rule.split("[")[0] for finding in findings} == {
         "AwsSolutions-IAM5",
+        "AwsSolutions-L1",
         "AwsSolutions-S1",
         "AwsSolutions-SQS3",
     }

@@ -1,0 +1,87 @@
+"""The functions get what they run and nothing else, compiled: Lambda cannot keep what it would compile itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacks import compiling
+from stacks.compiling import INTERPRETER, runtime_python
+from stacks.function_code import build_code, is_current
+
+THIS_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+ANOTHER_VERSION = "2.7"
+UNCHECKED_HASH = (1).to_bytes(4, "little")
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("built") / "code"
+    build_code(built, python=sys.executable)
+    return built
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_the_functions_have_the_handlers_and_the_domain_and_nothing_of_an_operators_machine(code: Path) -> None:
+    assert {entry.name for entry in code.iterdir()} == {"lambdas", "orchestrator"}
+    assert (code / "lambdas" / "get_queue.py").is_file()
+    assert (code / "orchestrator" / "adapters" / "wiring.py").is_file()
+    assert not (code / "orchestrator" / "cli").exists()
+    assert not (code / "orchestrator" / "local").exists()
+
+
+def test_every_module_is_compiled_and_never_compared_with_its_source(code: Path) -> None:
+    modules = list(code.rglob("*.py"))
+    assert modules
+    for module in modules:
+        compiled = Path(importlib.util.cache_from_source(str(module))).read_bytes()
+        assert compiled[:4] == importlib.util.MAGIC_NUMBER
+        assert compiled[4:8] == UNCHECKED_HASH, f"{module} would be looked up at every start"
+
+
+def test_tracebacks_name_modules_where_lambda_has_them(code: Path) -> None:
+    compiled = Path(importlib.util.cache_from_source(str(code / "lambdas" / "begin.py"))).read_bytes()
+    assert b"/var/task/lambdas/begin.py" in compiled
+    assert str(code).encode() not in compiled
+
+
+def test_building_again_gives_the_same_bytes(code: Path, tmp_path: Path) -> None:
+    build_code(tmp_path / "code", python=sys.executable)
+    assert contents(tmp_path / "code") == contents(code)
+
+
+def test_code_that_was_built_from_something_else_is_known(code: Path, tmp_path: Path) -> None:
+    assert is_current(code)
+    assert not is_current(tmp_path)
+    build_code(tmp_path / "code", python=None)
+    assert is_current(tmp_path / "code")
+    (tmp_path / "code" / "lambdas" / "begin.py").write_text("# as it was yesterday")
+    assert not is_current(tmp_path / "code")
+
+
+def test_the_interpreter_of_the_runtimes_version_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INTERPRETER, raising=False)
+    monkeypatch.setattr(compiling, "PYTHON_VERSION", THIS_VERSION)
+    assert runtime_python() == sys.executable
+
+
+def test_no_other_interpreter_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INTERPRETER, raising=False)
+    monkeypatch.setattr(compiling, "PYTHON_VERSION", ANOTHER_VERSION)
+    monkeypatch.setenv("PATH", "")
+    assert runtime_python() is None
+
+
+@pytest.mark.parametrize("named", [sys.executable, "/nowhere/python"])
+def test_an_interpreter_that_was_named_and_is_another_is_refused(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setattr(compiling, "PYTHON_VERSION", ANOTHER_VERSION)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv(INTERPRETER, named)
+    with pytest.raises(RuntimeError, match=f"is no Python {ANOTHER_VERSION}"):
+        runtime_python()
