@@ -161,7 +161,7 @@ class SettleStep:
     """The request, or why it is none."""
     since: datetime
     confirmed: bool
-    """CloudFormation has confirmed it at an earlier step. The machine of 0.5.0 does not say."""
+    """The machine says that CloudFormation has confirmed it at an earlier step. The machine of 0.5.0 does not say."""
     event: Mapping[str, Any]
     """What CloudFormation sent, and where the answer goes."""
     fault: str | None

@@ -13,6 +13,7 @@ from orchestrator.admission import Refusal, Refused, brought_into_being, other_o
 from orchestrator.confirming import is_confirmed, is_undone
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.ports import Seen, StackResources
 from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Queue, Request, Status
 from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind, OnDelete, TenantQueueRequest
@@ -31,7 +32,7 @@ _WAITED_FOR = (Refusal.BUSY, Refusal.TOO_MANY_CREATES)
 @dataclass(frozen=True, slots=True)
 class Waiting:
     confirmed: bool = True
-    """CloudFormation has confirmed the request, and need not be asked again."""
+    """CloudFormation has confirmed the request. The next step is told, but whoever invokes it can say the same."""
     outcome = "waiting"
 
 
@@ -69,15 +70,19 @@ def answer(
     lifecycle: Lifecycle,
     resources: StackResources,
 ) -> Answer | NotConfirmed:
-    """Take one step towards the answer, once CloudFormation has ``confirmed`` that the request is its own.
+    """Take one step towards the answer, if CloudFormation confirms that the request is its own.
 
-    Until then nothing is done, and nothing is told to anybody. ``since`` is when the request came.
+    Otherwise nothing is done, and nothing is told to anybody. ``since`` is when the request came. ``confirmed`` says
+    that CloudFormation has confirmed it at an earlier step. That may be made up, so it only saves asking while there
+    is nothing to do but wait, and grants one more look to a request that CloudFormation stops showing.
     """
     # Before CloudFormation is asked: a function may be slow, and what it was told is old then.
     waited = lifecycle.clock.now() - since
     try:
-        if not confirmed and not is_confirmed(claim, resources):
-            return _doubted(claim, waited)
+        if confirmed and waited <= PATIENCE and _is_at_work(asked, lifecycle):
+            return Waiting()
+        if not is_confirmed(claim, resources):
+            return _doubted(claim, waited, confirmed=confirmed)
         confirmed = True
         if isinstance(asked, InvalidRequest):
             return _refused(claim, asked)
@@ -86,8 +91,19 @@ def answer(
         return Waiting(confirmed)
 
 
-def _doubted(claim: Claim, waited: timedelta) -> Waiting | NotConfirmed:
-    if waited <= CONSISTENT_WITHIN:
+def _is_at_work(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle) -> bool:
+    """True while an operation such as was asked for owns the tenant, unless it is old enough to have died."""
+    if isinstance(asked, InvalidRequest):
+        return False
+    lock = lifecycle.reader.lock(asked.tenant)
+    wanted = Operation.DELETE if asked.kind is Kind.DELETE else Operation.CREATE
+    if lock is None or lock.run.attempt.operation is not wanted:
+        return False
+    return lifecycle.clock.now() - lock.run.started_at <= CHECK_HOLDER_AFTER
+
+
+def _doubted(claim: Claim, waited: timedelta, *, confirmed: bool) -> Waiting | NotConfirmed:
+    if confirmed or waited <= CONSISTENT_WITHIN:
         return Waiting(confirmed=False)
     return NotConfirmed(
         f"CloudFormation does not confirm this request: it is not at the {claim.kind} of {claim.resource} as a "

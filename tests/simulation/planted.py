@@ -34,6 +34,7 @@ from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import reconciler, settling
 from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
+from orchestrator.resource_requests import Claim, TenantQueueRequest
 from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
@@ -331,6 +332,18 @@ def _believe_every_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenant_queue, "is_confirmed", lambda *_: True)
 
 
+def _believe_that_it_was_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event says so itself."""
+    doubting = tenant_queue.answer
+
+    def answer(claim: Claim, asked: TenantQueueRequest, *, confirmed: bool, **world: Any) -> object:
+        if not confirmed:
+            return doubting(claim, asked, confirmed=False, **world)
+        return tenant_queue.settle(asked, since=world["since"], lifecycle=world["lifecycle"])
+
+    monkeypatch.setattr("tests.simulation.tenant_queues.answer", answer)
+
+
 def _any_stack_that_is_at_work_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
     """CloudFormation is asked about the stack, and not about the resource."""
     monkeypatch.setattr(
@@ -509,6 +522,7 @@ BUGS = {
         _anybodys_resource_brings_back_a_tenant, "brings back .*, which was deleted by", None, SHARED
     ),
     "every event is believed": Planted(_believe_every_event, "forged event", None, SHARED),
+    "an event is believed that it was confirmed": Planted(_believe_that_it_was_confirmed, "forged event", None, SHARED),
     "an event about any resource is believed": Planted(
         _any_stack_that_is_at_work_confirms, "forged event", None, SHARED
     ),

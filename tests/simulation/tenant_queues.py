@@ -36,6 +36,8 @@ PATIENT_AFTER_SECONDS = 60
 """From then on the simulation polls less often than the machine does, to save time."""
 MAX_FAILURES = 12
 """A step of the machine may fail this often in a row."""
+_CLAIMED = 0.5
+"""How many of those who forge an event say that CloudFormation has confirmed it."""
 MAX_LAG_SECONDS = 15
 """How much later CloudFormation may show that it has begun something."""
 
@@ -250,7 +252,9 @@ class Teams:
             self._begin_to_show(stack, f"{asked.kind.value.upper()}_IN_PROGRESS")
         self.harbour.tick()
         rests = AtRest(stack.shown, stack.status) if forged else None
-        self._step(Poll(claim, asked, self.harbour.clock.now(), version, answered, rests))
+        # Whoever forges an event can also say that it was confirmed.
+        confirmed = forged and self.harbour.chance.random() < _CLAIMED
+        self._step(Poll(claim, asked, self.harbour.clock.now(), version, answered, rests, confirmed))
 
     def _begin_to_show(self, stack: TeamStack, status: str) -> None:
         stack.requests += 1

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.lifecycle import Accepted
+from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.ports import ResourceState
 from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
 from orchestrator.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
@@ -616,7 +617,41 @@ def test_what_cloudformation_said_before_a_function_was_slow_refuses_nobody(owne
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
 
 
-def test_cloudformation_is_asked_once_for_a_request_however_long_it_takes() -> None:
+@pytest.mark.parametrize("forged", FORGERIES)
+def test_an_event_that_says_by_itself_that_it_was_confirmed_has_no_effect_either(owned: Claiming, forged: str) -> None:
+    before, asked = owned.metadata, FORGERIES[forged]
+    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    assert owned.sent(asked, confirmed=True) == Waiting(confirmed=False)
+    assert isinstance(owned.sent(asked), NotConfirmed)
+    assert (owned.metadata, owned.executions.started) == (before, [])
+
+
+def test_a_request_that_cloudformation_stops_showing_is_looked_at_once_more(owned: Claiming) -> None:
+    """Descriptions are eventually consistent: after a newer one an older one may come."""
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    assert owned.sent(UPDATE, confirmed=True) == Waiting(confirmed=False)
+    owned.resources.show(claims(Kind.UPDATE))
+    assert owned.sent(UPDATE) == Provided(QUEUE)
+
+
+@pytest.mark.parametrize("kind", [Kind.CREATE, Kind.DELETE])
+def test_an_operation_that_may_have_died_is_not_only_waited_for(kind: Kind) -> None:
+    world, asked = Claiming(), asks(kind, on_delete=OnDelete.DELETE)
+    if kind is Kind.DELETE:
+        world.created_by(CREATE)
+    world.resources.show(claims(kind))
+    world.sent(asked)
+    world.begun(world.latest())
+    world.resources.asked.clear()
+    assert world.sent(asked, confirmed=True) == Waiting()
+    assert world.resources.asked == []
+    world.clock.advance(CHECK_HOLDER_AFTER + A_SECOND)
+    assert world.sent(asked, confirmed=True) == Waiting()
+    assert world.resources.asked == ["resource"]
+
+
+def test_cloudformation_is_not_asked_while_there_is_nothing_to_do_but_wait() -> None:
     world = Claiming()
     world.resources.show(claims(Kind.CREATE))
     assert world.sent(CREATE) == Waiting(confirmed=True)
@@ -625,7 +660,7 @@ def test_cloudformation_is_asked_once_for_a_request_however_long_it_takes() -> N
         assert world.sent(CREATE, confirmed=True) == Waiting(confirmed=True)
     world.succeeded(run)
     assert world.sent(CREATE, confirmed=True) == Provided(QUEUE)
-    assert world.resources.asked == ["resource"]
+    assert world.resources.asked == ["resource", "resource"]
 
 
 def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Claiming) -> None:

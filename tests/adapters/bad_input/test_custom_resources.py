@@ -171,24 +171,27 @@ def test_whatever_asks_for_a_tenants_queue_is_handed_over_or_refused_and_nobody_
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
 @pytest.mark.parametrize("since", [NOON, NOON - CONSISTENT_WITHIN * 2], ids=["now", "before"])
+@pytest.mark.parametrize("confirmed", [False, True], ids=["doubted", "said to be confirmed"])
 def test_whatever_cloudformation_does_not_confirm_has_no_effect_and_no_answer(
-    plane: ControlPlane, kind: str, since: datetime
+    plane: ControlPlane, kind: str, since: datetime, confirmed: bool
 ) -> None:
     """Somebody invokes the function directly, with whatever they can think of."""
     forged = a_request(QUEUE_PROPERTIES, kind)
 
     def meet(event: Any) -> str:
-        given = {"execution": {"StartTime": since.isoformat(), "Input": {"event": event}}, "confirmed": False}
+        given = {"execution": {"StartTime": since.isoformat(), "Input": {"event": event}}, "confirmed": confirmed}
         try:
             told = plane.call("settle_tenant_queue", given)
         except InvalidRequest:
             told = {"outcome": "not understood"}
         assert not plane.effects
         assert not plane.answers
-        assert told["outcome"] in ("not understood", "waiting" if since == NOON else "refused")
+        assert told["outcome"] in ("not understood", "waiting" if since == NOON or confirmed else "refused")
         return str(told["outcome"])
 
-    met = storm(f"forged/{kind}/{since}", plane, lambda rng: an_input(rng, forged), meet, inputs=INPUTS // 3)
+    met = storm(
+        f"forged/{kind}/{since}/{confirmed}", plane, lambda rng: an_input(rng, forged), meet, inputs=INPUTS // 3
+    )
     assert INPUTS < 100 or len(met) == 2, met
 
 

@@ -397,9 +397,21 @@ class TestForged:
         assert settle(functions, asked(endpoint), since=LATER, genuine=False)["outcome"] == "refused"
         assert functions.all_executions == []
 
-    def test_what_was_confirmed_is_not_asked_for_again(self, functions: Functions, endpoint: Endpoint) -> None:
-        functions.serve()
-        assert settle(functions, asked(endpoint), genuine=False, confirmed=True)["outcome"] == "provided"
+    @pytest.mark.parametrize("what", FORGERIES)
+    def test_an_event_that_says_by_itself_that_it_was_confirmed_is_not_believed(
+        self, functions: Functions, endpoint: Endpoint, what: str
+    ) -> None:
+        functions.serve(the_resources(a_run()))
+        rows, before = functions.rows, functions.table.metadata(ACME)
+        functions.clock.advance(CONSISTENT_WITHIN * 2)
+        request_type, properties = self.FORGERIES[what]
+        event = asked(endpoint, request_type, properties=properties)
+        told = settle(functions, event, genuine=False, confirmed=True)
+        assert told == {"outcome": "waiting", "confirmed": False}
+        assert settle(functions, event, genuine=False, confirmed=False)["outcome"] == "refused"
+        assert (functions.rows, functions.table.metadata(ACME)) == (rows, before)
+        assert functions.all_executions == []
+        assert endpoint.answers == []
 
     def test_a_machine_of_0_5_0_does_not_say_and_cloudformation_is_asked_at_every_step(
         self, functions: Functions, endpoint: Endpoint
