@@ -76,7 +76,7 @@ class GetQueue:
             return served
         if self.limits is None:
             return self._look(tenant)
-        decision, _ = self._decide(tenant)
+        decision, _, _ = self._decide(tenant)
         match decision:
             case Wait(execution):
                 return Provisioning(execution)
@@ -104,7 +104,7 @@ class GetQueue:
     def _settle(self, tenant: TenantId, request: Request, limits: Callable[[], CreateLimits]) -> Answer:
         first_free_attempt = 1
         for _ in range(_ROUNDS):
-            decision, version = self._decide(tenant)
+            decision, version, metadata = self._decide(tenant)
             if isinstance(decision, Wait):
                 return Provisioning(decision.execution)
             if not isinstance(decision, StartCreate):
@@ -114,7 +114,9 @@ class GetQueue:
             if first_free_attempt == 1:
                 limited = limits().check(tenant, another=decision.another, caller=request.by)
                 if limited is not None:
-                    return limited
+                    # An operator's order may have been accepted, and its create not have begun.
+                    create = self._accepted(metadata)
+                    return Provisioning(self.executions.execution_of(create)) if create else limited
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
@@ -126,13 +128,13 @@ class GetQueue:
             f"Look at the latest executions named {attempt.name!r} and before."
         )
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str]:
-        """The decision, and the version that it is about."""
+    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+        """The decision, the version that it is about, and what was recorded of the tenant."""
         # Audit before metadata: a create that finishes in between is then seen as Ready, never as vanished.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
         version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version
+        return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version, metadata
 
     def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))

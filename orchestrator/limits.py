@@ -49,6 +49,10 @@ class CreateRate:
         seconds = min(max(full + WINDOW - now, timedelta(seconds=1)), WINDOW)
         return TooManyCreates(self.per_minute, -int(-seconds.total_seconds() // 1))
 
+    def has_just_started(self, tenant: TenantId, caller: str) -> bool:
+        """Whether the caller has started that tenant's create in this minute or in the one before."""
+        return self.counts.is_counted(counted_as(caller), tenant, since=_minute(self.clock.now()) - WINDOW)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -62,7 +66,9 @@ class Limits:
     def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:
         # The cap first: a fleet that is full costs no write, however often it is asked for another tenant.
         if another and (tenants := self.count_tenants()) >= self.max_tenants:
-            return FleetFull(tenants, self.max_tenants)
+            # A create that was started below the cap, and has not begun, is asked for again by whoever waits for it.
+            started = self.rate is not None and caller is not None and self.rate.has_just_started(tenant, caller)
+            return None if started else FleetFull(tenants, self.max_tenants)
         if self.rate is None or caller is None:
             return None
         return self.rate.check(tenant, caller)

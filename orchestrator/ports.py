@@ -263,6 +263,9 @@ class CreateCounts(Protocol):
         ``None`` when it is counted. Otherwise the window is full, and its beginning is returned.
         """
 
+    def is_counted(self, caller: str, tenant: TenantId, *, since: datetime) -> bool:
+        """Whether a create of that tenant was counted for that caller, in a window that began then or later."""
+
 
 class Releases(Protocol):
     def release(self, version: str) -> Release | None: ...

@@ -111,7 +111,7 @@ class TenantTable(Construct):
 
     def allow_counting_creates(self, role: iam.Role) -> None:
         """Let a role count the creates that each caller starts."""
-        self.allow(role, "UpdateItem", rows=CREATES_ROWS)
+        self.allow(role, "GetItem", "UpdateItem", rows=CREATES_ROWS)
 
     def allow_listing_unfinished(self, role: iam.Role) -> None:
         """Let a role list the operations that say Started."""

@@ -52,6 +52,12 @@ class DynamoCreateCounts:
             # Another function has begun the window in between.
         raise Unsettled(f"Tenant {tenant}: creates of its caller could not be counted. Ask again.")
 
+    def is_counted(self, caller: str, tenant: TenantId, *, since: datetime) -> bool:
+        with throttling():
+            found = self._client.get_item(TableName=self._table, Key=keys.creates_key(caller), ConsistentRead=True)
+        row: Item = found.get("Item") or {}
+        return bool(row) and parse_timestamp(row["WindowStart"]["S"]) >= since and tenant.value in row["Tenants"]["SS"]
+
     def _update(self, key: keys.Key, expression: str, condition: str, values: Item) -> Item | None:
         """``None`` when it is done. Otherwise the condition does not hold, and the row is returned: empty if none."""
         update: Any = {

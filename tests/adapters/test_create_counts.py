@@ -60,6 +60,16 @@ def test_every_caller_is_counted_by_itself(counts: CreateCounts) -> None:
     assert counts.count("another", GLOBEX, window=NOON, limit=1) is None
 
 
+def test_a_create_is_known_by_its_caller_and_its_tenant_while_its_window_is_recent(counts: CreateCounts) -> None:
+    assert not counts.is_counted(CALLER, ACME, since=NOON)
+    counts.count(CALLER, ACME, window=NOON, limit=1)
+    counts.count(CALLER, GLOBEX, window=NOON, limit=1)
+    assert counts.is_counted(CALLER, ACME, since=NOON)
+    assert not counts.is_counted(CALLER, GLOBEX, since=NOON)
+    assert not counts.is_counted("another", ACME, since=NOON)
+    assert not counts.is_counted(CALLER, ACME, since=NEXT)
+
+
 def test_a_caller_has_one_row_however_many_windows_and_tenants(dynamodb: DynamoDBClient) -> None:
     counts = DynamoCreateCounts(dynamodb, TABLE)
     for number in range(10):

@@ -102,6 +102,10 @@ class InMemoryCreateCounts:
         self.windows[caller] = began, tenants | {tenant}
         return None
 
+    def is_counted(self, caller: str, tenant: TenantId, *, since: datetime) -> bool:
+        began, tenants = self.windows.get(caller, (since, set()))
+        return began >= since and tenant in tenants
+
 
 class FakeQueues:
     """Queues that answer at once, or only after they were asked some times."""

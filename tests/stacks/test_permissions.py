@@ -94,7 +94,7 @@ TAKES_ORDERS: Grants = {
 
 LIMITS_CREATES: Grants = {
     f"the index, rows {LISTED_TENANTS}, to count them": {"dynamodb:Query"},
-    f"the table, rows {CREATES_ROWS}": {"dynamodb:UpdateItem"},
+    f"the table, rows {CREATES_ROWS}": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
 }
 
 LOOKS_AT_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStackResources"}

@@ -13,7 +13,7 @@ from orchestrator.decisions import FleetFull, TooManyCreates
 from orchestrator.get_queue import GetQueue, Provisioning
 from orchestrator.lifecycle import Accepted, Lifecycle
 from orchestrator.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
-from orchestrator.records import Operation, Request, Status
+from orchestrator.records import ACCEPTED_FOR, Operation, Request, Status
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -148,6 +148,30 @@ def test_at_the_cap_nothing_is_counted_for_the_caller() -> None:
     world = World(max_tenants=0)
     world.ask(tenant(1))
     assert not world.counts.windows
+
+
+def test_at_the_cap_a_create_that_was_started_and_has_not_begun_is_still_on_its_way() -> None:
+    world = World(max_tenants=1)
+    started = world.get_queue(ACME, by=PLATFORM)
+    world.ask(tenant(1), by="another")  # It begins first.
+    world.clock.advance(timedelta(seconds=59))
+    assert world.get_queue(ACME, by=PLATFORM) == started
+    assert len(world.executions.inputs) == 2
+    world.clock.advance(timedelta(minutes=2))
+    assert world.get_queue(ACME, by=PLATFORM) == FleetFull(1, 1)
+
+
+@pytest.mark.parametrize("world", [World(max_tenants=1), World(per_minute=0)], ids=["the cap", "the rate"])
+def test_at_a_limit_a_create_that_an_operator_was_promised_is_still_on_its_way(world: World) -> None:
+    table = world.table
+    table.record_release(a_release())
+    order = Lifecycle(table, table, table, world.executions, FakeQueues(), world.clock, VERSION, Unlimited())
+    order.create(ACME, Request(by="ada"))
+    table.plant_audit(an_audit(Status.STARTED, tenant=tenant(1), at=world.clock.now()))
+    (execution,) = world.executions.inputs
+    assert world.get_queue(ACME, by=PLATFORM) == Provisioning(execution)
+    world.clock.advance(ACCEPTED_FOR)
+    assert not isinstance(world.get_queue(ACME, by=PLATFORM), Provisioning)
 
 
 def test_a_tenant_that_is_deleted_makes_room() -> None:
