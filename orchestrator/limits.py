@@ -26,6 +26,11 @@ The cap may be passed by what is created within that time. That is bounded by th
 cap is well below what an account may have.
 """
 
+MOST_ORDERS_WHILE_IT_HOLDS = 1_000
+"""More orders than the API lets through while a count is believed. Further below the cap than this, a count that
+operators are held to need not be made anew. Nearer to the cap it is made for each create: who made room may use it.
+"""
+
 TENANT_QUEUE_RESOURCES = "Custom::TenantQueue"
 """Whom the creates of all other teams' stacks are counted for. Their names are not to be relied on: they are told by
 whoever invokes the function.
@@ -82,18 +87,22 @@ class Unlimited:
 
 
 class CountOfTheFleet:
-    """The number of tenants, counted anew when the last count is too old to be believed."""
+    """The number of tenants, counted anew when the last count is too old to be believed, or as large as ``doubted``."""
 
-    def __init__(self, count_tenants: Callable[[], int], clock: Clock) -> None:
+    def __init__(self, count_tenants: Callable[[], int], clock: Clock, *, doubted: int | None = None) -> None:
         self._count_tenants = count_tenants
         self._clock = clock
+        self._doubted = doubted
         self._counted: tuple[datetime, int] | None = None
 
     def __call__(self) -> int:
         now = self._clock.now()
-        if self._counted is None or now - self._counted[0] >= COUNT_HOLDS_FOR:
+        if self._counted is None or now - self._counted[0] >= COUNT_HOLDS_FOR or self._is_doubted(self._counted[1]):
             self._counted = now, self._count_tenants()
         return self._counted[1]
+
+    def _is_doubted(self, count: int) -> bool:
+        return self._doubted is not None and count >= self._doubted
 
 
 def _minute(moment: datetime) -> datetime:

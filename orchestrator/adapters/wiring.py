@@ -165,10 +165,12 @@ class Wiring:
 
     @cached_property
     def lifecycle(self) -> Lifecycle:
-        """What operators order. There are few orders, so the fleet is counted for each: who made room may use it."""
-        from orchestrator.limits import Limits
+        """What operators order. Near the cap the fleet is counted for each create."""
+        from orchestrator.limits import MOST_ORDERS_WHILE_IT_HOLDS, CountOfTheFleet, Limits
 
-        return self._lifecycle(Limits(self.table.count_tenants, self.settings.max_tenants))
+        most = self.settings.max_tenants
+        count = CountOfTheFleet(self.table.count_tenants, self.clock, doubted=most - MOST_ORDERS_WHILE_IT_HOLDS)
+        return self._lifecycle(Limits(count, most))
 
     @cached_property
     def tenant_queue_lifecycle(self) -> Lifecycle:

@@ -15,6 +15,7 @@ from aws_cdk.assertions import Match, Template
 from lambdas.operators import ROUTES
 from orchestrator.callers import PROOF_VARIABLE
 from orchestrator.credentials import CREDENTIAL_ROUTES
+from orchestrator.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
 from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.control_plane import ControlPlaneStack
@@ -643,6 +644,11 @@ def test_platforms_may_ask_often_people_may_look_and_orders_are_few() -> None:
         assert THROTTLES[route] is (READS if route.startswith("GET ") else ORDERS), route
     assert ORDERS.per_second < READS.per_second < CREDENTIALS.per_second < QUEUES.per_second
     assert ORDERS.burst < READS.burst < CREDENTIALS.burst < QUEUES.burst
+
+
+def test_fewer_orders_get_through_while_a_count_of_the_fleet_is_believed_than_the_count_allows_for() -> None:
+    orders = ORDERS.per_second * COUNT_HOLDS_FOR.total_seconds() + ORDERS.burst
+    assert orders < MOST_ORDERS_WHILE_IT_HOLDS
 
 
 def test_the_stage_comes_after_the_routes_that_it_has_settings_of(

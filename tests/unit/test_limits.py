@@ -194,6 +194,14 @@ def test_a_tenant_that_is_there_is_mended_also_at_the_cap(there: object) -> None
     assert isinstance(world.ask(ACME), Provisioning)
 
 
+def test_a_count_near_the_cap_is_made_anew_each_time() -> None:
+    counted = iter([8, 9, 10, 9, 8])
+    count = CountOfTheFleet(lambda: next(counted), FakeClock(), doubted=9)
+    assert [count() for _ in range(6)] == [8, 8, 8, 8, 8, 8]
+    count = CountOfTheFleet(lambda: next(counted), FakeClock(), doubted=9)
+    assert [count() for _ in range(5)] == [9, 10, 9, 8, 8]
+
+
 def test_a_count_is_believed_for_a_minute_and_then_made_anew() -> None:
     clock, counted = FakeClock(), [7]
     count = CountOfTheFleet(lambda: counted[-1], clock)

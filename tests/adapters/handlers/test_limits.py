@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.fleet import LISTED_STATES
 from orchestrator.records import Operation
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import Endpoint
@@ -155,6 +156,17 @@ class TestTheCap:
         delete = a_run(tenant=TenantId.parse("there-0"), operation=Operation.DELETE)
         functions.remove(delete)
         assert functions.operate("PUT /tenants/{tenantId}", tenant="one-more")[0] == 202
+
+    def test_far_below_the_cap_an_operators_creates_of_a_minute_have_the_fleet_counted_once(
+        self, functions: Functions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("BERTH_MAX_TENANTS", "1900")
+        queries = []
+        for number in range(2):
+            before = functions.requests.count("dynamodb.Query")
+            assert functions.operate("PUT /tenants/{tenantId}", tenant=f"one-more-{number}")[0] == 202
+            queries.append(functions.requests.count("dynamodb.Query") - before)
+        assert queries[0] - queries[1] == len(LISTED_STATES)
 
     @pytest.mark.usefixtures("stack_limit")
     def test_the_diagnosis_says_so(self, functions: Functions) -> None:
