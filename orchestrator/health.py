@@ -20,6 +20,8 @@ SURVEY_EVERY = timedelta(hours=6)
 
 _NEAR = 0.8
 _AT = 0.95
+_FEW_FUNCTIONS = 100
+"""Rollouts, getQueue and what else the account runs hold each other up below that. New accounts begin with ten."""
 _TOLD = 5
 """As many tenants are named; all are counted."""
 _NOT_WELL = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
@@ -43,12 +45,23 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Concurrency:
+    """Of all functions of the account in this region."""
+
+    limit: int
+    most_used: int
+    """At once, in the last day."""
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     fleet: FleetReader
     reconciliations: ReconciliationLedger
     queues: Queues
     stack_limit: Callable[[], int | None]
     """How many stacks the account may have in this region; ``None`` when AWS does not say."""
+    concurrency: Callable[[], Concurrency | None]
+    """``None`` when AWS does not say."""
     max_tenants: int
     """How many tenants the control plane lets be created."""
     dead_letter_queues: Mapping[str, str]
@@ -67,6 +80,7 @@ class Health:
             *self._dead_letters(),
             self._tenant_limit(sum(sum(states.values()) for states in at_versions), stack_limit),
             _stacks(survey, stack_limit),
+            _functions(self.concurrency()),
         ]
 
     def _operations(self) -> Check:
@@ -143,6 +157,17 @@ def _stacks(survey: Reconciliation | None, limit: int | None) -> Check:
     verdict = _verdict(used, limit)
     advice = "" if verdict is Verdict.OK else "Have the quota raised: Service Quotas, CloudFormation, Stack count."
     return Check("stacks", verdict, f"{used} of {limit} that the account may have here", advice)
+
+
+def _functions(concurrency: Concurrency | None) -> Check:
+    if concurrency is None:
+        return Check("functions", Verdict.UNKNOWN, "AWS does not say how many may run at once")
+    verdict = _verdict(concurrency.most_used, concurrency.limit)
+    if concurrency.limit < _FEW_FUNCTIONS:
+        verdict = max(verdict, Verdict.WARNING, key=list(Verdict).index)
+    told = f"{concurrency.most_used} ran at once in the last day, of {concurrency.limit} that may in this account"
+    advice = "Have the quota raised: Service Quotas, AWS Lambda, Concurrent executions."
+    return Check("functions", verdict, told, "" if verdict is Verdict.OK else advice)
 
 
 def _verdict(used: int, limit: int) -> Verdict:

@@ -63,7 +63,9 @@ STAGE = "$default"
 # API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
 _GIVEN_UP_AFTER_SECONDS = 29
 
-_LIMITS_ARE_THE_ACCOUNTS = "How many stacks an account may have is asked of the account: the action takes no resource."
+_LIMITS_ARE_THE_ACCOUNTS = (
+    "How many stacks and functions an account may have and has is asked of the account: the actions take no resource."
+)
 
 _ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -203,7 +205,12 @@ def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[sq
     """What it takes to tell whether the control plane is well."""
     kit.table.allow_listing_unfinished(role)
     allow(role, ["sqs:GetQueueAttributes"], *(queue.queue_arn for queue in dead_letters))
-    allow(role, ["cloudformation:DescribeAccountLimits"], "*", wildcard_because=_LIMITS_ARE_THE_ACCOUNTS)
+    allow(
+        role,
+        ["cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"],
+        "*",
+        wildcard_because=_LIMITS_ARE_THE_ACCOUNTS,
+    )
 
 
 def _add_routes(

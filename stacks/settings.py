@@ -59,6 +59,8 @@ class Settings:
     log_retention_days: int = 90
     get_queue_concurrency: int | None = None
     """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
+    tenant_metadata_concurrency: int | None = None
+    """Reserved for the custom resource in tenants' stacks: without a function free for it, they fail."""
     credentials_seconds: int | None = None
     """How long temporary credentials for a queue are good for; without it, getQueue gives none."""
     rollout_concurrency: int = 50
@@ -97,6 +99,7 @@ class Settings:
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
+            tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),
             credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
             rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
             # What ended waits as long in a queue, and a little longer: SQS holds a message back for 15 minutes at most.

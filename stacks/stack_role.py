@@ -49,6 +49,7 @@ class TenantStackRole(Construct):
             name="tenant_metadata",
             function_name=TENANT_METADATA_FUNCTION_NAME,
             timeout_seconds=30,
+            reserved_concurrency=settings.tenant_metadata_concurrency,
         )
         kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
         kit.table.allow_appending(self.tenant_metadata.role)

@@ -39,6 +39,10 @@ _THROTTLING = frozenset(
 )
 
 
+ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
+CANNOT_BE_ASKED = ACCESS_DENIED | {"InvalidAction"}
+"""A question that nobody depends on is left unanswered then."""
+
 # Why a transaction is cancelled when it merely came at a bad moment.
 _TRY_AGAIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import ACCESS_DENIED, error_code
 from orchestrator.adapters.settings import Settings
 from orchestrator.errors import InvalidRequest
 from orchestrator.resource_requests import answerable
@@ -23,6 +27,9 @@ _REASON_BYTES = 1_024
 # An answer that is lost costs the service timeout. All tries together end before the function's own timeout.
 _TRIES = 3
 _SECONDS_A_TRY = 7
+
+_TRIES_TO_BE_PERMITTED = 10
+_SECONDS_TO_BE_PERMITTED = 3
 
 # A bucket per region, with or without the region in its host. S3's bucket names are unique in the whole partition, so
 # that the bucket of this region can be nobody else's.
@@ -81,7 +88,19 @@ def respond_to_deployment(
     if event.get("RequestType") == "Delete":
         return respond(event, dict, physical_id=physical_id)
     confirm()
-    return respond(event, work, physical_id=physical_id, secret=secret)
+    return respond(event, lambda: _once_permitted(work), physical_id=physical_id, secret=secret)
+
+
+def _once_permitted(work: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """Do the work, again if AWS denies it: a role that the deployment has just made is not known everywhere yet."""
+    for _ in range(_TRIES_TO_BE_PERMITTED - 1):
+        try:
+            return work()
+        except ClientError as error:
+            if error_code(error) not in ACCESS_DENIED:
+                raise
+        time.sleep(_SECONDS_TO_BE_PERMITTED)
+    return work()
 
 
 def answer_resource(

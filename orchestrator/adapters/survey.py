@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.adapters.aws import CANNOT_BE_ASKED, error_code, throttling
 from orchestrator.adapters.cloudformation import described_stack
 from orchestrator.reconciling.ports import Drift, SurveyedStack
 
@@ -56,10 +56,7 @@ class CloudFormationSurvey:
             with throttling():
                 limits = self._client.describe_account_limits()["AccountLimits"]
         except ClientError as error:
-            if error_code(error) in _CANNOT_BE_ASKED:
+            if error_code(error) in CANNOT_BE_ASKED:
                 return None
             raise
         return next((limit["Value"] for limit in limits if limit["Name"] == _STACK_LIMIT), None)
-
-
-_CANNOT_BE_ASKED = frozenset({"AccessDenied", "AccessDeniedException", "InvalidAction"})

@@ -261,6 +261,7 @@ class Wiring:
 
     @cached_property
     def health(self) -> Health:
+        from orchestrator.adapters.functions import FunctionConcurrency
         from orchestrator.health import Health
 
         return Health(
@@ -268,6 +269,7 @@ class Wiring:
             reconciliations=self.reconciliation_table,
             queues=self.queues,
             stack_limit=self.survey.stack_limit,
+            concurrency=FunctionConcurrency(client("lambda"), client("cloudwatch"), self.clock),
             max_tenants=self.settings.max_tenants,
             dead_letter_queues=self.settings.dead_letter_queues,
             clock=self.clock,

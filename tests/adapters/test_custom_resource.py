@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from orchestrator.adapters import custom_resource
-from orchestrator.adapters.custom_resource import answer_resource, received, respond
+from orchestrator.adapters.custom_resource import answer_resource, received, respond, respond_to_deployment
 from orchestrator.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 
@@ -213,3 +214,54 @@ def test_on_an_emulator_answers_go_to_its_own_address_only(url: str, monkeypatch
     monkeypatch.setenv("BERTH_RESPONSE_URL_PREFIX", "http://127.0.0.1:4566/")
     with pytest.raises(InvalidRequest, match="ResponseURL"):
         received(Endpoint().event(ResponseURL=url))
+
+
+# The deployment's own resources
+
+
+class Permission:
+    """Comes after so many tries."""
+
+    def __init__(self, after: int, code: str = "AccessDenied") -> None:
+        self.tries, self._after, self._code = 0, after, code
+
+    def __call__(self) -> Mapping[str, str]:
+        self.tries += 1
+        if self.tries <= self._after:
+            raise ClientError({"Error": {"Code": self._code, "Message": "not authorized"}}, "GetObject")
+        return {"TemplateUrl": "https://releases.example/"}
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    made: list[float] = []
+    monkeypatch.setattr(custom_resource.time, "sleep", made.append)
+    return made
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
+def test_a_role_that_is_not_known_everywhere_yet_is_waited_for(
+    endpoint: Endpoint, pauses: list[float], code: str
+) -> None:
+    work = Permission(after=3, code=code)
+    told = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
+    assert told is None
+    assert endpoint.answers[-1]["Status"] == "SUCCESS"
+    assert len(pauses) == 3
+
+
+def test_a_role_that_is_never_permitted_fails_the_deployment_with_the_reason(
+    endpoint: Endpoint, pauses: list[float]
+) -> None:
+    work = Permission(after=1_000)
+    told = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
+    assert told is not None
+    assert "not authorized" in told
+    assert work.tries == len(pauses) + 1
+    assert sum(pauses) < 60, "the function would be over before it has answered"
+
+
+def test_any_other_error_is_told_at_once(endpoint: Endpoint, pauses: list[float]) -> None:
+    work = Permission(after=1, code="NoSuchKey")
+    assert respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
+    assert pauses == []

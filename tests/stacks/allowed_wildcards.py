@@ -28,7 +28,9 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
     "composite alarms are told of only to those who may see all alarms": frozenset(
         {"cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmHistory"}
     ),
-    "the account's own limits": frozenset({"cloudformation:DescribeAccountLimits"}),
+    "the account's own limits": frozenset(
+        {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"}
+    ),
     "all stacks are listed only to those who may describe all of them": frozenset(
         {"cloudformation:DescribeStacks", "cloudformation:ListStacks"}
     ),

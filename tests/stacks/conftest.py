@@ -104,6 +104,7 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         alarm_topic_arn=TOPIC,
         log_retention_days=14,
         get_queue_concurrency=16,
+        tenant_metadata_concurrency=5,
         credentials_seconds=1800,
         rollout_concurrency=8,
         linger_seconds=2,

@@ -227,7 +227,7 @@ def test_only_get_queue_can_be_kept_from_using_up_the_accounts_concurrency(
         return {name: p["ReservedConcurrentExecutions"] for name, p in functions if "ReservedConcurrentExecutions" in p}
 
     assert reserved(control_plane) == {}
-    assert reserved(other_settings.to_json()) == {"get_queue": 16}
+    assert reserved(other_settings.to_json()) == {"get_queue": 16, "tenant_metadata": 5}
 
 
 def test_only_service_tokens_in_other_stacks_have_names_of_their_own(

@@ -164,7 +164,8 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
-        "*": SEES_ALARMS["*"] | {"cloudformation:DescribeAccountLimits"},
+        "*": SEES_ALARMS["*"]
+        | {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"},
         **on_machines("states:StartExecution", *TENANT_MACHINES),
         "the machine rollout": {"states:StartExecution", "states:SendTaskSuccess"},
         RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY, Check, Verdict
+from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, LookedAt, Reconciliation, ReconciliationStatus
 from orchestrator.records import Messages, Operation, Status, TenantState
@@ -51,6 +51,7 @@ def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
         Check("dead letters", Verdict.OK, "schedules: none"),
         Check("tenant limit", Verdict.OK, "1 of 1900 that there may be (berth:maxTenants)"),
         Check("stacks", Verdict.OK, "7 of 2000 that the account may have here"),
+        Check("functions", Verdict.OK, "12 ran at once in the last day, of 1000 that may in this account"),
     ]
 
 
@@ -252,3 +253,33 @@ def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: World) ->
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
     world.stack_limit = None
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "AWS does not say how many are allowed")
+
+
+# Functions
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "verdict"),
+    [
+        (0, 1_000, Verdict.OK),
+        (799, 1_000, Verdict.OK),
+        (800, 1_000, Verdict.WARNING),
+        (950, 1_000, Verdict.PROBLEM),
+        (0, 100, Verdict.OK),
+        (0, 99, Verdict.WARNING),
+        (10, 10, Verdict.PROBLEM),
+    ],
+)
+def test_the_account_may_run_enough_functions_at_once_or_not(
+    world: World, used: int, limit: int, verdict: Verdict
+) -> None:
+    world.concurrency = Concurrency(limit, used)
+    told = checks(world)["functions"]
+    assert told.verdict is verdict
+    assert ("Service Quotas" in told.advice) is (verdict is not Verdict.OK)
+    assert f"{used} ran at once" in told.detail
+
+
+def test_how_many_functions_may_run_is_unknown_where_aws_does_not_say(world: World) -> None:
+    world.concurrency = None
+    assert checks(world)["functions"].verdict is Verdict.UNKNOWN

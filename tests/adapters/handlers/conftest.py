@@ -139,4 +139,5 @@ def stacks(functions: Functions) -> FakeStacks:
 def stack_limit(functions: Functions) -> int:
     """How many stacks the account may have."""
     functions.answer("DescribeAccountLimits", {"AccountLimits": [{"Name": "StackLimit", "Value": 2000}]})
+    functions.answer("GetAccountSettings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
     return 2000

@@ -15,7 +15,7 @@ from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.answers import Response, refuse
 from orchestrator.errors import InvalidRequest
 from orchestrator.fleet import list_tenants, tenant_detail
-from orchestrator.health import Health
+from orchestrator.health import Concurrency, Health
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.limits import Unlimited
 from orchestrator.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
@@ -102,6 +102,7 @@ class InMemoryApi(BerthApi):
         self.reconciliations = InMemoryReconciliations()
         self.dead_letter_queues = {"reconciliations": DEAD_LETTERS}
         self.stack_limit: int | None = 2000
+        self.concurrency: Concurrency | None = Concurrency(limit=1000, most_used=12)
         self.max_tenants = 1900
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
@@ -216,6 +217,7 @@ class InMemoryApi(BerthApi):
             self.reconciliations,
             self.queues,
             lambda: self.stack_limit,
+            lambda: self.concurrency,
             self.max_tenants,
             self.dead_letter_queues,
             self.clock,

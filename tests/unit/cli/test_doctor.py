@@ -50,6 +50,7 @@ def test_all_is_well(scene: Scene) -> None:
         "ok      dead letters  reconciliations: none",
         "ok      tenant limit  0 of 1900 that there may be (berth:maxTenants)",
         "ok      stacks        10 of 2000 that the account may have here",
+        "ok      functions     12 ran at once in the last day, of 1000 that may in this account",
         "",
         "All is well.",
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.health import Health
+from orchestrator.health import Concurrency, Health
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.limits import Unlimited
 from orchestrator.ports import Publication, Stack
@@ -140,6 +140,7 @@ class World:
         self.rollouts = InMemoryRollouts()
         self.rollout_executions = FakeRolloutExecutions()
         self.stack_limit: int | None = 2_000
+        self.concurrency: Concurrency | None = Concurrency(limit=1_000, most_used=12)
         self.max_tenants = 1_900
         self.dead_letter_queues: dict[str, str] = {}
         for version in (VERSION, NEXT_VERSION):
@@ -189,6 +190,7 @@ class World:
             reconciliations=self.ledger,
             queues=self.queues,
             stack_limit=lambda: self.stack_limit,
+            concurrency=lambda: self.concurrency,
             max_tenants=self.max_tenants,
             dead_letter_queues=self.dead_letter_queues,
             clock=self.clock,
