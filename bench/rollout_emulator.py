@@ -18,6 +18,7 @@ from bench.memory import watched
 from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.local.home import polls
 from orchestrator.local.releases import Template, bumped, publish, released_template
+from orchestrator.names import Names
 from orchestrator.records import Attempt, Operation, Release, Request, parse_timestamp
 from orchestrator.tenants import TenantId
 
@@ -127,7 +128,7 @@ class _Fleet:
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in ("TenantId", "MetadataServiceToken")]
 
         def update(tenant: TenantId) -> None:
-            stack = tenant.stack_name
+            stack = Names().stack_of(tenant)
             cloudformation.update_stack(StackName=stack, TemplateURL=release.template_url, Parameters=kept)
             for _ in _looks():
                 status = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]

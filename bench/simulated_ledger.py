@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from orchestrator.names import Names
 from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -32,7 +33,8 @@ class SimulatedTenants:
     def __init__(self, tenants: Iterable[TenantId], clock: VirtualClock) -> None:
         self._clock = clock
         self._metadata = {
-            tenant: Metadata(tenant, _QUEUE, tenant.stack_name, OLD, _BEGINNING, _BEGINNING) for tenant in tenants
+            tenant: Metadata(tenant, _QUEUE, Names().stack_of(tenant), OLD, _BEGINNING, _BEGINNING)
+            for tenant in tenants
         }
         self._updates: dict[TenantId, Audit] = {}
 

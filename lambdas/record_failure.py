@@ -6,7 +6,7 @@ from orchestrator.schemas import parse_failure_step
 
 
 def handler(event: object, _context: object) -> dict[str, str]:
-    asked = parse_failure_step(event)
+    asked = parse_failure_step(event, wiring.names)
     run = asked.run
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
         cause = record_failure(

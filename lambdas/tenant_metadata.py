@@ -12,7 +12,7 @@ def handler(given: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         try:
-            asked = parse_metadata_request(event, location=wiring.settings.location)
+            asked = parse_metadata_request(event, location=wiring.settings.location, names=wiring.names)
         except InvalidRequest:
             if event.get("RequestType") == "Delete":
                 return {}  # What was refused was never recorded. Refusing again would keep the stack from rolling back.

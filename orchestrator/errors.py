@@ -2,7 +2,8 @@
 
     BerthError
     ├── InvalidRequest          what came in cannot be understood; nothing was written or started
-    │   └── InvalidTenantId     the tenant id is not on the allow-list
+    │   ├── InvalidTenantId     the tenant id is not on the allow-list
+    │   └── InvalidName         no control plane can have this name
     ├── Conflict                what is asked for contradicts what is recorded
     │   ├── LostOwnership       an operation no longer owns its tenant and may not write
     │   ├── QueueOwnedElsewhere another stack already holds the tenant's queue
@@ -35,6 +36,10 @@ class InvalidRequest(BerthError):
 
 class InvalidTenantId(InvalidRequest):
     """The tenant id is not on the allow-list of :mod:`orchestrator.tenants`."""
+
+
+class InvalidName(InvalidRequest):
+    """No control plane can have this name: :mod:`orchestrator.names` says which it can have."""
 
 
 class Conflict(BerthError):

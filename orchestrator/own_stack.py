@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from orchestrator.errors import StackNotOurs
 from orchestrator.ports import Stack, Stacks, TenantReader
-from orchestrator.records import Metadata, Queue
-from orchestrator.stack_arns import StackArn
+from orchestrator.records import Metadata
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
-
-_MOST_OF_A_QUEUES_NAME = 80
-_QUEUE_NAME = rf"{STACK_NAME_PREFIX}[A-Za-z0-9_-]{{1,{_MOST_OF_A_QUEUES_NAME - len(STACK_NAME_PREFIX)}}}"
-_QUEUE_URL = re.compile(rf"https?://[A-Za-z0-9.:-]{{1,255}}/(?P<account>\d{{12}})/(?P<name>{_QUEUE_NAME})", re.ASCII)
+from orchestrator.tenants import TenantId
 
 
 def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stack | None:
     """The tenant's stack, by its name. Raises :class:`StackNotOurs` if somebody else's stack bears that name."""
-    stack = stacks.find(tenant.stack_name)
+    stack = stacks.find(stacks.names.stack_of(tenant))
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return None
     if stack.tenant_id != tenant.value:
@@ -54,15 +47,3 @@ def is_ours(stack: Stack, metadata: Metadata | None, stacks: Stacks) -> bool:
         return metadata.stack_id == stack.stack_id
     # The tenant is older than stack ids in rows: then its queue is the proof.
     return metadata.queue is not None and stacks.queue(stack.stack_id) == metadata.queue
-
-
-def queue_in(stack: StackArn, url: str) -> Queue | None:
-    """The tenant's queue that CloudFormation lists in the stack by this URL, with the ARN that belongs to the URL.
-
-    ``None`` if it cannot be a tenant's queue: CloudFormation names a tenant's queues after its stack, in the same
-    account. The service role and the policies that Berth gives out reach queues of such names and no others.
-    """
-    match = _QUEUE_URL.fullmatch(url)
-    if match is None or match["account"] != stack.account:
-        return None
-    return Queue(f"arn:{stack.partition}:sqs:{stack.region}:{stack.account}:{match['name']}", url)

@@ -29,6 +29,7 @@ from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from orchestrator.decisions import Limited
+    from orchestrator.names import Names
 
 
 class Clock(Protocol):
@@ -352,6 +353,10 @@ class ChangeSet:
 
 class Stacks(Protocol):
     """CloudFormation. Every method may raise :class:`orchestrator.errors.Throttled`."""
+
+    @property
+    def names(self) -> Names:
+        """The names of the control plane whose tenants' stacks these are."""
 
     def find(self, name_or_id: str) -> Stack | None: ...
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.errors import InvalidRequest, InvalidTenantId
+from orchestrator.names import Names
 from orchestrator.records import Queue, Request
 from orchestrator.stack_arns import Location, StackArn
 from orchestrator.stack_resources import StackResource
@@ -140,12 +141,12 @@ def _is_id(value: object) -> bool:
     return isinstance(value, str) and len(value) <= _MOST_OF_AN_ID and is_utf8(value)
 
 
-def parse_metadata_request(event: object, *, location: Location) -> MetadataRequest:
+def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
     """Only a tenant's own stack may say that it has a queue, or none any more: one of its name, where Berth is."""
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
     tenant, stack = TenantId.parse(properties["TenantId"]), StackArn.parse(checked["StackId"])
-    if (stack.location, stack.name) != (location, tenant.stack_name):
+    if (stack.location, stack.name) != (location, names.stack_of(tenant)):
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
     return MetadataRequest(
         kind=Kind(checked["RequestType"]),

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.execution_input import request_from
+from orchestrator.names import Names
 from orchestrator.outcomes import Again, Clearing, Done, Draining, GaveUp, Gone, Start, Started, Unchanged
 from orchestrator.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run, parse_timestamp
 from orchestrator.resource_requests import Claim, TenantQueueRequest, parse_claim, parse_tenant_queue_request
@@ -245,7 +246,7 @@ def _start(told: Mapping[str, Any]) -> Start:
             return Again(told["reason"], told.get("throttled", False))
 
 
-def parse_failure_step(event: object) -> FailureStep:
+def parse_failure_step(event: object, names: Names) -> FailureStep:
     checked = valid(_FAILURE_STEP, event)
     run, failure = _run(checked), checked["failure"]
     if "Error" in failure:
@@ -253,7 +254,7 @@ def parse_failure_step(event: object) -> FailureStep:
         kind = THROTTLING if reason.startswith(f"{Throttled.__name__}:") else "AWS::StepFunctions::Execution"
         return FailureStep(run, RootCause(run.attempt.name, kind, reason), None)
     kind = THROTTLING if failure.get("throttled") else "AWS::CloudFormation::Stack"
-    cause = RootCause(run.tenant.stack_name, kind, failure["reason"])
+    cause = RootCause(names.stack_of(run.tenant), kind, failure["reason"])
     return FailureStep(run, cause, failure.get("failedStack"))
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
 from orchestrator.errors import LostOwnership, Throttled, UnknownRelease
+from orchestrator.names import Names
 from orchestrator.outcomes import (
     Again,
     Clearing,
@@ -31,7 +32,6 @@ from orchestrator.own_stack import own_stack
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.records import Lock, Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import tenant_of_stack
 from orchestrator.updating import Drafting, Looks
 
 
@@ -112,9 +112,9 @@ def await_stack(
     return Working()
 
 
-def stack_settled(stack_id: str, *, reader: TenantReader, executions: Executions) -> bool:
+def stack_settled(stack_id: str, *, names: Names, reader: TenantReader, executions: Executions) -> bool:
     """CloudFormation says that a tenant's stack has settled: wake the run that waits for it, if one does."""
-    lock = reader.lock(tenant_of_stack(stack_id))
+    lock = reader.lock(names.tenant_of(stack_id))
     return lock is not None and lock.task_token is not None and executions.wake(lock.task_token)
 
 

@@ -1,4 +1,4 @@
-"""Who a tenant is, and every name derived from a tenant id.
+"""Who a tenant is. :mod:`orchestrator.names` has the name of its stack.
 
 A tenant id ends up in table keys, stack names, execution names, tags and policies. It is therefore an
 allow-list, checked once at the edge by :meth:`TenantId.parse`; everything further in takes a ``TenantId``.
@@ -10,16 +10,13 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from orchestrator.errors import InvalidTenantId, StackNotOurs
+from orchestrator.errors import InvalidTenantId
 
 TENANT_ID_MAX_LENGTH = 40
 """Long enough for a UUID, short enough for every derived name: see ``tests/unit/test_tenants.py``."""
 
 TENANT_ID_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?$"
 """Letters, digits and inner dashes. Also given to CloudFormation and to the JSON schemas, so: no look-around."""
-
-STACK_NAME_PREFIX = "berth-tenant-"
-"""What IAM policies and event rules recognise tenant stacks and their queues by."""
 
 _TENANT_ID = re.compile(TENANT_ID_PATTERN, re.ASCII)
 _DIGEST_LENGTH = 8
@@ -60,25 +57,12 @@ class TenantId:
         """
         return f"{self.value}-{hashlib.sha256(self.value.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
-    @property
-    def stack_name(self) -> str:
-        return f"{STACK_NAME_PREFIX}{self.slug}"
-
-
-def tenant_of_stack(stack_id: str) -> TenantId:
-    """The tenant whose stack this is, from the stack's ARN or name.
-
-    The digest must fit the id, so a stack that merely has a similar name is never taken for a tenant's.
-    """
-    name = stack_id.split("/")[1] if stack_id.startswith("arn:") and "/" in stack_id else stack_id
-    slug = name.removeprefix(STACK_NAME_PREFIX)
-    try:
-        tenant = TenantId.parse(slug[: -_DIGEST_LENGTH - 1])
-    except InvalidTenantId:
-        tenant = None
-    if tenant is None or tenant.stack_name != name:
-        raise StackNotOurs(f"Stack {name!a} does not bear the name of a tenant's stack.")
-    return tenant
+    @classmethod
+    def of_slug(cls, slug: str) -> TenantId:
+        tenant = cls.parse(slug[: -_DIGEST_LENGTH - 1])
+        if tenant.slug != slug:
+            raise InvalidTenantId(f"{slug!a} does not end with the digest of a tenant id.")
+        return tenant
 
 
 def _json_type(value: object) -> str:

@@ -102,7 +102,9 @@ def start(
     ``change_set`` is the id of the changes that were drawn up for this very run.
     """
     if stack is None:
-        return GaveUp(f"The tenant has no stack named {run.tenant.stack_name}, so there is nothing to update.")
+        return GaveUp(
+            f"The tenant has no stack named {stacks.names.stack_of(run.tenant)}, so there is nothing to update."
+        )
     match condition(stack.status):
         case StackCondition.WORKING:
             return Started(stack.stack_id)

@@ -20,7 +20,7 @@ from stacks.api_proof import ApiProof
 from stacks.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.limits import limit_creates, limit_tenants
 from stacks.log_groups import log_group
-from stacks.permissions import allow
+from stacks.permissions import allow, names_of
 from stacks.reconciliation import Reconciliation
 from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
@@ -104,7 +104,7 @@ class Api(Construct):
         api = apigateway.HttpApi(
             self,
             "Api",
-            api_name="berth",
+            api_name=names_of(self).api,
             description=f"Berth {kit.version}: tenants, their queues, and rollouts.",
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),

@@ -15,7 +15,7 @@ from stacks.settings import Settings
 
 def build(app: App) -> ControlPlaneStack:
     """Synthesis fails on every security finding that is not acknowledged with a reason."""
-    stack = ControlPlaneStack(app, "Berth", version=read_version(), settings=Settings.from_context(app.node))
+    stack = ControlPlaneStack(app, version=read_version(), settings=Settings.from_context(app.node))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return stack
 

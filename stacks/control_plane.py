@@ -20,7 +20,7 @@ from stacks.stack_events import StackEvents
 from stacks.stack_role import TenantStackRole
 from stacks.table import TenantTable
 from stacks.tenant_machines import TenantMachines
-from stacks.tenant_queue_provider import SERVICE_TOKEN_EXPORT, TenantQueueProvider
+from stacks.tenant_queue_provider import TenantQueueProvider
 from stacks.watching import (
     watch_api,
     watch_dead_letters,
@@ -33,10 +33,10 @@ from stacks.watching import (
 
 
 class ControlPlaneStack(Stack):
-    def __init__(self, scope: Construct, construct_id: str, *, version: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, *, version: str, settings: Settings) -> None:
         super().__init__(
             scope,
-            construct_id,
+            settings.names.control_plane,
             description=f"Berth {version}: gives every tenant its own inbound queue.",
             analytics_reporting=False,
             # Without the control plane nobody can tell whose the tenants' stacks are.
@@ -149,6 +149,11 @@ class ControlPlaneStack(Stack):
         CfnOutput(self, "RolloutMachineArn", value=rollouts.machine.state_machine_arn)
         CfnOutput(self, "ReconcileFunctionName", value=reconciliation.reconcile.function.function_name)
         CfnOutput(self, "EndedExecutionsQueueUrl", value=reconciliation.ended.queue_url)
-        CfnOutput(self, "TenantQueueServiceToken", value=provider.tenant_queue.arn, export_name=SERVICE_TOKEN_EXPORT)
+        CfnOutput(
+            self,
+            "TenantQueueServiceToken",
+            value=provider.tenant_queue.arn,
+            export_name=settings.names.service_token_export,
+        )
         CfnOutput(self, "ReleaseBucketName", value=releases.bucket.bucket_name)
         CfnOutput(self, "Version", value=version)

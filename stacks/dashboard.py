@@ -12,7 +12,8 @@ from constructs import Construct
 
 from stacks.alarms import PERIOD
 from stacks.api import Api
-from stacks.functions import METRICS_NAMESPACE, BerthFunction
+from stacks.functions import BerthFunction
+from stacks.permissions import names_of
 from stacks.reconciliation import Reconciliation
 from stacks.tenant_machines import TenantMachines
 
@@ -45,7 +46,7 @@ class Dashboard(Construct):
                     _executions("Updates", machines.update),
                     _executions("Deletes", machines.delete),
                 ],
-                [_executions("Rollouts", rollout_machine), _throttles(), _dead_letters(dead_letters)],
+                [_executions("Rollouts", rollout_machine), _throttles(self), _dead_letters(dead_letters)],
                 _reconciliation(reconciliation),
             ],
         )
@@ -73,7 +74,7 @@ def _get_queue(function: BerthFunction) -> list[cloudwatch.IWidget]:
 
 def _answers(function: BerthFunction) -> cloudwatch.GraphWidget:
     """Those of 400 and above, each status by itself: they are all that these functions count."""
-    return _graph(f"{function.name}: answers other than success", _search(f'service="{function.name}"'))
+    return _graph(f"{function.name}: answers other than success", _search(function, f'service="{function.name}"'))
 
 
 def _server_errors(api: Api) -> cloudwatch.GraphWidget:
@@ -90,8 +91,8 @@ def _executions(title: str, machine: sfn.StateMachine) -> cloudwatch.GraphWidget
     )
 
 
-def _throttles() -> cloudwatch.GraphWidget:
-    return _graph("Throttled by AWS, by function", _search('MetricName="Throttled"'))
+def _throttles(scope: Construct) -> cloudwatch.GraphWidget:
+    return _graph("Throttled by AWS, by function", _search(scope, 'MetricName="Throttled"'))
 
 
 def _dead_letters(queues: Mapping[str, sqs.Queue]) -> cloudwatch.GraphWidget:
@@ -117,8 +118,9 @@ def _reconciliation(reconciliation: Reconciliation) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _search(what: str) -> cloudwatch.SearchExpression:
+def _search(scope: Construct, what: str) -> cloudwatch.SearchExpression:
     """Whatever of that kind is counted, without having to be named here."""
+    # A namespace with a hyphen has to be quoted.
     return cloudwatch.SearchExpression(
-        expression=f"SEARCH('{{{METRICS_NAMESPACE},service}} {what}', 'Sum')", label="", period=PERIOD
+        expression=f"""SEARCH('{{"{names_of(scope).metrics}",service}} {what}', 'Sum')""", label="", period=PERIOD
     )

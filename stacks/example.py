@@ -1,6 +1,7 @@
 """An example of another team's stack: it uses a tenant's queue without knowing how that comes about.
 
 Deploy it beside the control plane: ``cdk deploy BerthExample --app "python -m stacks.example" -c tenantId=acme``.
+With ``-c berth:name=NAME`` it uses the control plane of that name, and its own name begins with that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from aws_cdk import App, CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from orchestrator.names import DEFAULT_NAME
 from orchestrator.resource_requests import OnDelete
+from stacks.settings import name_in
 from stacks.tenant_queue import TenantQueue
 
 
@@ -17,10 +20,23 @@ class ExampleStack(Stack):
     """A producer that may send to one tenant's queue, and where that queue is."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, tenant_id: str, on_delete: OnDelete = OnDelete.RETAIN
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        tenant_id: str,
+        on_delete: OnDelete = OnDelete.RETAIN,
+        control_plane: str = DEFAULT_NAME,
     ) -> None:
         super().__init__(scope, construct_id, analytics_reporting=False)
-        tenant = TenantQueue(self, "TenantQueue", tenant_id=tenant_id, labels={"team": "example"}, on_delete=on_delete)
+        tenant = TenantQueue(
+            self,
+            "TenantQueue",
+            tenant_id=tenant_id,
+            labels={"team": "example"},
+            on_delete=on_delete,
+            control_plane=control_plane,
+        )
         producer = iam.Role(self, "Producer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         tenant.queue.grant_send_messages(producer)
         CfnOutput(self, "QueueUrl", value=tenant.queue_url)
@@ -30,7 +46,8 @@ class ExampleStack(Stack):
 def main() -> None:
     app = App(analytics_reporting=False)
     tenant_id = app.node.try_get_context("tenantId") or "example"
-    ExampleStack(app, "BerthExample", tenant_id=str(tenant_id))
+    control_plane = name_in(app.node).control_plane
+    ExampleStack(app, f"{control_plane}Example", tenant_id=str(tenant_id), control_plane=control_plane)
     app.synth()
 
 

@@ -14,12 +14,10 @@ from constructs import Construct
 
 from stacks.function_code import LEFT_OUT, PACKAGES
 from stacks.log_groups import log_group
-from stacks.permissions import acknowledge, acknowledge_wildcard, allow
+from stacks.permissions import acknowledge, acknowledge_wildcard, allow, names_of
 from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 from stacks.table import TenantTable
-
-METRICS_NAMESPACE = "Berth"
 
 WHOLE_FLEET_MEGABYTES = 1769
 """For functions that list the whole fleet while somebody waits: with so much memory comes one whole processor."""
@@ -117,12 +115,13 @@ class BerthFunction(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             tracing=lambda_.Tracing.ACTIVE,
             environment={
+                "BERTH_NAME": names_of(self).control_plane,
                 "BERTH_TABLE": kit.table.name,
                 "BERTH_VERSION": kit.version,
                 "BERTH_LINGER_SECONDS": str(kit.linger_seconds),
                 "BERTH_LOCATION": f"{Aws.PARTITION}:{Aws.REGION}:{Aws.ACCOUNT_ID}",
                 "POWERTOOLS_SERVICE_NAME": name,
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": names_of(self).metrics,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
                 **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
                 **(environment or {}),
@@ -148,7 +147,7 @@ class BerthFunction(Construct):
     ) -> cloudwatch.Metric:
         """What the function counts by ``lambdas.runtime.count``."""
         return cloudwatch.Metric(
-            namespace=METRICS_NAMESPACE,
+            namespace=names_of(self).metrics,
             metric_name=metric,
             dimensions_map={"service": self.name},
             statistic=statistic,

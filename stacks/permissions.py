@@ -13,7 +13,7 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.tenants import STACK_NAME_PREFIX
+from orchestrator.names import Names
 
 
 def acknowledge(construct: Construct, finding: str, reason: str) -> None:
@@ -73,14 +73,19 @@ def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> No
     acknowledge(construct, f"AwsSolutions-IAM5[Resource::{spelled}]", reason)
 
 
+def names_of(scope: Construct) -> Names:
+    """The names of the control plane that the construct is part of: its stack bears the control plane's own."""
+    return Names.parse(Stack.of(scope).stack_name)
+
+
 def tenant_stack_arns(scope: Construct) -> str:
     return Stack.of(scope).format_arn(
-        service="cloudformation", resource="stack", resource_name=f"{STACK_NAME_PREFIX}*/*"
+        service="cloudformation", resource="stack", resource_name=f"{names_of(scope).tenant_prefix}*/*"
     )
 
 
 def tenant_queue_arns(scope: Construct) -> str:
-    return Stack.of(scope).format_arn(service="sqs", resource=f"{STACK_NAME_PREFIX}*")
+    return Stack.of(scope).format_arn(service="sqs", resource=f"{names_of(scope).tenant_prefix}*")
 
 
 _TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."

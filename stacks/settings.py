@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
 from constructs import Node
 
-from orchestrator.errors import BerthError
+from orchestrator.errors import BerthError, InvalidName
+from orchestrator.names import DEFAULT_NAME, Names
 from orchestrator.rollouts.requests import MOST_AT_ONCE
 from stacks.function_code import is_current
 from stacks.project import CODE, LAYER
@@ -22,6 +23,7 @@ _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 )
 
+NAME = "berth:name"
 MOST_GENERATIONS = 999_999_999
 MAX_TENANTS_AT_MOST = 1_000_000
 
@@ -48,6 +50,8 @@ class DeploymentMode(Enum):
 
 @dataclass(frozen=True)
 class Settings:
+    names: Names = field(default_factory=Names)
+    """What the control plane is called. Several can be in one account and region, each by its own name."""
     await_stack_seconds: int = 60
     """How long AwaitStack waits for CloudFormation's event before it looks itself."""
     await_review_seconds: int = 3
@@ -92,6 +96,7 @@ class Settings:
     @classmethod
     def from_context(cls, context: Node, layer: Path = LAYER, code: Path = CODE) -> Settings:
         settings = cls(
+            names=name_in(context),
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
             await_review_seconds=_seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
             dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
@@ -120,6 +125,14 @@ class Settings:
                 "deploy` does), or set berth:dependencies=host where they run in an interpreter that has all they need."
             )
         return settings
+
+
+def name_in(context: Node) -> Names:
+    value = context.try_get_context(NAME)
+    try:
+        return Names.parse(DEFAULT_NAME if value is None else value)
+    except InvalidName as invalid:
+        raise SettingInvalid(f"{NAME}: {invalid}") from None
 
 
 def _integer(context: Node, key: str, default: int) -> int:

@@ -7,10 +7,9 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks.dead_letters import dead_letter_queue
 from stacks.functions import BerthFunction, FunctionKit
-from stacks.permissions import acknowledge, allow
+from stacks.permissions import acknowledge, allow, names_of
 from stacks.table import TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
 
@@ -49,4 +48,5 @@ class StackEvents(Construct):
 
     @property
     def _tenant_stack_id_prefix(self) -> str:
-        return Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name=STACK_NAME_PREFIX)
+        prefix = names_of(self).tenant_prefix
+        return Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name=prefix)

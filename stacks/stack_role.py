@@ -13,16 +13,13 @@ from stacks.permissions import (
     allow,
     allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
+    names_of,
     statement,
     tenant_queue_arns,
     tenant_stack_arns,
 )
 from stacks.settings import Settings
 from stacks.table import TENANT_ROWS
-
-# The function's ARN is the ServiceToken inside every tenant's stack, and a ServiceToken must never change:
-# so this one name is not left to CloudFormation.
-TENANT_METADATA_FUNCTION_NAME = "berth-tenant-metadata"
 
 _QUEUE_OPERATIONS = (
     "CreateQueue",
@@ -47,7 +44,7 @@ class TenantStackRole(Construct):
             "TenantMetadata",
             kit=kit,
             name="tenant_metadata",
-            function_name=TENANT_METADATA_FUNCTION_NAME,
+            function_name=names_of(self).tenant_metadata_function,
             timeout_seconds=30,
             reserved_concurrency=settings.tenant_metadata_concurrency,
         )
@@ -91,7 +88,7 @@ class TenantStackRole(Construct):
         tenant_metadata = Stack.of(self).format_arn(
             service="lambda",
             resource="function",
-            resource_name=TENANT_METADATA_FUNCTION_NAME,
+            resource_name=names_of(self).tenant_metadata_function,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         boundary = iam.ManagedPolicy(

@@ -12,8 +12,8 @@ from aws_cdk import CustomResource, Duration, Fn
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from orchestrator.names import DEFAULT_NAME, Names
 from orchestrator.resource_requests import OnDelete
-from stacks.tenant_queue_provider import SERVICE_TOKEN_EXPORT
 
 # As long as CloudFormation can wait. The control plane answers before that, whatever happens.
 _SERVICE_TIMEOUT = Duration.seconds(3600)
@@ -24,7 +24,8 @@ class TenantQueue(Construct):
 
     ``version`` pins the tenant to a release. Only the resource that had the tenant created sets ``version`` and
     ``labels``; any other leaves them out. ``on_delete`` says what becomes of the tenant when this resource goes: it is
-    retained, unless deleting was asked for and it was this resource that had the tenant created.
+    retained, unless deleting was asked for and it was this resource that had the tenant created. ``control_plane`` is
+    the name of the one that has the tenant, where there are several in the account and region.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class TenantQueue(Construct):
         version: str | None = None,
         labels: Mapping[str, str] | None = None,
         on_delete: OnDelete = OnDelete.RETAIN,
+        control_plane: str = DEFAULT_NAME,
     ) -> None:
         super().__init__(scope, construct_id)
         properties: dict[str, object] = {"TenantId": tenant_id, "OnDelete": on_delete.value}
@@ -47,7 +49,7 @@ class TenantQueue(Construct):
             self,
             "Resource",
             resource_type="Custom::TenantQueue",
-            service_token=Fn.import_value(SERVICE_TOKEN_EXPORT),
+            service_token=Fn.import_value(Names.parse(control_plane).service_token_export),
             service_timeout=_SERVICE_TIMEOUT,
             properties=properties,
         )

@@ -10,15 +10,9 @@ from constructs import Construct
 
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.limits import limit_creates
-from stacks.permissions import allow
+from stacks.permissions import allow, names_of
 from stacks.settings import Settings
 from stacks.tenant_machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
-
-SERVICE_TOKEN_EXPORT = "BerthTenantQueueServiceToken"  # noqa: S105 - an export's name
-"""What other teams' stacks import the ServiceToken by."""
-
-# A ServiceToken must never change: so this name is not left to CloudFormation.
-TENANT_QUEUE_FUNCTION_NAME = "berth-tenant-queue"
 
 
 class TenantQueueProvider(Construct):
@@ -59,7 +53,7 @@ class TenantQueueProvider(Construct):
             "TenantQueue",
             kit=kit,
             name="tenant_queue",
-            function_name=TENANT_QUEUE_FUNCTION_NAME,
+            function_name=names_of(self).tenant_queue_function,
             timeout_seconds=30,
             environment={"BERTH_TENANT_QUEUE_MACHINE": self.machine.state_machine_arn},
         )

@@ -12,6 +12,7 @@ from orchestrator.health import SURVEY_EVERY
 from stacks.alarms import PERIOD, Alarms
 from stacks.api import Api
 from stacks.functions import BerthFunction
+from stacks.permissions import names_of
 from stacks.reconciliation import Reconciliation
 from stacks.tenant_machines import TenantMachines
 from stacks.tenant_queue_provider import TenantQueueProvider
@@ -72,8 +73,9 @@ def watch_tenant_queues(alarms: Alarms, provider: TenantQueueProvider) -> None:
         "TenantQueueNotConfirmed",
         provider.settle_tenant_queue.counted("RequestNotConfirmed", period=PERIOD, statistic="Sum"),
         "Somebody asked for a tenant's queue in the name of a stack, and CloudFormation does not confirm it. Nothing "
-        "was done. The log of settle_tenant_queue names the stack, CloudTrail who invoked berth-tenant-queue: take "
-        "that permission from them, and give them the managed policy for teams instead.",
+        "was done. The log of settle_tenant_queue names the stack, CloudTrail who invoked "
+        f"{names_of(provider).tenant_queue_function}: take that permission from them, and give them the managed policy "
+        "for teams instead.",
     )
 
 

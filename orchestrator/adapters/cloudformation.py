@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
 from orchestrator.errors import Conflict, Throttled
-from orchestrator.own_stack import queue_in
+from orchestrator.names import Names
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
 from orchestrator.records import Queue
 from orchestrator.releases import TENANT_PARAMETER, digest_of, stack_parameters
@@ -59,11 +59,13 @@ class CloudFormationStacks:
         self,
         client: CloudFormationClient,
         *,
+        names: Names,
         service_role: str,
         service_token: str = "",
         mode: DeploymentConfigModeType = "EXPRESS",
         on_throttled: Callable[[], None] = lambda: None,
     ) -> None:
+        self.names = names
         self._client = client
         self._service_role = service_role
         self._service_token = service_token
@@ -97,7 +99,7 @@ class CloudFormationStacks:
                 return {}
             raise
         found = {
-            resource["LogicalResourceId"]: queue_in(stack, resource.get("PhysicalResourceId", ""))
+            resource["LogicalResourceId"]: self.names.queue_in(stack, resource.get("PhysicalResourceId", ""))
             for resource in resources
             if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(not_in)
         }
@@ -107,7 +109,7 @@ class CloudFormationStacks:
         try:
             with self._throttling():
                 response = self._client.create_stack(
-                    StackName=tenant.stack_name,
+                    StackName=self.names.stack_of(tenant),
                     TemplateURL=template_url,
                     Parameters=self._parameters(tenant),
                     RoleARN=self._service_role,
@@ -133,7 +135,7 @@ class CloudFormationStacks:
         try:
             with self._throttling():
                 drawn_up = self._client.create_change_set(
-                    StackName=tenant.stack_name,
+                    StackName=self.names.stack_of(tenant),
                     ChangeSetName=name,
                     ChangeSetType="UPDATE",
                     TemplateURL=template_url,

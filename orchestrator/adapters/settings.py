@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from orchestrator.errors import MissingSetting
+from orchestrator.names import Names
 from orchestrator.records import Operation
 from orchestrator.stack_arns import Location, StackArn
 
@@ -31,6 +32,11 @@ class Settings:
     def response_url_prefix(self) -> str | None:
         """How the addresses begin at which an emulator takes the answers of custom resources."""
         return self.environment.get("BERTH_RESPONSE_URL_PREFIX") or None
+
+    @property
+    def names(self) -> Names:
+        """The names of the control plane that the function belongs to."""
+        return Names.parse(self._required("BERTH_NAME"))
 
     @property
     def version(self) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.health import Health
     from orchestrator.lifecycle import Lifecycle
     from orchestrator.limits import Limits
+    from orchestrator.names import Names
     from orchestrator.ports import CreateLimits, Parameters
     from orchestrator.reconciling.control import Reconciliations
     from orchestrator.reconciling.reconciler import Reconciler
@@ -55,6 +56,10 @@ class Wiring:
         return cast("DynamoDBClient", client("dynamodb"))
 
     @cached_property
+    def names(self) -> Names:
+        return self.settings.names
+
+    @cached_property
     def table(self) -> DynamoTable:
         return DynamoTable(self._dynamodb, self.settings.table)
 
@@ -70,7 +75,10 @@ class Wiring:
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 
         return CloudFormationStacks(
-            client("cloudformation"), service_role=self.settings.stack_role, on_throttled=self._note_throttled
+            client("cloudformation"),
+            names=self.names,
+            service_role=self.settings.stack_role,
+            on_throttled=self._note_throttled,
         )
 
     @cached_property
@@ -93,6 +101,7 @@ class Wiring:
 
         return CloudFormationStacks(
             client("cloudformation"),
+            names=self.names,
             service_role=self.settings.stack_role,
             service_token=self.settings.metadata_service_token,
             mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup, TyperOption
 
 from orchestrator.cli import reconcile, rollout
-from orchestrator.cli.control_plane import DEFAULT_STACK, Options
+from orchestrator.cli.control_plane import Options
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.get_queue import get_queue
@@ -19,6 +19,7 @@ from orchestrator.cli.orders import create, delete, pin, retry, unpin, upgrade
 from orchestrator.cli.releases import releases
 from orchestrator.cli.tenant import tenant
 from orchestrator.cli.tenants import tenants
+from orchestrator.names import DEFAULT_NAME
 
 _EXAMPLES = """\
 [bold]Examples[/]
@@ -102,7 +103,7 @@ def berth(
     local: Annotated[bool, typer.Option("--local", help="Use the local control plane (make up).")] = False,
     stack: Annotated[
         str, typer.Option(metavar="NAME", help="The control plane's CloudFormation stack.")
-    ] = DEFAULT_STACK,
+    ] = DEFAULT_NAME,
     region: Annotated[str | None, typer.Option(metavar="REGION", help="The control plane's AWS region.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="PROFILE", help="A profile of the AWS CLI.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.cli.api import Api
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
+from orchestrator.names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from orchestrator.cli.deployed import Deployment
-
-DEFAULT_STACK = "Berth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Options:
     """What the global options say about where the control plane is."""
 
     local: bool = False
-    stack: str = DEFAULT_STACK
+    stack: str = DEFAULT_NAME
     region: str | None = None
     profile: str | None = None
 

@@ -23,6 +23,7 @@ from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
 from orchestrator.local.errors import LocalError
 from orchestrator.local.releases import bumped, publish, released_template
+from orchestrator.names import Names
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -148,6 +149,6 @@ class Show:
         return better, worse
 
     def delete_stack(self, tenant: TenantId) -> None:
-        self._cloudformation.delete_stack(StackName=tenant.stack_name)
+        self._cloudformation.delete_stack(StackName=Names().stack_of(tenant))
         waiter = self._cloudformation.get_waiter("stack_delete_complete")
-        waiter.wait(StackName=tenant.stack_name, WaiterConfig={"Delay": 1})
+        waiter.wait(StackName=Names().stack_of(tenant), WaiterConfig={"Delay": 1})

@@ -24,6 +24,8 @@ class Looked:
     """A tenant as it was found: all rows read consistently, and the stack asked for by its name."""
 
     tenant: TenantId
+    stack_name: str
+    """The name that the tenant's stack has, if it has one."""
     metadata: Metadata | None
     audits: Sequence[Audit]
     lock: Lock | None
@@ -54,7 +56,7 @@ def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
     if looked.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None
     if stack and stack.tenant_id != looked.tenant.value:
-        return foreign_stack(looked.tenant.stack_name, stack)
+        return foreign_stack(looked.stack_name, stack)
     if stack and not looked.stack_is_ours:
         return _planted(looked, stack)
     if looked.served:
@@ -74,7 +76,7 @@ def _judge_served(
         return _finding(
             Kind.MISSING_STACK,
             tenant,
-            f"its queue {_url(metadata)} is served, but there is no stack {tenant.stack_name}",
+            f"its queue {_url(metadata)} is served, but there is no stack {looked.stack_name}",
             Remedy.RECREATE if looked.queue_is_gone and metadata.stack_id else Remedy.NONE,
             f"Receive what may be left in the queue, then have it made anew: {make_anew}",
         )
@@ -189,7 +191,7 @@ def _planted(looked: Looked, stack: Stack) -> Finding:
     """Somebody made a stack that is like a tenant's in all that anybody can choose."""
     return Finding(
         Kind.FOREIGN_STACK,
-        looked.tenant.stack_name,
+        looked.stack_name,
         f"it says that it is tenant {looked.tenant}'s, but Berth did not make it: its service role is not this "
         f"deployment's, and the tenant was never served from {stack.stack_id}",
         Remedy.NONE,

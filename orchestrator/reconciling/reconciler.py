@@ -35,7 +35,7 @@ from orchestrator.records import Attempt, Audit, Metadata, Release, Run, TenantS
 from orchestrator.releases import same_content
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.stack_status import condition
-from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
+from orchestrator.tenants import TenantId
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)
 """An operation that says Started for longer than this has not kept its own deadline."""
@@ -195,10 +195,11 @@ class Reconciler:
         seen: set[str] = set()
         for listed in self._listed():
             self._check_time()
-            if listed.tenant.stack_name in seen:
+            name = self.stacks.names.stack_of(listed.tenant)
+            if name in seen:
                 continue  # It was listed in another state before: what was ordered for it has moved it.
-            seen.add(listed.tenant.stack_name)
-            self._look_at_listed(listed, stacks.get(listed.tenant.stack_name), releases, asked)
+            seen.add(name)
+            self._look_at_listed(listed, stacks.get(name), releases, asked)
             if self._looked_at.tenants % _PAGE == 0:
                 self._progress(going_on)
         for name, stack in stacks.items():
@@ -214,7 +215,7 @@ class Reconciler:
         for surveyed in self.survey.all():
             self._check_time()
             total += 1
-            if surveyed.name.startswith(STACK_NAME_PREFIX):
+            if surveyed.name.startswith(self.stacks.names.tenant_prefix):
                 tenants[surveyed.name] = surveyed.stack
         self._looked_at = replace(self._looked_at, all_stacks=total, stacks=len(tenants))
         return tenants
@@ -249,7 +250,7 @@ class Reconciler:
         except InvalidTenantId:
             self._found(foreign_stack(name, stack))
             return
-        if tenant.stack_name != name:
+        if self.stacks.names.stack_of(tenant) != name:
             self._found(foreign_stack(name, stack))
             return
         self._look_closer(tenant, releases, asked)
@@ -266,13 +267,14 @@ class Reconciler:
 
     def _looked(self, tenant: TenantId) -> Looked:
         metadata, audits = self.tenants.metadata(tenant), self.tenants.audits(tenant)
-        stack = self.stacks.find(tenant.stack_name)
+        name = self.stacks.names.stack_of(tenant)
+        stack = self.stacks.find(name)
         queue = metadata.queue if metadata and metadata.published else None
         queue_is_gone = queue is not None and self.queues.messages(queue.url) is None
         ours = stack is None or is_ours(stack, metadata, self.stacks)
         own_queue = self.stacks.queue(stack.stack_id) if stack and ours and _differs(metadata, stack) else None
         # The lock last: whoever took it since is seen, and not disturbed.
-        return Looked(tenant, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
+        return Looked(tenant, name, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
 
     def _detect_drift(self, stacks: list[Stack], going_on: Reconciliation) -> None:
         """A few at a time: CloudFormation takes a while over each."""

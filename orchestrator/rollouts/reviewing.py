@@ -41,12 +41,12 @@ class Reviewing:
         if before is None or before.result.settled or rollout is None:
             return Settled(before.result if before else Result.SKIPPED)
         try:
-            found = _failed(before, fault) if fault else self._look(before, allowed=rollout.wish.allow_replacement)
+            found = self._failed(before, fault) if fault else self._look(before, allowed=rollout.wish.allow_replacement)
         except (Conflict, Throttled) as not_now:
             found = None  # What was drawn up has gone meanwhile, or AWS has no time.
             fault = str(not_now)
         if found is None and self.clock.now() - before.updated_at > DEADLINE:
-            found = _failed(before, fault or "CloudFormation did not draw up the changes in time.")
+            found = self._failed(before, fault or "CloudFormation did not draw up the changes in time.")
         if found is None:
             return TryAgain()
         return self.gate.settle(turn, replace(found, updated_at=self.clock.now()))
@@ -55,16 +55,16 @@ class Reviewing:
         """What would become of the tenant; ``None`` while that is not known."""
         tenant, release = before.item.tenant, self.releases.release(before.item.version)
         if release is None:
-            return _failed(before, f"Version {before.item.version} was never published.")
+            return self._failed(before, f"Version {before.item.version} was never published.")
         metadata = self.tenants.metadata(tenant)
         if metadata and metadata.deployed and metadata.deployed == fingerprint(release, self.parameters(tenant)):
             return replace(before, result=Result.UNCHANGED)
         try:
             stack = own_stack(tenant, reader=self.tenants, stacks=self.stacks)
         except StackNotOurs as not_ours:
-            return _failed(before, str(not_ours))
+            return self._failed(before, str(not_ours))
         if stack is None:
-            return _failed(before, f"The tenant has no stack named {tenant.stack_name}.")
+            return self._failed(before, f"The tenant has no stack named {self.stacks.names.stack_of(tenant)}.")
         match condition(stack.status):
             case StackCondition.WORKING:
                 return None
@@ -73,7 +73,7 @@ class Reviewing:
             case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
                 return self._compare(before, stack, release, allowed=allowed)
             case _:
-                return _failed(before, f"The stack is {stack.status}: {stack.status_reason}")
+                return self._failed(before, f"The stack is {stack.status}: {stack.status_reason}")
 
     def _compare(self, before: TenantOutcome, stack: Stack, release: Release, *, allowed: bool) -> TenantOutcome | None:
         name, tenant = _change_set(before), before.item.tenant
@@ -88,7 +88,7 @@ class Reviewing:
             parameters = self.parameters(tenant)
             strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=self.stacks)
         self.stacks.forget_changes(stack.stack_id, drawn_up.id)
-        return _failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)
+        return self._failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)
 
     def _told(self, before: TenantOutcome, stack: Stack, drawn_up: ChangeSet, *, allowed: bool) -> TenantOutcome | None:
         match drawn_up.state:
@@ -98,12 +98,17 @@ class Reviewing:
                 changes = tuple(_told_change(change) for change in drawn_up.changes)
                 lost = None if allowed else losses(stack, drawn_up.changes, self.queues)
                 if lost:
-                    return replace(_failed(before, lost), changes=changes)
+                    return replace(self._failed(before, lost), changes=changes)
                 return replace(before, result=Result.SUCCEEDED, changes=changes)
             case ChangeSetState.FAILED:
-                return _failed(before, f"CloudFormation could not draw up the changes: {drawn_up.reason}")
+                return self._failed(before, f"CloudFormation could not draw up the changes: {drawn_up.reason}")
             case _:
                 return None  # The stack has changed since: drawn up anew.
+
+    def _failed(self, before: TenantOutcome, reason: str) -> TenantOutcome:
+        name = self.stacks.names.stack_of(before.item.tenant)
+        cause = RootCause(name, "AWS::CloudFormation::Stack", reason)
+        return replace(before, result=Result.FAILED, root_cause=bounded(cause))
 
 
 def _change_set(before: TenantOutcome) -> str:
@@ -117,8 +122,3 @@ def _change_set(before: TenantOutcome) -> str:
 def _told_change(change: Change) -> str:
     verb = "may replace or remove" if change.removes else "changes"
     return f"{verb} {change.resource} ({change.resource_type})"
-
-
-def _failed(before: TenantOutcome, reason: str) -> TenantOutcome:
-    cause = RootCause(before.item.tenant.stack_name, "AWS::CloudFormation::Stack", reason)
-    return replace(before, result=Result.FAILED, root_cause=bounded(cause))

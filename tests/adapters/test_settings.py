@@ -7,18 +7,19 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.adapters.settings import Settings
-from orchestrator.errors import MissingSetting
+from orchestrator.errors import InvalidName, MissingSetting
+from orchestrator.names import Names
 from orchestrator.records import Operation
 from orchestrator.stack_arns import Location, StackArn
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
-VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS"}
+VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS", "names": "BERTH_NAME"}
 OPTIONAL = {"api_proof_digest", "queue_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location", "stack_id"}
+TYPED = {"location", "names", "stack_id"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
 
@@ -63,6 +64,12 @@ def test_the_control_planes_own_stack_is_a_typed_value() -> None:
 def test_where_berth_is_deployed_is_a_typed_value() -> None:
     told = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
     assert told == Location("aws", "eu-west-1", "123456789012")
+
+
+def test_what_the_control_plane_is_called_is_a_typed_value() -> None:
+    assert Settings({"BERTH_NAME": "Berth-dev"}).names == Names("Berth-dev")
+    with pytest.raises(InvalidName):
+        _ = Settings({"BERTH_NAME": "a b"}).names
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

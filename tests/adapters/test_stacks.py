@@ -17,9 +17,9 @@ from orchestrator.records import Queue
 from orchestrator.releases import canonical
 from stacks.releases import digest, release_file
 from tests.adapters.conftest import client
-from tests.fakes import ACME, NOON, QUEUE, VERSION
+from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION
 
-STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
+STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"
 ROLE, SERVICE_TOKEN = "arn:aws:iam::000000000000:role/tenant-stacks", "arn:aws:lambda:eu-west-1:0:function:metadata"
 URL = "https://releases.s3.eu-west-1.amazonaws.com/0.1.0.json"
 PARAMETERS = [
@@ -43,12 +43,12 @@ def cloudformation() -> Iterator[Stubber]:
 
 @pytest.fixture
 def stacks() -> CloudFormationStacks:
-    return CloudFormationStacks(client("cloudformation"), service_role=ROLE, service_token=SERVICE_TOKEN)
+    return CloudFormationStacks(client("cloudformation"), names=NAMES, service_role=ROLE, service_token=SERVICE_TOKEN)
 
 
 def described(**changes: Any) -> dict[str, Any]:
     return {
-        "StackName": ACME.stack_name,
+        "StackName": NAMES.stack_of(ACME),
         "StackId": STACK_ID,
         "CreationTime": NOON,
         "StackStatus": "CREATE_COMPLETE",
@@ -89,7 +89,7 @@ def test_a_stack_that_does_not_say_all_of_its_queue_has_none(
 ) -> None:
     answer = described(Outputs=outputs, StackStatus="CREATE_IN_PROGRESS")
     cloudformation.add_response("describe_stacks", {"Stacks": [answer]})
-    assert stacks.find(ACME.stack_name) == Stack(STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None, ours=False)
+    assert stacks.find(NAMES.stack_of(ACME)) == Stack(STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None, ours=False)
 
 
 @pytest.mark.parametrize("role", [{}, {"RoleARN": f"{ROLE}-2"}], ids=["none", "another"])
@@ -97,14 +97,14 @@ def test_a_stack_of_another_role_is_not_ours(
     stacks: CloudFormationStacks, cloudformation: Stubber, role: dict[str, str]
 ) -> None:
     cloudformation.add_response("describe_stacks", {"Stacks": [described(**role)]})
-    stack = stacks.find(ACME.stack_name)
+    stack = stacks.find(NAMES.stack_of(ACME))
     assert stack is not None
     assert not stack.ours
 
 
 # The queue among a stack's resources
 
-OWN_QUEUE = f"https://sqs.eu-west-1.amazonaws.com/000000000000/{ACME.stack_name}-InboundQueue-ABC"
+OWN_QUEUE = f"https://sqs.eu-west-1.amazonaws.com/000000000000/{NAMES.stack_of(ACME)}-InboundQueue-ABC"
 
 
 def listed(**changes: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_a_stacks_queue_is_asked_for_by_the_stacks_id_and_has_the_arn_of_its_url
 ) -> None:
     sent = {"StackName": STACK_ID, "LogicalResourceId": "InboundQueue"}
     cloudformation.add_response("describe_stack_resources", listed(ResourceStatus=status), sent)
-    arn = f"arn:aws:sqs:eu-west-1:000000000000:{ACME.stack_name}-InboundQueue-ABC"
+    arn = f"arn:aws:sqs:eu-west-1:000000000000:{NAMES.stack_of(ACME)}-InboundQueue-ABC"
     assert stacks.queue(STACK_ID) == Queue(arn, OWN_QUEUE)
 
 
@@ -137,8 +137,8 @@ def test_a_stacks_queue_is_asked_for_by_the_stacks_id_and_has_the_arn_of_its_url
         listed(LogicalResourceId="DeadLetterQueue"),
         listed(PhysicalResourceId=""),
         listed(PhysicalResourceId=OWN_QUEUE.replace("000000000000", "111111111111")),
-        listed(PhysicalResourceId=OWN_QUEUE.replace(ACME.stack_name, "billing")),
-        listed(PhysicalResourceId=OWN_QUEUE.replace(ACME.stack_name, f"x/{ACME.stack_name}")),
+        listed(PhysicalResourceId=OWN_QUEUE.replace(NAMES.stack_of(ACME), "billing")),
+        listed(PhysicalResourceId=OWN_QUEUE.replace(NAMES.stack_of(ACME), f"x/{NAMES.stack_of(ACME)}")),
         listed(PhysicalResourceId=f"{OWN_QUEUE}\n"),
         listed(ResourceStatus="DELETE_COMPLETE"),
         listed(ResourceStatus="DELETE_IN_PROGRESS"),
@@ -194,9 +194,9 @@ def test_a_queue_that_may_not_be_asked_for_is_not_taken_for_none(
 
 def test_a_stack_that_does_not_exist_is_none(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error(
-        "describe_stacks", "ValidationError", f"Stack with id {ACME.stack_name} does not exist"
+        "describe_stacks", "ValidationError", f"Stack with id {NAMES.stack_of(ACME)} does not exist"
     )
-    assert stacks.find(ACME.stack_name) is None
+    assert stacks.find(NAMES.stack_of(ACME)) is None
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,13 @@ def test_any_other_refusal_is_not_taken_for_absence(
 ) -> None:
     cloudformation.add_client_error("describe_stacks", code, message)
     with pytest.raises(ClientError):
-        stacks.find(ACME.stack_name)
+        stacks.find(NAMES.stack_of(ACME))
 
 
 def stacks_in(mode: Any) -> CloudFormationStacks:
-    return CloudFormationStacks(client("cloudformation"), service_role=ROLE, service_token=SERVICE_TOKEN, mode=mode)
+    return CloudFormationStacks(
+        client("cloudformation"), names=NAMES, service_role=ROLE, service_token=SERVICE_TOKEN, mode=mode
+    )
 
 
 @for_each_mode
@@ -223,7 +225,7 @@ def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
     cloudformation: Stubber, mode: Any
 ) -> None:
     sent = {
-        "StackName": ACME.stack_name,
+        "StackName": NAMES.stack_of(ACME),
         "TemplateURL": URL,
         "Parameters": PARAMETERS,
         "RoleARN": ROLE,
@@ -238,7 +240,7 @@ def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
 def test_a_stack_that_exists_already_is_not_created(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:
-    cloudformation.add_client_error("create_stack", code, f"Stack [{ACME.stack_name}] exists")
+    cloudformation.add_client_error("create_stack", code, f"Stack [{NAMES.stack_of(ACME)}] exists")
     assert stacks.create(ACME, template_url=URL, client_token="token") is None
 
 
@@ -268,7 +270,7 @@ def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_paramet
     cloudformation: Stubber, mode: Any
 ) -> None:
     sent = {
-        "StackName": ACME.stack_name,
+        "StackName": NAMES.stack_of(ACME),
         "ChangeSetName": CHANGES,
         "ChangeSetType": "UPDATE",
         "TemplateURL": URL,
@@ -355,7 +357,9 @@ def test_every_state_of_a_change_set_is_sorted(
     state: ChangeSetState,
 ) -> None:
     answer = drawn_up(status=status, execution_status=execution_status, StatusReason=reason)
-    cloudformation.add_response("describe_change_set", answer, {"StackName": ACME.stack_name, "ChangeSetName": CHANGES})
+    cloudformation.add_response(
+        "describe_change_set", answer, {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
+    )
     assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(CHANGE_SET, STACK_ID, state, reason, [], {}, [])
 
 
@@ -396,7 +400,7 @@ def test_a_template_has_the_digest_of_its_release_however_it_is_spelled(
     stacks: CloudFormationStacks, cloudformation: Stubber, spell: Callable[[Any], str]
 ) -> None:
     template = json.loads(release_file(VERSION).read_bytes())
-    sent = {"StackName": ACME.stack_name, "ChangeSetName": CHANGE_SET, "TemplateStage": "Original"}
+    sent = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGE_SET, "TemplateStage": "Original"}
     cloudformation.add_response("get_template", {"TemplateBody": spell(dict(reversed(template.items())))}, sent)
     assert stacks.template_digest(STACK_ID, CHANGE_SET) == digest(release_file(VERSION))
 
@@ -452,7 +456,7 @@ def test_a_resource_that_is_added_has_no_physical_id_yet(stacks: CloudFormationS
 def test_changes_are_read_page_by_page_to_the_last(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     pages = {None: "second", "second": "third", "third": None}
     for number, (token, following) in enumerate(pages.items()):
-        asked = {"StackName": ACME.stack_name, "ChangeSetName": CHANGES}
+        asked = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
         cloudformation.add_response(
             "describe_change_set",
             drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
@@ -483,7 +487,7 @@ def test_changes_are_made_with_a_token_and_undone_if_they_fail(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     sent = {
-        "StackName": ACME.stack_name,
+        "StackName": NAMES.stack_of(ACME),
         "ChangeSetName": CHANGES,
         "ClientRequestToken": "token-update",
         "DisableRollback": False,
@@ -528,7 +532,7 @@ def test_any_other_refusal_to_make_changes_is_an_error(
 
 
 def test_changes_are_forgotten_by_their_name(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
-    sent = {"StackName": ACME.stack_name, "ChangeSetName": CHANGES}
+    sent = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
     cloudformation.add_response("delete_change_set", {}, sent)
     stacks.forget_changes(STACK_ID, CHANGES)
 
@@ -576,7 +580,9 @@ def test_every_call_may_be_throttled(
 @pytest.mark.parametrize("method", CALLS)
 def test_whoever_wants_to_know_is_told_of_every_call_that_was_throttled(cloudformation: Stubber, method: str) -> None:
     told: list[str] = []
-    stacks = CloudFormationStacks(client("cloudformation"), service_role=ROLE, on_throttled=lambda: told.append(method))
+    stacks = CloudFormationStacks(
+        client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: told.append(method)
+    )
     cloudformation.add_client_error(method, "Throttling", "Rate exceeded", http_status_code=400)
     cloudformation.add_client_error(method, "AccessDenied", "not authorized")
     for error in (Throttled, ClientError):
@@ -595,7 +601,7 @@ def test_the_later_pages_of_changes_may_be_throttled(stacks: CloudFormationStack
 def an_event(number: int, resource: str, status: str, **changes: Any) -> dict[str, Any]:
     return {
         "StackId": STACK_ID,
-        "StackName": ACME.stack_name,
+        "StackName": NAMES.stack_of(ACME),
         "EventId": str(number),
         "Timestamp": NOON,
         "LogicalResourceId": resource,
@@ -610,7 +616,7 @@ STACKS_OWN = {"PhysicalResourceId": STACK_ID, "ResourceType": "AWS::CloudFormati
 PAGES: list[dict[str, Any]] = [
     {
         "StackEvents": [
-            an_event(5, ACME.stack_name, "ROLLBACK_IN_PROGRESS", ResourceStatusReason="Failed: [Q]", **STACKS_OWN),
+            an_event(5, NAMES.stack_of(ACME), "ROLLBACK_IN_PROGRESS", ResourceStatusReason="Failed: [Q]", **STACKS_OWN),
             an_event(4, "Dead", "CREATE_FAILED", ResourceStatusReason="Resource creation cancelled"),
         ],
         "NextToken": "more",
@@ -619,7 +625,7 @@ PAGES: list[dict[str, Any]] = [
         "StackEvents": [
             an_event(3, "Q", "CREATE_FAILED", ResourceStatusReason="Access denied"),
             an_event(2, "Nested", "CREATE_IN_PROGRESS", ResourceType="AWS::CloudFormation::Stack"),
-            an_event(1, ACME.stack_name, "CREATE_IN_PROGRESS", **STACKS_OWN),
+            an_event(1, NAMES.stack_of(ACME), "CREATE_IN_PROGRESS", **STACKS_OWN),
         ],
     },
 ]
@@ -629,7 +635,7 @@ def test_events_are_read_page_by_page_newest_first(stacks: CloudFormationStacks,
     cloudformation.add_response("describe_stack_events", PAGES[0], {"StackName": STACK_ID})
     cloudformation.add_response("describe_stack_events", PAGES[1], {"StackName": STACK_ID, "NextToken": "more"})
     events = list(stacks.events(STACK_ID))
-    assert [event.resource for event in events] == [ACME.stack_name, "Dead", "Q", "Nested", ACME.stack_name]
+    assert [event.resource for event in events] == [NAMES.stack_of(ACME), "Dead", "Q", "Nested", NAMES.stack_of(ACME)]
     assert [event.reason for event in events[:3]] == ["Failed: [Q]", "Resource creation cancelled", "Access denied"]
     assert [event.is_stack for event in events] == [True, False, False, False, True]
     assert [event.cancelled for event in events] == [False, True, False, False, False]

@@ -22,7 +22,7 @@ from orchestrator.local.home import polls
 from orchestrator.ports import ChangeSet, ChangeSetState, Stack, Stacks
 from orchestrator.releases import digest_of
 from tests.adapters.conftest import REGION, Account
-from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
+from tests.fakes import ACME, NAMES, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
 
 BUCKET = "berth-releases"
 CHANGES = "update-acme-0-2-0-1"
@@ -52,6 +52,7 @@ class OnAws:
     def __init__(self, account: Account) -> None:
         self.stacks: Stacks = CloudFormationStacks(
             account.client("cloudformation"),
+            names=NAMES,
             service_role=f"arn:aws:iam::{account.number}:role/tenant-stacks",
             service_token="arn:aws:lambda:eu-west-1:0:function:metadata",
         )
@@ -81,14 +82,14 @@ class OnAws:
 
     def settle(self) -> None:
         for _ in polls(20):
-            stack = self.stacks.find(ACME.stack_name)
+            stack = self.stacks.find(NAMES.stack_of(ACME))
             if stack is None or not stack.status.endswith("_IN_PROGRESS"):
                 return
 
     def plant(self) -> None:
         parameters = {"TenantId": "acme", "MetadataServiceToken": "x"}
         self._cloudformation.create_stack(
-            StackName=ACME.stack_name,
+            StackName=NAMES.stack_of(ACME),
             TemplateURL=self.template(VERSION),
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
         )
@@ -116,7 +117,7 @@ def create(world: World, client_token: str = "create-1") -> str | None:
     return world.stacks.create(ACME, template_url=world.template(VERSION), client_token=client_token)
 
 
-def found(world: World, name_or_id: str = ACME.stack_name) -> Stack:
+def found(world: World, name_or_id: str = NAMES.stack_of(ACME)) -> Stack:
     stack = world.stacks.find(name_or_id)
     assert stack is not None
     return stack
@@ -134,7 +135,7 @@ def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> s
     return change_set
 
 
-@pytest.mark.parametrize("name_or_id", [ACME.stack_name, stack_arn()], ids=["by name", "by id"])
+@pytest.mark.parametrize("name_or_id", [NAMES.stack_of(ACME), stack_arn()], ids=["by name", "by id"])
 def test_a_stack_that_never_was_is_none(world: World, name_or_id: str) -> None:
     assert world.stacks.find(name_or_id) is None
 
@@ -175,7 +176,7 @@ def test_a_stack_is_ours_from_the_first_change_that_we_made_to_it(world: World) 
 def test_a_stack_tells_all_its_queues_by_their_names(world: World, created: str) -> None:
     queues = world.stacks.queues(created)
     assert queues["InboundQueue"] == found(world).queue
-    assert world.stacks.queues(stack_arn()) == {}
+    assert world.stacks.queues(stack_arn(number=9)) == {}
 
 
 def test_a_stack_that_was_deleted_has_no_queue(world: World, created: str) -> None:
@@ -205,7 +206,7 @@ def test_a_deleted_stack_is_found_by_its_id_only(world: World, created: str) -> 
     world.stacks.delete(created, client_token="delete-1")
     world.settle()
     assert found(world, created).status == "DELETE_COMPLETE"
-    assert world.stacks.find(ACME.stack_name) is None
+    assert world.stacks.find(NAMES.stack_of(ACME)) is None
 
 
 def test_what_is_deleted_already_is_not_deleted_again(world: World, created: str) -> None:
@@ -311,7 +312,7 @@ def test_empty_changes_cannot_be_made(world: World, created: str) -> None:
 def test_events_are_told_newest_first_and_the_stacks_own_are_marked(world: World, created: str) -> None:
     newest, *_, oldest = world.stacks.events(created)
     for event, status in ((newest, "CREATE_COMPLETE"), (oldest, "CREATE_IN_PROGRESS")):
-        assert (event.resource, event.status, event.is_stack) == (ACME.stack_name, status, True)
+        assert (event.resource, event.status, event.is_stack) == (NAMES.stack_of(ACME), status, True)
     assert newest.at >= oldest.at
 
 

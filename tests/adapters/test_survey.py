@@ -15,7 +15,7 @@ from orchestrator.errors import Throttled
 from orchestrator.ports import Stack
 from orchestrator.reconciling.ports import Drift, SurveyedStack
 from tests.adapters.conftest import Account, client
-from tests.fakes import ACME, NOON, QUEUE, VERSION, stack_arn
+from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION, stack_arn
 
 ROLE = "arn:aws:iam::000000000000:role/tenant-stacks"
 
@@ -48,7 +48,7 @@ def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
 ) -> None:
     outputs = {"InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url, "Version": VERSION}
     told = described(
-        ACME.stack_name,
+        NAMES.stack_of(ACME),
         StackId=stack_arn(),
         RoleARN=ROLE,
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
@@ -56,7 +56,7 @@ def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [told]}, {})
     stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True)
-    assert list(survey.all()) == [SurveyedStack(ACME.stack_name, stack)]
+    assert list(survey.all()) == [SurveyedStack(NAMES.stack_of(ACME), stack)]
 
 
 def test_a_page_that_is_not_needed_is_not_asked_for(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:

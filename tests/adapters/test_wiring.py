@@ -9,9 +9,10 @@ from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.errors import MissingSetting, Throttled
 from tests.adapters.conftest import TABLE, client
-from tests.fakes import ACME, VERSION
+from tests.fakes import ACME, NAMES, VERSION
 
 SETTINGS = {
+    "BERTH_NAME": "Berth",
     "BERTH_TABLE": TABLE,
     "BERTH_VERSION": VERSION,
     "BERTH_LINGER_SECONDS": "60",
@@ -58,5 +59,5 @@ def test_throttling_by_cloudformation_slows_rollouts_down(stacks: str, monkeypat
     with Stubber(client("cloudformation")) as cloudformation:
         cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
         with pytest.raises(Throttled):
-            getattr(wired, stacks).find(ACME.stack_name)
+            getattr(wired, stacks).find(NAMES.stack_of(ACME))
     assert wired.rollout_table.throttles() == 1

@@ -22,6 +22,7 @@ from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.local.emulator import Emulator
 from orchestrator.records import Attempt, Operation, Request
 from orchestrator.tenants import TenantId
+from tests.fakes import NAMES
 
 Seen = TypeVar("Seen")
 
@@ -197,7 +198,7 @@ class Deployed:
     # As CloudFormation
 
     def stack(self, tenant: TenantId) -> dict[str, Any]:
-        (stack,) = self.client("cloudformation").describe_stacks(StackName=tenant.stack_name)["Stacks"]
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=NAMES.stack_of(tenant))["Stacks"]
         return dict(stack)
 
     @property
@@ -214,7 +215,7 @@ class Deployed:
         assert release is not None
         cloudformation = self.client("cloudformation")
         stack_id = cloudformation.create_stack(
-            StackName=tenant.stack_name,
+            StackName=NAMES.stack_of(tenant),
             TemplateURL=release.template_url,
             Parameters=[
                 {"ParameterKey": "TenantId", "ParameterValue": tenant.value},
@@ -232,7 +233,7 @@ class Deployed:
         release = self.table.release(version)
         assert release is not None
         self.client("cloudformation").update_stack(
-            StackName=tenant.stack_name,
+            StackName=NAMES.stack_of(tenant),
             TemplateURL=release.template_url,
             Parameters=[
                 {"ParameterKey": name, "UsePreviousValue": True} for name in ("TenantId", "MetadataServiceToken")

@@ -8,6 +8,7 @@ from orchestrator.records import Attempt, Operation, Request
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, audits_of, create, delete, ended, retry, tenant_of
+from tests.fakes import NAMES
 
 
 def send(berth: Deployed, url: str, **more: object) -> None:
@@ -22,7 +23,7 @@ def dead_letter_queue(berth: Deployed, tenant: TenantId) -> str:
 def stack_is_gone(berth: Deployed, tenant: TenantId) -> bool:
     cloudformation = berth.client("cloudformation")
     try:
-        cloudformation.describe_stacks(StackName=tenant.stack_name)
+        cloudformation.describe_stacks(StackName=NAMES.stack_of(tenant))
     except cloudformation.exceptions.ClientError as error:
         return "does not exist" in str(error)
     return False
@@ -141,7 +142,7 @@ def test_a_resource_that_blocks_the_deletion_is_retried_then_named_and_a_retry_f
     assert ended(berth, delete(berth, tenant)) == "FAILED"
 
     assert berth.stack(tenant)["StackStatus"] == "DELETE_FAILED"
-    events = berth.client("cloudformation").describe_stack_events(StackName=tenant.stack_name)["StackEvents"]
+    events = berth.client("cloudformation").describe_stack_events(StackName=NAMES.stack_of(tenant))["StackEvents"]
     blocked = [event for event in events if event["LogicalResourceId"] == "Blocker"]
     assert [event["ResourceStatus"] for event in blocked].count("DELETE_FAILED") == 3
     told = berth.ask(tenant)

@@ -8,6 +8,7 @@ from orchestrator.adapters import keys
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, delete, ended, tenant_of, upgrade
+from tests.fakes import NAMES
 
 TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"
 WHEN = "2020-08-31T16:02:16.808Z"
@@ -17,7 +18,7 @@ def a_legacy_tenant(berth: Deployed, name: str) -> TenantId:
     """The stack, and the rows as they were written then: no stack id, no version in the audit's key, no state."""
     tenant = TenantId(name)
     berth.client("cloudformation").create_stack(
-        StackName=tenant.stack_name,
+        StackName=NAMES.stack_of(tenant),
         TemplateBody=TEMPLATE.read_text(),
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
     )
@@ -42,8 +43,8 @@ def a_legacy_tenant(berth: Deployed, name: str) -> TenantId:
 
 
 def queue_names(berth: Deployed, tenant: TenantId) -> list[str]:
-    found = berth.client("sqs").list_queues(QueueNamePrefix=tenant.stack_name).get("QueueUrls", [])
-    return sorted(url.rpartition("/")[2].removeprefix(f"{tenant.stack_name}-").partition("-")[0] for url in found)
+    found = berth.client("sqs").list_queues(QueueNamePrefix=NAMES.stack_of(tenant)).get("QueueUrls", [])
+    return sorted(url.rpartition("/")[2].removeprefix(f"{NAMES.stack_of(tenant)}-").partition("-")[0] for url in found)
 
 
 def test_it_is_served_and_its_upgrade_takes_the_outbound_queue_away(berth: Deployed) -> None:

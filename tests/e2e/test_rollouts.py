@@ -26,6 +26,7 @@ from tests.e2e.fleet import (
     versions,
 )
 from tests.e2e.operators import a_release, a_tenant, call, tenant_of
+from tests.fakes import NAMES
 
 SIZE = 60
 FLEET = "sixty"
@@ -74,7 +75,7 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(berth: Deployed, f
     assert {"change": "changes InboundQueue (AWS::SQS::Queue)", "count": 3} in told["changes"]["resources"]
     assert versions(berth, fleet) == before
     looked_at = turns(fleet, WORKS)[0]
-    change_sets = berth.client("cloudformation").list_change_sets(StackName=looked_at.stack_name)["Summaries"]
+    change_sets = berth.client("cloudformation").list_change_sets(StackName=NAMES.stack_of(looked_at))["Summaries"]
     assert change_sets == []
 
 

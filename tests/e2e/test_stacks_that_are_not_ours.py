@@ -10,6 +10,7 @@ import pytest
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, ended, run, tenant_of, upgrade
+from tests.fakes import NAMES
 
 EVIL_ROLE = "arn:aws:iam::000000000000:role/evil"
 EVIL_QUEUE = {
@@ -45,7 +46,7 @@ def plant(berth: Deployed, tenant: TenantId, **outputs: str) -> str:
         },
     }
     stack_id = berth.client("cloudformation").create_stack(
-        StackName=tenant.stack_name,
+        StackName=NAMES.stack_of(tenant),
         TemplateBody=json.dumps(template),
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
         RoleARN=EVIL_ROLE,
@@ -76,7 +77,7 @@ def test_a_stack_that_was_made_beforehand_is_not_adopted_but_found(berth: Deploy
     assert "Berth did not make it" in refused.body["detail"]
     assert berth.stack(tenant)["StackStatus"] == "CREATE_COMPLETE"
     told = json.loads(run(berth, "reconcile", "--json").stdout)
-    (finding,) = [each for each in told["findings"] if each["subject"] == tenant.stack_name]
+    (finding,) = [each for each in told["findings"] if each["subject"] == NAMES.stack_of(tenant)]
     assert (finding["kind"], finding["repaired"]) == ("foreign-stack", False)
     assert berth.ask(tenant).status == 424
 
@@ -112,7 +113,7 @@ def test_changes_that_somebody_drew_up_are_not_made(berth: Deployed) -> None:
     evil = {"Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue"}}, "Parameters": {"TenantId": {"Type": "String"}}}
     version = berth.outputs["Version"]
     berth.client("cloudformation").create_change_set(
-        StackName=tenant.stack_name,
+        StackName=NAMES.stack_of(tenant),
         ChangeSetName=f"update-{tenant.slug}-{version.replace('.', '-')}-1",
         TemplateBody=json.dumps(evil),
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
@@ -121,6 +122,6 @@ def test_changes_that_somebody_drew_up_are_not_made(berth: Deployed) -> None:
 
     assert ended(berth, upgrade(berth, tenant, version)) == "SUCCEEDED"
 
-    made = berth.client("cloudformation").get_template(StackName=tenant.stack_name)["TemplateBody"]
+    made = berth.client("cloudformation").get_template(StackName=NAMES.stack_of(tenant))["TemplateBody"]
     assert made["Outputs"]["Version"]["Value"] == version
     assert berth.stack(tenant)["RoleARN"] == berth.stack_role

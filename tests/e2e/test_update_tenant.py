@@ -12,6 +12,7 @@ from orchestrator.local.releases import Template
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, audits_of, create, ended, retry, tenant_of, upgrade
+from tests.fakes import NAMES
 
 OLD = "0.1.0"
 BROKEN = 999_999
@@ -45,7 +46,7 @@ def receive(berth: Deployed, url: str) -> list[str]:
 
 def updates_in(berth: Deployed, tenant: TenantId) -> list[str]:
     """What CloudFormation did to the stack as a whole, oldest first, since it was created."""
-    events = berth.client("cloudformation").describe_stack_events(StackName=tenant.stack_name)["StackEvents"]
+    events = berth.client("cloudformation").describe_stack_events(StackName=NAMES.stack_of(tenant))["StackEvents"]
     statuses = [event["ResourceStatus"] for event in events if event["PhysicalResourceId"] == event["StackId"]]
     return [status for status in reversed(statuses) if not status.startswith("CREATE_")]
 

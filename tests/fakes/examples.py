@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+from orchestrator.names import Names
 from orchestrator.ports import OperationLedger
 from orchestrator.records import (
     Attempt,
@@ -30,6 +31,8 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 VERSION = "0.1.0"
 NEXT_VERSION = "0.2.0"
 ACME = TenantId.parse("acme")
+NAMES = Names()
+"""Of the control plane that has no name of its own."""
 LOCATION = Location("aws", "eu-west-1", "000000000000")
 QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:acme-inbound", "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound")
 OTHER_QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:other", "https://sqs.eu-west-1.amazonaws.com/0/other")
@@ -100,7 +103,7 @@ def a_drafting(ledger: OperationLedger) -> Drafting:
 
 
 def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:
-    return f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{tenant.stack_name}/{number}"
+    return f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(tenant)}/{number}"
 
 
 def a_resource(logical_id: str = "Queue", *, stack: str = "billing", number: int = 1) -> StackResource:

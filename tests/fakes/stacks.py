@@ -12,7 +12,7 @@ from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes.examples import A_DIGEST, NOON, QUEUE, VERSION, parameters_of, stack_arn
+from tests.fakes.examples import A_DIGEST, NAMES, NOON, QUEUE, VERSION, parameters_of, stack_arn
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 
@@ -32,6 +32,8 @@ class FakeStack:
 
 class FakeStacks:
     """CloudFormation. What was asked for is under way until :meth:`settle` is called."""
+
+    names = NAMES
 
     def __init__(self) -> None:
         self.all: dict[str, FakeStack] = {}
@@ -85,7 +87,7 @@ class FakeStacks:
     def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
         self._called("create")
         for stack in self.living:
-            if _same(_name(stack.stack_id), tenant.stack_name):
+            if _same(_name(stack.stack_id), NAMES.stack_of(tenant)):
                 same_request = self.all[stack.stack_id].client_token == client_token
                 return stack.stack_id if same_request else None
         stack_id = self.stack_id(tenant)
@@ -101,7 +103,7 @@ class FakeStacks:
 
     def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
         self._called("draw_up_changes")
-        fake = self._named(tenant.stack_name)
+        fake = self._named(NAMES.stack_of(tenant))
         if self._id_of(fake, name):
             return None
         same = template_url == fake.template_url and not self.would_change

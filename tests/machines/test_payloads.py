@@ -18,7 +18,7 @@ from orchestrator.rollouts.records import Item, Turn
 from orchestrator.rollouts.requests import parse_await_operator_step, parse_rollout_step, parse_turn
 from orchestrator.stack_arns import Location
 from orchestrator.tenant_queue import NotConfirmed, NotProvided, Waiting
-from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
+from tests.fakes import ACME, EXPLICIT, NAMES, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, ROLLOUT, TURN, machine
 
@@ -190,14 +190,14 @@ def test_what_a_function_says_is_what_the_next_state_is_given(stem: str) -> None
 @for_each_operation
 @pytest.mark.parametrize("failed_stack", [None, stack_arn()])
 def test_a_run_that_gave_up_is_recorded_with_its_reason(stem: str, failed_stack: str | None) -> None:
-    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))))
-    cause = RootCause(ACME.stack_name, "AWS::CloudFormation::Stack", "It broke.")
+    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))), NAMES)
+    cause = RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "It broke.")
     assert (asked.run, asked.failure, asked.failed_stack) == (RUNS[stem], cause, failed_stack)
 
 
 @for_each_operation
 def test_a_fault_is_recorded_with_what_is_known_of_it(stem: str) -> None:
-    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", FAULT))
+    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", FAULT), NAMES)
     assert asked.run == RUNS[stem]
     assert asked.failure.reason == "Lambda.Unknown: Task timed out after 15.00 seconds"
 

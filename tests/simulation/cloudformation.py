@@ -11,7 +11,7 @@ from orchestrator.ports import Change, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes import FakeStacks
+from tests.fakes import NAMES, FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
 from tests.simulation.callers import Caller, Role
 
@@ -54,7 +54,7 @@ class TenantStacks(FakeStacks):
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
     def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
-        stack = self.find(tenant.stack_name)
+        stack = self.find(NAMES.stack_of(tenant))
         outbound = self.outbound.get(stack.stack_id) if stack else None
         self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
         return super().draw_up_changes(tenant, template_url=template_url, name=name)

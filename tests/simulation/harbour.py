@@ -26,8 +26,9 @@ from orchestrator.reconciling.requests import parse_execution_ended
 from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Queue
 from orchestrator.tenant_stack import stack_settled
-from orchestrator.tenants import TenantId, tenant_of_stack
+from orchestrator.tenants import TenantId
 from tests.fakes import (
+    NAMES,
     NEXT_VERSION,
     VERSION,
     FakeClock,
@@ -353,11 +354,11 @@ class Harbour(World):
         self._travels(self.weather.lost_settlements, partial(self._wake, stack_id))
 
     def _wake(self, stack_id: str) -> None:
-        caller = Caller(Role.EVENT, tenant_of_stack(stack_id))
+        caller = Caller(Role.EVENT, NAMES.tenant_of(stack_id))
         ports = self.ports_of(caller)
         self.call(
             caller,
-            lambda: stack_settled(stack_id, reader=ports.table, executions=ports.executions),
+            lambda: stack_settled(stack_id, names=NAMES, reader=ports.table, executions=ports.executions),
             lambda _result, error: self.later(60, partial(self._wake, stack_id)) if error else None,
         )
 

@@ -12,7 +12,7 @@ from orchestrator.ports import ChangeSetState, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes import parameters_of
+from tests.fakes import NAMES, parameters_of
 from tests.simulation.callers import Caller, Role
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Intruder:
     def plant_stack(self, tenant: TenantId, version: str) -> None:
         """Make a stack that is the tenant's by all that it says, if there is none, and let it go after a while."""
         harbour = self._harbour
-        if harbour.stacks.find(tenant.stack_name) is not None:
+        if harbour.stacks.find(NAMES.stack_of(tenant)) is not None:
             return
         stack_id = harbour.stacks.stack_id(tenant)
         harbour.stacks.plant(

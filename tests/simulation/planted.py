@@ -29,6 +29,7 @@ from orchestrator.decisions import Ready
 from orchestrator.errors import StackNotOurs
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle, Ordered
+from orchestrator.names import Names
 from orchestrator.outcomes import Done, GaveUp, NotReady
 from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import reconciler, settling
@@ -37,8 +38,8 @@ from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Req
 from orchestrator.resource_requests import Claim, TenantQueueRequest
 from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import STACK_NAME_PREFIX, TenantId
-from tests.fakes import VERSION, FakeClock, FakeExecutions, InMemoryTable
+from orchestrator.tenants import TenantId
+from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine
 from tests.simulation import player
@@ -150,7 +151,7 @@ def _settle_an_update_by_its_status_alone(monkeypatch: pytest.MonkeyPatch) -> No
     inspect = tenant_stack.inspect_stack
 
     def hopeful(run: Run, *, stacks: Any, **named: Any) -> Any:
-        stack: Stack | None = stacks.find(run.tenant.stack_name)
+        stack: Stack | None = stacks.find(NAMES.stack_of(run.tenant))
         stands = stack and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
         if run.attempt.operation is Operation.UPDATE and stack and stands and stack.queue:
             return Done(stack.stack_id, stack.queue, run.attempt.version)
@@ -198,12 +199,11 @@ def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _names_without_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tenant_of(stack_id: str) -> TenantId:
-        return TenantId(stack_id.split("/")[1].removeprefix(STACK_NAME_PREFIX))
+    def tenant_of(self: Names, stack_id: str) -> TenantId:
+        return TenantId(stack_id.split("/")[1].removeprefix(self.tenant_prefix))
 
-    monkeypatch.setattr(TenantId, "stack_name", property(lambda self: f"{STACK_NAME_PREFIX}{self.value}"))
-    monkeypatch.setattr("tests.simulation.harbour.tenant_of_stack", tenant_of)
-    monkeypatch.setattr(tenant_stack, "tenant_of_stack", tenant_of)
+    monkeypatch.setattr(Names, "stack_of", lambda self, tenant: f"{self.tenant_prefix}{tenant}")
+    monkeypatch.setattr(Names, "tenant_of", tenant_of)
 
 
 def _create_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from orchestrator.errors import BerthError, Throttled
 from orchestrator.operations import begin, finish, record_failure
 from orchestrator.records import Operation, Run, timestamp
 from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
-from tests.fakes import parameters_of
+from tests.fakes import NAMES, parameters_of
 from tests.machines import asl
 from tests.machines.files import machine
 from tests.simulation.world import Around, Ports, World, undisturbed
@@ -187,8 +187,12 @@ def _finish(event: Event, ports: Ports) -> Event:
     )
 
 
+def _parse_failure_step(event: object) -> schemas.FailureStep:
+    return schemas.parse_failure_step(event, NAMES)
+
+
 def _record_failure(event: Event, ports: Ports) -> Event:
-    asked = parsed(schemas.parse_failure_step, event)
+    asked = parsed(_parse_failure_step, event)
     cause = record_failure(
         asked.run,
         failure=asked.failure,

@@ -17,15 +17,14 @@ os.environ.setdefault("JSII_NODE", str(Path(sys.executable).parent / "node"))
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
-from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks import functions as functions_module
 from stacks.app import build
 from stacks.control_plane import ControlPlaneStack
 from stacks.function_code import build_code
 from stacks.project import read_version
 from stacks.settings import Dependencies, DeploymentMode, Settings
-from stacks.stack_role import TENANT_METADATA_FUNCTION_NAME
 from stacks.tenant_stack import tenant_template
+from tests.fakes import NAMES
 from tests.stacks.policies import spelled, trust
 
 Json = dict[str, Any]
@@ -42,8 +41,8 @@ def _synthesised(directory: Path, **settings: str) -> Path:
     return directory
 
 
-def _template(assembly: Path) -> Json:
-    template: Json = json.loads((assembly / "Berth.template.json").read_text(encoding="utf-8"))
+def _template(assembly: Path, name: str = "Berth") -> Json:
+    template: Json = json.loads((assembly / f"{name}.template.json").read_text(encoding="utf-8"))
     return template
 
 
@@ -90,8 +89,15 @@ def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture(scope="session")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """Another control plane with all that can be switched on. Its name goes on where the default name ends."""
+    settings = {"name": "Berth-dev", "credentialsSeconds": "1800", "rolloutOnPublish": "true"}
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings), "Berth-dev")
+
+
+@pytest.fixture(scope="session")
 def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """The control plane with every setting different from its default."""
+    """The control plane with every setting but its name different from its default."""
     layer = tmp_path_factory.mktemp("layer")
     (layer / "python").mkdir()
     code = tmp_path_factory.mktemp("code")
@@ -119,7 +125,7 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         patch.setattr(functions_module, "LAYER", layer)
         patch.setattr(functions_module, "CODE", code)
         app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
-        return Template.from_stack(ControlPlaneStack(app, "Berth", version=read_version(), settings=settings))
+        return Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings))
 
 
 @pytest.fixture(scope="session")
@@ -231,9 +237,9 @@ def names(
         "<AWS::StackId>": "the control plane's own stack",
         table: "the table",
         f"{table}/index/Listing": "the index",
-        f"arn:<AWS::Partition>:cloudformation:{here}:stack/{STACK_NAME_PREFIX}*/*": "tenant stacks",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/{NAMES.tenant_prefix}*/*": "tenant stacks",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/*/*": "all stacks",
-        f"arn:<AWS::Partition>:sqs:{here}:{STACK_NAME_PREFIX}*": "tenant queues",
+        f"arn:<AWS::Partition>:sqs:{here}:{NAMES.tenant_prefix}*": "tenant queues",
         f"<{stack_role}.Arn>": "the stack role",
         f"{bucket}/tenant-stack/*": "published templates",
         f"{bucket}/rollouts/*": "rollouts' lists",
@@ -252,7 +258,7 @@ def names(
         },
         f"arn:<AWS::Partition>:states:{here}:execution:<{machine_ids['rollout']}.Name>/Turn:*": "turns in rollouts",
         **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in function_ids.items()},
-        f"arn:<AWS::Partition>:lambda:{here}:function:{TENANT_METADATA_FUNCTION_NAME}": "the function tenant_metadata",
+        f"arn:<AWS::Partition>:lambda:{here}:function:{NAMES.tenant_metadata_function}": "the function tenant_metadata",
         **{f"<{queue}.Arn>": f"dead letters: {holds}" for holds, queue in dead_letter_queues.items()},
         f"<{ended_executions}.Arn>": "executions that ended",
     }

@@ -16,7 +16,6 @@ from lambdas.operators import ROUTES
 from orchestrator.callers import PROOF_VARIABLE
 from orchestrator.credentials import CREDENTIAL_ROUTES
 from orchestrator.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
-from orchestrator.tenants import STACK_NAME_PREFIX
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
@@ -25,6 +24,7 @@ from stacks.rollouts import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
 from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
 from stacks.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
+from tests.fakes import NAMES
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ NUMBERS_OF = {
 OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
 """For a workflow's file: its placeholders that stand for neither functions nor numbers."""
 
-EVERY_FUNCTION = {"BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
+EVERY_FUNCTION = {"BERTH_NAME", "BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
 CREATE_LIMITS = {"BERTH_MAX_TENANTS", "BERTH_CREATES_PER_MINUTE"}
 STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
@@ -115,6 +115,7 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
             "Layers": Match.absent(),
             "Environment": {
                 "Variables": {
+                    "BERTH_NAME": "Berth",
                     "BERTH_TABLE": {"Ref": Match.any_value()},
                     "BERTH_VERSION": read_version(),
                     "BERTH_LINGER_SECONDS": "60",
@@ -364,7 +365,7 @@ def test_a_version_that_is_not_the_last_release_is_refused_before_anything_is_de
 ) -> None:
     app = App(analytics_reporting=False)
     with pytest.raises(mistake, match=re.escape(version)):
-        ControlPlaneStack(app, "Berth", version=version, settings=Settings(dependencies=Dependencies.HOST))
+        ControlPlaneStack(app, version=version, settings=Settings(dependencies=Dependencies.HOST))
 
 
 # The machines
@@ -520,7 +521,7 @@ def test_settled_tenant_stacks_wake_their_operation(
     assert pattern["detail-type"] == ["CloudFormation Stack Status Change"]
     assert pattern["detail"]["status-details"] == {"status": [{"anything-but": {"suffix": "_IN_PROGRESS"}}]}
     ((_, parts),) = (condition["prefix"]["Fn::Join"] for condition in pattern["detail"]["stack-id"])
-    assert parts[-1] == f":stack/{STACK_NAME_PREFIX}"
+    assert parts[-1] == f":stack/{NAMES.tenant_prefix}"
 
     (target,) = rule["Targets"]
     assert target["Arn"] == {"Fn::GetAtt": [function_ids["stack_event"], "Arn"]}

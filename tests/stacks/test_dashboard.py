@@ -58,7 +58,7 @@ def test_get_queue_is_shown_with_calls_latency_errors_throttles_and_answers(
     statistics = [line[-1]["stat"] for line in widgets["getQueue: latency"]["properties"]["metrics"]]
     assert statistics == ["p50", "p90", "p99"]
     assert searched(widgets["get_queue: answers other than success"]) == [
-        """SEARCH('{Berth,service} service="get_queue"', 'Sum')"""
+        """SEARCH('{"Berth",service} service="get_queue"', 'Sum')"""
     ]
 
 

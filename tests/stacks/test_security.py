@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tenants import STACK_NAME_PREFIX
+from tests.fakes import NAMES
 from tests.stacks.allowed_wildcards import MANY, NOT_ASKED_FOR, WITHOUT_RESOURCES
 from tests.stacks.policies import documents, grants, listed, spelled, trust
 
@@ -177,6 +177,6 @@ def test_the_stack_role_has_no_action_on_identities(
 
 def test_the_stack_role_reaches_only_queues_of_tenants(control_plane: Json, boundary: list[Json]) -> None:
     queues = [spelled(each["Resource"]) for each in boundary if "sqs:CreateQueue" in listed(each["Action"])]
-    assert queues == [f"arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:{STACK_NAME_PREFIX}*"]
+    assert queues == [f"arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:{NAMES.tenant_prefix}*"]
     own = [name for name, each in control_plane["Resources"].items() if each["Type"] == "AWS::SQS::Queue"]
-    assert not [name for name in own if f"Berth-{name}".startswith(STACK_NAME_PREFIX)]
+    assert not [name for name in own if f"Berth-{name}".startswith(NAMES.tenant_prefix)]

@@ -19,8 +19,8 @@ from orchestrator.adapters.sts import StsCredentials
 from orchestrator.credentials import TENANT_TAG, Access, session_policy
 from orchestrator.errors import InvalidTenantId
 from orchestrator.records import Attempt, Operation, Queue, Status, TenantState
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId, tenant_of_stack
-from tests.fakes import NOON, VERSION
+from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from tests.fakes import NAMES, NOON, VERSION
 
 SAFE = re.compile(r"[A-Za-z0-9-]{1,40}")
 MEANT = "#/:.*?${}[]<>|\\\"' \n\r\t\0%&,;@"
@@ -65,7 +65,7 @@ def names_of(tenant: TenantId) -> dict[str, str]:
     names = {
         "partition": keys.tenant_pk(tenant),
         "history": keys.history_pk(tenant),
-        "stack": tenant.stack_name,
+        "stack": NAMES.stack_of(tenant),
         "position": keys.listed_tenant(tenant, TenantState.READY, VERSION)[1],
         "position among those without a version": keys.listed_tenant(tenant, TenantState.FAILED, None)[1],
         "position among the unfinished": keys.unfinished_operation(tenant, NOON)[1],
@@ -114,7 +114,7 @@ def check_meaning(tenant: TenantId) -> None:
     assert keys.tenant_of(keys.tenant_pk(tenant)) == tenant
     assert keys.tenant_of_history(keys.history_pk(tenant)) == tenant
     assert keys.tenant_of_outcome(keys.outcome_key("r", tenant)["sk"]["S"]) == tenant
-    assert tenant_of_stack(tenant.stack_name) == tenant
+    assert NAMES.tenant_of(NAMES.stack_of(tenant)) == tenant
     for version in (VERSION, None):
         position = keys.listed_tenant(tenant, TenantState.READY, version)[1]
         assert keys.version_at(position) == (version or "")
@@ -151,7 +151,7 @@ def test_no_two_tenants_share_a_name(tenants: list[TenantId]) -> None:
 def test_what_is_found_by_how_it_begins_is_found_for_one_tenant_only(tenants: list[TenantId]) -> None:
     """Queries say how sort keys begin, policies how names do. All of these end where the next part begins."""
     begins: dict[str, Callable[[TenantId], str]] = {
-        "stack's ARN": lambda tenant: f"stack/{tenant.stack_name}/",
+        "stack's ARN": lambda tenant: f"stack/{NAMES.stack_of(tenant)}/",
         "execution": lambda tenant: f"create-{tenant.slug}-0.",
         "line of history": lambda tenant: f"create-{tenant.slug}-{VERSION}-1#",
         "partition": lambda tenant: f"{keys.tenant_pk(tenant)}#",
@@ -188,7 +188,7 @@ class Sts:
 
 
 def queue_of(tenant: TenantId) -> Queue:
-    name = f"{tenant.stack_name}-InboundQueue-44A1A992CA56E"
+    name = f"{NAMES.stack_of(tenant)}-InboundQueue-44A1A992CA56E"
     return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
 
 

@@ -17,7 +17,7 @@ from orchestrator.adapters import custom_resource
 from orchestrator.errors import Throttled
 from orchestrator.execution_input import machine_input
 from orchestrator.records import timestamp
-from tests.fakes import ACME, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
+from tests.fakes import ACME, NAMES, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
 SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
@@ -72,7 +72,7 @@ def a_resource(**properties: object) -> dict[str, Any]:
     return {
         "RequestType": "Create",
         "ResponseURL": SIGNED,
-        "StackId": f"arn:aws:cloudformation:eu-west-1:1:stack/{ACME.stack_name}/1",
+        "StackId": f"arn:aws:cloudformation:eu-west-1:1:stack/{NAMES.stack_of(ACME)}/1",
         "RequestId": "1",
         "LogicalResourceId": "Resource",
         "ResourceType": "Custom::Resource",

@@ -26,6 +26,7 @@ from orchestrator.records import THROTTLING, Lock, Metadata, Operation, Request,
 from tests.fakes import (
     ACME,
     EXPLICIT,
+    NAMES,
     NEXT_VERSION,
     NOON,
     QUEUE,
@@ -639,7 +640,9 @@ def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) 
     assert stack_id is not None
     world.stacks.settle()
 
-    cause = world.record_failure(run, RootCause(ACME.stack_name, "AWS::CloudFormation::Stack", "rolled back"), stack_id)
+    cause = world.record_failure(
+        run, RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "rolled back"), stack_id
+    )
 
     assert cause == RootCause("InboundQueue", "AWS::SQS::Queue", "Queue quota exceeded.")
     assert world.table.audits(ACME)[0].root_cause == cause
@@ -692,7 +695,7 @@ def test_a_long_reason_is_cut_and_an_empty_one_is_said_to_be_empty() -> None:
 def test_who_was_throttled_is_recorded_as_such(world: World, reason: str) -> None:
     run = a_run()
     world.begin(run)
-    world.record_failure(run, RootCause(ACME.stack_name, THROTTLING, reason))
+    world.record_failure(run, RootCause(NAMES.stack_of(ACME), THROTTLING, reason))
     (audit,) = world.table.audits(ACME)
     assert audit.root_cause is not None
     assert audit.root_cause.is_throttling

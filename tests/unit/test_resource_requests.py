@@ -29,9 +29,9 @@ from orchestrator.resource_requests import (
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, LOCATION, QUEUE
+from tests.fakes import ACME, LOCATION, NAMES, QUEUE
 
-STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{ACME.stack_name}/1"
+STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"
 RESOURCE = StackResource.parse(STACK, "Queue")
 HERE = RESOURCE.stack.location
 METADATA = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
@@ -40,7 +40,7 @@ TENANT_QUEUE = {"TenantId": "acme"}
 
 
 def parse_metadata_request(event: object) -> MetadataRequest:
-    return resource_requests.parse_metadata_request(event, location=LOCATION)
+    return resource_requests.parse_metadata_request(event, location=LOCATION, names=NAMES)
 
 
 PARSERS = [
@@ -120,18 +120,18 @@ def test_a_stack_says_what_its_queue_is(kind: Kind) -> None:
 
 
 FORGED = {
-    "another stack": STACK.replace(ACME.stack_name, "billing"),
-    "another tenant's stack": STACK.replace(ACME.stack_name, TenantId("acme-1").stack_name),
-    "a name that begins alike": STACK.replace(ACME.stack_name, f"{ACME.stack_name}-1"),
+    "another stack": STACK.replace(NAMES.stack_of(ACME), "billing"),
+    "another tenant's stack": STACK.replace(NAMES.stack_of(ACME), NAMES.stack_of(TenantId("acme-1"))),
+    "a name that begins alike": STACK.replace(NAMES.stack_of(ACME), f"{NAMES.stack_of(ACME)}-1"),
     "another account": STACK.replace("000000000000", "111111111111"),
     "another region": STACK.replace("eu-west-1", "eu-west-2"),
     "another partition": STACK.replace("arn:aws:", "arn:aws-cn:"),
     "a change set": STACK.replace(":stack/", ":changeSet/"),
-    "an ARN inside another": f"arn:aws:cloudformation:eu-west-2:111111111111:stack/evil/x:stack/{ACME.stack_name}/1",
+    "an ARN inside another": "arn:aws:cloudformation:eu-west-2:111111111111:stack/evil/x:" + STACK.partition("0:")[2],
     "something before it": f"x{STACK}",
     "something after it": f"{STACK}/more",
     "a newline": f"{STACK}\n",
-    "a name": ACME.stack_name,
+    "a name": NAMES.stack_of(ACME),
 }
 
 
@@ -293,11 +293,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-NAMES = st.sampled_from(["TenantId", "Version", "Labels", "OnDelete", "Digest", "InboundQueueArn", "SourceKey"])
+PROPERTIES = st.sampled_from(["TenantId", "Version", "Labels", "OnDelete", "Digest", "InboundQueueArn", "SourceKey"])
 
 
 @pytest.mark.parametrize(("parse", "properties"), PARSERS)
-@given(changes=st.dictionaries(NAMES, JSON), before=JSON)
+@given(changes=st.dictionaries(PROPERTIES, JSON), before=JSON)
 def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(
     parse: Any, properties: dict[str, str], changes: dict[str, Any], before: object
 ) -> None:

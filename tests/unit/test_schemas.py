@@ -20,7 +20,7 @@ from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCaus
 from orchestrator.resource_requests import Claim, Kind, OnDelete
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
-from tests.fakes import ACME, EXPLICIT, LOCATION, NOON, QUEUE, VERSION, a_run, stack_arn
+from tests.fakes import ACME, EXPLICIT, LOCATION, NAMES, NOON, QUEUE, VERSION, a_run, stack_arn
 
 Event = dict[str, Any]
 Path = tuple[str, ...]
@@ -82,11 +82,15 @@ CLAIM: Event = {**CUSTOM_RESOURCE, "ResourceProperties": {"ServiceToken": "arn"}
 
 
 def parse_metadata_request(event: object) -> resource_requests.MetadataRequest:
-    return resource_requests.parse_metadata_request(event, location=LOCATION)
+    return resource_requests.parse_metadata_request(event, location=LOCATION, names=NAMES)
 
 
 STARTED = Started(STACK_ID)
 DONE = Done(STACK_ID, QUEUE, VERSION)
+
+
+def parse_failure_step(event: object) -> schemas.FailureStep:
+    return schemas.parse_failure_step(event, NAMES)
 
 
 def parse_settle_step(event: object) -> schemas.SettleStep:
@@ -104,7 +108,7 @@ GOOD: dict[Parse, Event] = {
     schemas.parse_stack_step: {"execution": EXECUTION, "stack": tell(STARTED)},
     schemas.parse_await_step: {"execution": EXECUTION, "stack": tell(STARTED), "taskToken": "AAAA"},
     schemas.parse_finish_step: {"execution": EXECUTION, "stack": tell(DONE)},
-    schemas.parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
+    parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
     parse_settle_step: {"execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": CLAIM}}},
     parse_claim: CLAIM,
     schemas.parse_stack_event: {
@@ -255,8 +259,8 @@ WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_await_step, ("taskToken",), [""]),
     (schemas.parse_finish_step, ("stack", "version"), ["", "latest"]),
     (schemas.parse_finish_step, ("stack", "outcome"), ["gone", "started", ""]),
-    (schemas.parse_failure_step, ("failure", "outcome"), ["done", ""]),
-    (schemas.parse_failure_step, ("failure", "failedStack"), [7, []]),
+    (parse_failure_step, ("failure", "outcome"), ["done", ""]),
+    (parse_failure_step, ("failure", "failedStack"), [7, []]),
     (parse_settle_step, ("execution", "StartTime"), ["", "yesterday"]),
     (parse_settle_step, ("failure",), [None, {}, {"Error": 7}, {"Cause": "no error"}]),
     (parse_metadata_request, ("RequestType",), ["", "Rename", "create"]),
@@ -487,13 +491,13 @@ def test_nothing_else_is_an_end(execution: Event, outcome: object) -> None:
 
 
 def failure(given: Event) -> schemas.FailureStep:
-    return schemas.parse_failure_step({"execution": EXECUTION, "failure": given})
+    return parse_failure_step({"execution": EXECUTION, "failure": given})
 
 
 @pytest.mark.parametrize("failed_stack", [STACK_ID, None])
 def test_an_outcome_that_says_why_is_the_stacks_failure(failed_stack: str | None) -> None:
     step = failure(told(GaveUp("It broke.", failed_stack)))
-    cause = RootCause(ACME.stack_name, "AWS::CloudFormation::Stack", "It broke.")
+    cause = RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "It broke.")
     assert step == schemas.FailureStep(RUN, cause, failed_stack)
 
 
@@ -550,7 +554,7 @@ def test_what_is_nested_too_deeply_is_refused_before_anybody_shows_it(parse: Any
 
 def test_who_gave_up_because_it_was_throttled_is_told_from_who_failed() -> None:
     step = failure(told(GaveUp("Rate exceeded", throttled=True)))
-    assert step == schemas.FailureStep(RUN, RootCause(ACME.stack_name, THROTTLING, "Rate exceeded"), None)
+    assert step == schemas.FailureStep(RUN, RootCause(NAMES.stack_of(ACME), THROTTLING, "Rate exceeded"), None)
     assert step.failure.is_throttling
     assert not failure(told(GaveUp("It broke."))).failure.is_throttling
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import InvalidRequest
 from orchestrator.stack_arns import Location, StackArn
-from tests.fakes import ACME
+from tests.fakes import ACME, NAMES
 
 UUID = "a1b2c3d4-5678-90ab-cdef-0123456789ab"
-ARN = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{ACME.stack_name}/{UUID}"
+ARN = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{NAMES.stack_of(ACME)}/{UUID}"
 
 
 def test_a_stack_arn_has_its_parts() -> None:
-    assert StackArn.parse(ARN) == StackArn("aws", "eu-west-1", "123456789012", ACME.stack_name, UUID)
+    assert StackArn.parse(ARN) == StackArn("aws", "eu-west-1", "123456789012", NAMES.stack_of(ACME), UUID)
 
 
 def test_a_stack_arn_says_where_the_stack_is() -> None:
@@ -32,7 +32,7 @@ def test_every_partition_is_known(partition: str) -> None:
     [
         "",
         "stack-1",
-        ACME.stack_name,
+        NAMES.stack_of(ACME),
         f"{ARN}\n",
         f" {ARN}",
         f"{ARN}/",
@@ -50,8 +50,8 @@ def test_every_partition_is_known(partition: str) -> None:
         ARN.replace("eu-west-1", "eu-west-1:eu-west-1"),
         ARN.replace("arn:aws:", "arn::"),
         ARN.replace("arn:aws:", "arn:evil:"),
-        ARN.replace(ACME.stack_name, f"{ACME.stack_name}*"),
-        ARN.replace(ACME.stack_name, ""),
+        ARN.replace(NAMES.stack_of(ACME), f"{NAMES.stack_of(ACME)}*"),
+        ARN.replace(NAMES.stack_of(ACME), ""),
         ARN.replace(UUID, "*"),
         ARN.replace(UUID, "\ud800"),
         ARN + "a" * 10_000,

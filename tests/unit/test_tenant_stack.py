@@ -27,6 +27,7 @@ from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
 from tests.fakes import (
     ACME,
+    NAMES,
     NEXT_VERSION,
     OTHER_QUEUE,
     QUEUE,
@@ -385,27 +386,29 @@ def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(run: Run) 
     world = World(run)
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
-    assert stack_settled(stack_id, reader=world.table, executions=world.executions)
+    assert stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
     assert world.executions.woken == [TOKEN]
 
 
 def test_an_event_that_comes_twice_wakes_once(world: World) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
-    assert stack_settled(stack_id, reader=world.table, executions=world.executions)
-    assert not stack_settled(stack_id, reader=world.table, executions=world.executions)
+    assert stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
+    assert not stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
 
 
 def test_an_event_that_nobody_waits_for_wakes_nobody(world: World) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
-    assert not stack_settled(stack_id, reader=world.table, executions=world.executions)
-    assert not stack_settled(stack_id, reader=InMemoryTable(), executions=world.executions)
+    assert not stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
+    assert not stack_settled(stack_id, names=NAMES, reader=InMemoryTable(), executions=world.executions)
     assert not world.executions.woken
 
 
 def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: World) -> None:
     with pytest.raises(StackNotOurs):
-        stack_settled("arn:aws:cloudformation:eu-west-1:0:stack/x/1", reader=world.table, executions=world.executions)
+        stack_settled(
+            "arn:aws:cloudformation:eu-west-1:0:stack/x/1", names=NAMES, reader=world.table, executions=world.executions
+        )
 
 
 # Inspect, whatever the operation

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from orchestrator.adapters import keys
 from orchestrator.errors import InvalidTenantId, StackNotOurs
 from orchestrator.records import Attempt, Operation, Status, TenantState
-from orchestrator.tenants import STACK_NAME_PREFIX, TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId, tenant_of_stack
-from tests.fakes import NOON
+from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from tests.fakes import NAMES, NOON
 
 LONGEST_ID = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
 LONGEST_ATTEMPTS = [Attempt(LONGEST_ID, operation, "9999.9999.9999", 99_999) for operation in Operation]
@@ -119,19 +119,19 @@ def test_the_pattern_that_is_given_to_others_means_the_same(text: str) -> None:
 def test_derived_names_stay_what_they_always_were() -> None:
     tenant = TenantId.parse("acme")
     attempt = Attempt(tenant, Operation.CREATE, "0.1.0", 1)
-    assert tenant.stack_name == "berth-tenant-acme-822b33ad"
+    assert NAMES.stack_of(tenant) == "berth-tenant-acme-822b33ad"
     assert attempt.name == "create-acme-822b33ad-0.1.0-1"
     assert attempt.client_token == "create-acme-822b33ad-0-1-0-1"
 
 
 def test_the_longest_stack_name_fits_cloudformation() -> None:
-    assert len(LONGEST_ID.stack_name) <= 128
-    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", LONGEST_ID.stack_name)
+    assert len(NAMES.stack_of(LONGEST_ID)) <= 128
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", NAMES.stack_of(LONGEST_ID))
 
 
 @given(tenant_ids)
 def test_every_stack_name_is_in_cloudformations_alphabet(text: str) -> None:
-    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,127}", TenantId.parse(text).stack_name)
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,127}", NAMES.stack_of(TenantId.parse(text)))
 
 
 @pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
@@ -163,7 +163,7 @@ def test_the_longest_keys_fit_dynamodb(attempt: Attempt) -> None:
 @pytest.mark.parametrize(("one", "other"), [*combinations(["acme", "Acme", "ACME", "aCME"], 2)])
 def test_ids_that_differ_only_by_case_have_names_that_differ_without_regard_to_case(one: str, other: str) -> None:
     first, second = TenantId.parse(one), TenantId.parse(other)
-    assert first.stack_name.lower() != second.stack_name.lower()
+    assert NAMES.stack_of(first).lower() != NAMES.stack_of(second).lower()
     assert Attempt(first, Operation.CREATE, "0.1.0", 1).name.lower() != (
         Attempt(second, Operation.CREATE, "0.1.0", 1).name.lower()
     )
@@ -173,7 +173,7 @@ def test_ids_that_differ_only_by_case_have_names_that_differ_without_regard_to_c
 def test_no_two_ids_share_a_name_that_is_derived_from_them(one: str, other: str) -> None:
     first, second = TenantId.parse(one), TenantId.parse(other)
     same = one == other
-    assert (first.stack_name == second.stack_name) == same
+    assert (NAMES.stack_of(first) == NAMES.stack_of(second)) == same
     assert (keys.tenant_pk(first) == keys.tenant_pk(second)) == same
     assert (keys.history_pk(first) == keys.history_pk(second)) == same
     assert keys.history_pk(first) != keys.tenant_pk(second)
@@ -212,8 +212,8 @@ def test_an_id_that_continues_another_id_or_its_digest_is_still_another_tenant(t
         if len(longer) > TENANT_ID_MAX_LENGTH:
             continue
         other = TenantId.parse(longer)
-        assert other.stack_name != tenant.stack_name
-        assert not other.stack_name.startswith(tenant.stack_name + "/")
+        assert NAMES.stack_of(other) != NAMES.stack_of(tenant)
+        assert not NAMES.stack_of(other).startswith(NAMES.stack_of(tenant) + "/")
         assert keys.tenant_pk(other) != keys.tenant_pk(tenant)
 
 
@@ -240,8 +240,8 @@ def test_a_tenants_position_in_the_list_leads_to_its_row(text: str, state: Tenan
 @given(tenant_ids)
 def test_a_tenant_is_found_again_by_its_stacks_name_and_id(text: str) -> None:
     tenant = TenantId.parse(text)
-    assert tenant_of_stack(tenant.stack_name) == tenant
-    assert tenant_of_stack(f"arn:aws:cloudformation:eu-west-1:1:stack/{tenant.stack_name}/8ee5d510") == tenant
+    assert NAMES.tenant_of(NAMES.stack_of(tenant)) == tenant
+    assert NAMES.tenant_of(f"arn:aws:cloudformation:eu-west-1:1:stack/{NAMES.stack_of(tenant)}/8ee5d510") == tenant
 
 
 ACME = TenantId.parse("acme")
@@ -252,20 +252,20 @@ ACME = TenantId.parse("acme")
     [
         "",
         "arn:aws:cloudformation:eu-west-1:1:stack",
-        STACK_NAME_PREFIX,
+        NAMES.tenant_prefix,
         "some-other-stack",
-        f"{STACK_NAME_PREFIX}acme",
-        f"{STACK_NAME_PREFIX}acme-00000000",
+        f"{NAMES.tenant_prefix}acme",
+        f"{NAMES.tenant_prefix}acme-00000000",
         ACME.slug,
-        ACME.stack_name.upper(),
-        f"{ACME.stack_name}-nested",
-        ACME.stack_name.replace("acme", "Acme"),
-        f"x{ACME.stack_name}",
-        f"arn:aws:cloudformation:eu-west-1:1:stack/other/{ACME.stack_name}",
-        f"{STACK_NAME_PREFIX}-acme-{ACME.slug[-8:]}",
-        f"{STACK_NAME_PREFIX}ac\nme-{ACME.slug[-8:]}",
+        NAMES.stack_of(ACME).upper(),
+        f"{NAMES.stack_of(ACME)}-nested",
+        NAMES.stack_of(ACME).replace("acme", "Acme"),
+        f"x{NAMES.stack_of(ACME)}",
+        f"arn:aws:cloudformation:eu-west-1:1:stack/other/{NAMES.stack_of(ACME)}",
+        f"{NAMES.tenant_prefix}-acme-{ACME.slug[-8:]}",
+        f"{NAMES.tenant_prefix}ac\nme-{ACME.slug[-8:]}",
     ],
 )
 def test_a_stack_that_merely_has_a_similar_name_is_no_tenants(stack: str) -> None:
     with pytest.raises(StackNotOurs):
-        tenant_of_stack(stack)
+        NAMES.tenant_of(stack)

@@ -33,6 +33,7 @@ from orchestrator.stack_status import StackCondition
 from orchestrator.tenant_stack import inspect_stack, review_changes, start_stack
 from tests.fakes import (
     ACME,
+    NAMES,
     NEXT_VERSION,
     NOON,
     OTHER_QUEUE,
@@ -732,7 +733,7 @@ def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: Worl
 def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: World) -> None:
     world.review()
     refused = failure(world.drive())
-    assert ACME.stack_name in refused.reason
+    assert NAMES.stack_of(ACME) in refused.reason
     assert refused.failed_stack is None
     assert not world.stacks.all
 

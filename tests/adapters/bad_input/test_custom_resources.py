@@ -25,7 +25,7 @@ from tests.adapters.bad_input.judging import (
 )
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import AT_WORK, OWN_STACK, RESPONSE_URL, TEMPLATE, ControlPlane
-from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, stack_arn
+from tests.fakes import ACME, NAMES, NEXT_VERSION, NOON, QUEUE, stack_arn
 
 QUEUE_PROPERTIES = {"TenantId": "acme", "Version": NEXT_VERSION, "Labels": {"plan": "gold"}, "OnDelete": "delete"}
 RESOURCES: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
@@ -196,7 +196,7 @@ def test_whatever_cloudformation_does_not_confirm_has_no_effect_and_no_answer(
 
 
 def test_whatever_the_machine_that_settles_them_sends_is_understood_or_refused(plane: ControlPlane) -> None:
-    event = {**a_request(QUEUE_PROPERTIES, "Create"), "StackId": stack_arn().replace(ACME.stack_name, AT_WORK)}
+    event = {**a_request(QUEUE_PROPERTIES, "Create"), "StackId": stack_arn().replace(NAMES.stack_of(ACME), AT_WORK)}
     execution = {"StartTime": NOON.isoformat(), "Input": {"event": event}}
     template = {"execution": execution, "failure": {"Error": "States.Timeout", "Cause": "It took too long."}}
 

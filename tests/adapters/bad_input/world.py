@@ -94,6 +94,7 @@ DEPLOYING = {
 ENVIRONMENT = {
     "BERTH_STACK_ID": OWN_STACK,
     "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
+    "BERTH_NAME": "Berth",
     "BERTH_VERSION": NEXT_VERSION,
     "BERTH_LOCATION": "aws:eu-west-1:000000000000",
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",

@@ -45,6 +45,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     machines = {operation: make_machine(f"{operation.lower()}-tenant") for operation in Operation}
     tenant_queue_machine, rollout_machine = make_machine("tenant-queue"), make_machine("rollout")
     environment = {
+        "BERTH_NAME": "Berth",
         "BERTH_TABLE": TABLE,
         "BERTH_VERSION": VERSION,
         "BERTH_LINGER_SECONDS": "60",

@@ -26,6 +26,7 @@ from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
     ACME,
+    NAMES,
     NEXT_VERSION,
     NOON,
     QUEUE,
@@ -278,7 +279,7 @@ def plant_stack(tenant: TenantId, *, role: str | None = None, **changes: Any) ->
     template = {**TEMPLATE, **changes}
     given = {"TenantId": tenant.value, "MetadataServiceToken": SERVICE_TOKEN}
     created: str = client("cloudformation").create_stack(
-        StackName=tenant.stack_name,
+        StackName=NAMES.stack_of(tenant),
         TemplateBody=json.dumps(template),
         Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
         **({"RoleARN": role} if role else {}),

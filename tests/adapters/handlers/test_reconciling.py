@@ -30,7 +30,7 @@ from tests.adapters.handlers.functions import (
     plant_stack,
     queue_of,
 )
-from tests.fakes import ACME, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+from tests.fakes import ACME, NAMES, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
 
 START = "POST /reconciliations"
 SHOW = "GET /reconciliations/{reconciliationId}"
@@ -253,7 +253,7 @@ class TestReconcile:
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
         (finding,) = found(reconciliations, asked).findings
-        assert (finding.kind, finding.subject, finding.repaired) == (Kind.FOREIGN_STACK, GLOBEX.stack_name, False)
+        assert (finding.kind, finding.subject, finding.repaired) == (Kind.FOREIGN_STACK, NAMES.stack_of(GLOBEX), False)
         assert planted in finding.detail
         assert functions.all_executions == []
 

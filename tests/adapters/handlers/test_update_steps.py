@@ -24,7 +24,7 @@ from tests.adapters.handlers.functions import (
     served,
     step,
 )
-from tests.fakes import ACME, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_run, take
+from tests.fakes import ACME, NAMES, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_run, take
 
 TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
 
@@ -48,7 +48,7 @@ def test_changes_that_somebody_drew_up_under_the_updates_name_are_not_made(funct
     evil = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 900}}}}
     given = {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
     planted = client("cloudformation").create_change_set(
-        StackName=ACME.stack_name,
+        StackName=NAMES.stack_of(ACME),
         ChangeSetName=UPDATE.attempt.client_token,
         ChangeSetType="UPDATE",
         TemplateBody=json.dumps(evil),

@@ -16,7 +16,7 @@ from orchestrator.cli.rollout_watching import PATIENCE_SECONDS
 from orchestrator.records import RootCause
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from orchestrator.tenants import TenantId
-from tests.fakes import NOON, QUEUE_TABOO
+from tests.fakes import NAMES, NOON, QUEUE_TABOO
 from tests.unit.cli.conftest import TERMINAL, Scene
 
 TENANTS = [TenantId.parse(f"t{number}") for number in range(8)]
@@ -347,7 +347,7 @@ class TestPlan:
             if lost:
                 removed = ["may replace or remove InboundQueue (AWS::SQS::Queue)"]
                 for tenant in TENANTS[3:5]:
-                    cause = RootCause(tenant.stack_name, "AWS::CloudFormation::Stack", LOST)
+                    cause = RootCause(NAMES.stack_of(tenant), "AWS::CloudFormation::Stack", LOST)
                     scene.api.came_to(tenant, Result.FAILED, cause=cause, changes=removed)
             status, reason = (RolloutStatus.FAILED, "2 of 5") if lost else (RolloutStatus.SUCCEEDED, "")
             scene.api.is_now(status=status, reason=reason, ended_at=scene.api.clock.now() + timedelta(seconds=30))

@@ -18,6 +18,7 @@ from orchestrator.releases import same_content
 from orchestrator.stack_status import StackCondition, condition
 from tests.fakes import (
     ACME,
+    NAMES,
     NEXT_VERSION,
     NOON,
     OTHER_QUEUE,
@@ -59,7 +60,7 @@ def looked(
 ) -> Looked:
     """The outputs of a stack name the queue that is among its resources, unless something else is said."""
     own_queue = more.get("own_queue", stack.queue if stack else None)
-    return Looked(ACME, metadata, audits, lock, stack, gone, ours, own_queue)
+    return Looked(ACME, NAMES.stack_of(ACME), metadata, audits, lock, stack, gone, ours, own_queue)
 
 
 def stack_that_is(status: str, **more: Any) -> Stack:
@@ -237,7 +238,7 @@ def test_what_is_found_is_told_with_what_it_is_about_and_what_a_person_can_do(na
     finding = judged(CASES[name][0])
     assert finding is not None
     assert finding.detail
-    assert finding.subject == (ACME.stack_name if finding.kind is Kind.FOREIGN_STACK else ACME.value)
+    assert finding.subject == (NAMES.stack_of(ACME) if finding.kind is Kind.FOREIGN_STACK else ACME.value)
     assert bool(finding.advice) == (finding.remedy is Remedy.NONE)
     assert not finding.repaired
     assert str(finding) == f"{finding.kind}: {finding.subject}: {finding.detail}"
@@ -347,6 +348,7 @@ def everything(count: int, seed: int = 20261116) -> list[Looked]:
     return [
         Looked(
             ACME,
+            NAMES.stack_of(ACME),
             random_.choice(metadata),
             some_audits(),
             LOCK if random_.random() < 0.1 else None,

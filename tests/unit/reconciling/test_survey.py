@@ -17,8 +17,7 @@ from orchestrator.reconciling.records import (
     Wish,
 )
 from orchestrator.records import Messages, Operation, Status
-from orchestrator.tenants import STACK_NAME_PREFIX
-from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
+from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
 
 LOOK = Wish(repair=False)
@@ -185,16 +184,16 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Worl
         return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None, ours=True))
 
     world.survey.others = [
-        a_stack(f"{STACK_NAME_PREFIX}by-hand", None),
-        a_stack(f"{STACK_NAME_PREFIX}no-id", "not an id!"),
-        a_stack(f"{STACK_NAME_PREFIX}acme-00000000", "acme"),
+        a_stack(f"{NAMES.tenant_prefix}by-hand", None),
+        a_stack(f"{NAMES.tenant_prefix}no-id", "not an id!"),
+        a_stack(f"{NAMES.tenant_prefix}acme-00000000", "acme"),
         a_stack("someone-elses", "acme"),
     ]
     done = world.reconcile(REPAIR)
     assert kinds(done) == [
-        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}by-hand"),
-        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}no-id"),
-        (Kind.FOREIGN_STACK, f"{STACK_NAME_PREFIX}acme-00000000"),
+        (Kind.FOREIGN_STACK, f"{NAMES.tenant_prefix}by-hand"),
+        (Kind.FOREIGN_STACK, f"{NAMES.tenant_prefix}no-id"),
+        (Kind.FOREIGN_STACK, f"{NAMES.tenant_prefix}acme-00000000"),
     ]
     assert done.looked_at.all_stacks == 4
     assert done.looked_at.stacks == 3
@@ -203,7 +202,7 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Worl
 
 def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: World) -> None:
     world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None, ours=True))
-    assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, ACME.stack_name)]
+    assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, NAMES.stack_of(ACME))]
 
 
 def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: World) -> None:

@@ -26,6 +26,7 @@ from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
 from orchestrator.tenants import TenantId
 from tests.fakes import (
+    NAMES,
     NEXT_VERSION,
     NOON,
     VERSION,
@@ -56,7 +57,7 @@ def tenant(name: str) -> TenantId:
 
 
 def queue_of(who: TenantId, number: int = 1) -> Queue:
-    name = f"{who.stack_name}-InboundQueue-{number}"
+    name = f"{NAMES.stack_of(who)}-InboundQueue-{number}"
     return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
 
 

@@ -39,7 +39,7 @@ from orchestrator.rollouts.report import (
 )
 from orchestrator.rollouts.selecting import NAMED_AT_MOST, Selected
 from orchestrator.tenants import TenantId
-from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
+from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
 from tests.unit.rollouts.world import (
     ADA,
     ROLLOUT,
@@ -71,8 +71,8 @@ def causing(reason: Callable[[TenantId], str], *names: str) -> list[TenantOutcom
     [
         lambda _: "Access to the resource is denied.",
         lambda who: f"Tenant {who}: denied",
-        lambda who: f"Queue {who.stack_name}-InboundQueue is taken",
-        lambda who: f"{who.stack_name}-InboundQueue-aB{len(who.value)}dEfGhIjKl already exists",
+        lambda who: f"Queue {NAMES.stack_of(who)}-InboundQueue is taken",
+        lambda who: f"{NAMES.stack_of(who)}-InboundQueue-aB{len(who.value)}dEfGhIjKl already exists",
         lambda who: f"denied (Request ID: {len(who.value)}2345678-1234-1234-1234-123456789abc)",
         lambda who: f"Invalid token 1A2B3C4D5E6F{len(who.value)}",
     ],
@@ -86,7 +86,7 @@ def test_a_cause_that_names_its_tenant_is_the_same_cause_in_another(reason: Call
 
 def test_a_resource_that_names_its_tenant_is_the_same_resource_in_another() -> None:
     failures = [
-        a_failure(who, RootCause(who.stack_name, "AWS::CloudFormation::Stack", "gone")) for who in tenants(3)
+        a_failure(who, RootCause(NAMES.stack_of(who), "AWS::CloudFormation::Stack", "gone")) for who in tenants(3)
     ] + [a_failure(who, RootCause(who.value, "Berth::Tenant", "fault")) for who in tenants(2)]
 
     assert [(group["rootCause"], group["count"]) for group in group_by_cause(failures)] == [

@@ -20,6 +20,7 @@ from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
 from orchestrator.rollouts.reviewing import Reviewing
 from tests.fakes import (
+    NAMES,
     NEXT_VERSION,
     QUEUE,
     VERSION,
@@ -274,7 +275,7 @@ def test_a_tenant_without_a_stack_is_a_failure() -> None:
     look = Look(stack=False)
 
     assert look.review() == Settled(Result.FAILED)
-    assert T1.stack_name in look.reason
+    assert NAMES.stack_of(T1) in look.reason
 
 
 def test_a_stack_that_cloudformation_is_at_is_waited_for() -> None:

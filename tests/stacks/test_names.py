@@ -1,0 +1,195 @@
+"""Several control planes in one account and region: what is named, and what is recognised by a name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template
+
+from orchestrator.errors import InvalidName
+from orchestrator.names import Names
+from stacks.settings import SettingInvalid, Settings
+from stacks.tenant_queue import TenantQueue
+from tests.fakes import ACME, NAMES
+from tests.stacks.policies import documents, listed, spelled
+
+Json = dict[str, Any]
+
+BESIDE = Names("Berth-dev")
+
+NAMING = {
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::ApiGatewayV2::Api": "Name",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+    "AWS::SQS::Queue": "QueueName",
+    "AWS::S3::Bucket": "BucketName",
+    "AWS::DynamoDB::Table": "TableName",
+    "AWS::StepFunctions::StateMachine": "StateMachineName",
+    "AWS::Events::Rule": "Name",
+    "AWS::IAM::Role": "RoleName",
+    "AWS::IAM::ManagedPolicy": "ManagedPolicyName",
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::SSM::Parameter": "Name",
+}
+"""Where a resource of this type has a name that is not left to CloudFormation."""
+
+
+def chosen_names(template: Json) -> set[str]:
+    """Everything that has a name of its own, and would meet another control plane's of the same name."""
+    found = {
+        f"{each['Type']} {each['Properties'][NAMING[each['Type']]]}"
+        for each in template["Resources"].values()
+        if NAMING.get(each["Type"]) in each.get("Properties", {})
+    }
+    exported = [output["Export"]["Name"] for output in template["Outputs"].values() if "Export" in output]
+    alarms = (each for each in template["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm")
+    namespaces = {each["Properties"].get("Namespace", "") for each in alarms}
+    return (
+        found
+        | {f"export {name}" for name in exported}
+        | {f"namespace {name}" for name in namespaces if not name.startswith("AWS/")}
+    )
+
+
+def test_a_deployment_under_the_default_name_keeps_the_names_that_there_were_before(with_everything: Json) -> None:
+    logs = "AWS::Logs::LogGroup /aws/vendedlogs/states/Berth"
+    assert chosen_names(with_everything) == {
+        "AWS::Lambda::Function berth-tenant-metadata",
+        "AWS::Lambda::Function berth-tenant-queue",
+        *(f"{logs}-{stem}" for stem in ("create-tenant", "update-tenant", "delete-tenant", "tenant-queue", "rollout")),
+        "AWS::ApiGatewayV2::Api berth",
+        "AWS::CloudWatch::Dashboard Berth",
+        "export BerthTenantQueueServiceToken",
+        "namespace Berth",
+    }
+
+
+def test_two_control_planes_share_no_name(with_everything: Json, beside: Json) -> None:
+    there = chosen_names(beside)
+    assert len(there) == len(chosen_names(with_everything))
+    assert not there & chosen_names(with_everything)
+    assert there >= {
+        "AWS::Lambda::Function berth-dev-tenant-metadata",
+        "export Berth-devTenantQueueServiceToken",
+        "namespace Berth-dev",
+    }
+
+
+def test_every_function_knows_which_control_plane_it_belongs_to(beside: Json) -> None:
+    functions = [each for each in beside["Resources"].values() if each["Type"] == "AWS::Lambda::Function"]
+    for function in functions:
+        told = function["Properties"]["Environment"]["Variables"]
+        assert (told["BERTH_NAME"], told["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth-dev", "Berth-dev")
+
+
+# What is recognised by a name
+
+
+def patterns(template: Json) -> Iterator[tuple[list[str], str]]:
+    """The actions that are allowed, and each resource that they are allowed on."""
+    for _, statement in documents(template):
+        if statement["Effect"] == "Allow":
+            for resource in listed(statement.get("Resource", [])):
+                yield listed(statement["Action"]), spelled(resource)
+
+
+def resources_of(names: Names) -> list[str]:
+    here = "<AWS::Region>:<AWS::AccountId>"
+    return [
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/{names.stack_of(ACME)}/8ee5d510",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/{names}/8ee5d510",
+        f"arn:<AWS::Partition>:sqs:{here}:{names.stack_of(ACME)}-InboundQueue-44A1A992CA56E",
+        f"arn:<AWS::Partition>:sqs:{here}:{names}-StackEventsUndelivered-44A1A992CA56E",
+        f"arn:<AWS::Partition>:lambda:{here}:function:{names.tenant_metadata_function}",
+        f"arn:<AWS::Partition>:lambda:{here}:function:{names.tenant_queue_function}",
+    ]
+
+
+ON_ALL_STACKS = {
+    *("cloudformation:DescribeStacks", "cloudformation:ListStacks", "cloudformation:DescribeStackResource"),
+    *("cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:BatchDescribeTypeConfigurations"),
+}
+"""What a survey, and a request of another team's stack, look at. Nothing of it changes anything."""
+
+
+@pytest.mark.parametrize(("mine", "others"), [("with_everything", BESIDE), ("beside", NAMES)])
+def test_no_policy_of_one_control_plane_reaches_what_is_anothers(
+    mine: str, others: Names, request: pytest.FixtureRequest
+) -> None:
+    reached = [
+        (sorted(set(actions) - ON_ALL_STACKS), pattern, resource)
+        for actions, pattern in patterns(request.getfixturevalue(mine))
+        for resource in resources_of(others)
+        if pattern != "*" and fnmatchcase(resource, pattern) and not set(actions) <= ON_ALL_STACKS
+    ]
+    assert not reached
+
+
+@pytest.mark.parametrize(("template", "own"), [("with_everything", NAMES), ("beside", BESIDE)])
+def test_the_policies_of_a_control_plane_reach_its_own_tenants(
+    template: str, own: Names, request: pytest.FixtureRequest
+) -> None:
+    """Otherwise the test before would prove nothing."""
+    tenants_stack, _, tenants_queue, *_ = resources_of(own)
+    found = list(patterns(request.getfixturevalue(template)))
+    assert any("cloudformation:CreateStack" in actions and fnmatchcase(tenants_stack, each) for actions, each in found)
+    assert any("sqs:CreateQueue" in actions and fnmatchcase(tenants_queue, each) for actions, each in found)
+
+
+@pytest.mark.parametrize(("template", "own", "others"), [("with_everything", NAMES, BESIDE), ("beside", BESIDE, NAMES)])
+def test_a_control_plane_hears_of_its_own_tenants_stacks_only(
+    template: str, own: Names, others: Names, request: pytest.FixtureRequest
+) -> None:
+    rules = [
+        each["Properties"]["EventPattern"]
+        for each in request.getfixturevalue(template)["Resources"].values()
+        if each["Type"] == "AWS::Events::Rule" and "EventPattern" in each["Properties"]
+    ]
+    (stacks,) = (rule["detail"]["stack-id"] for rule in rules if rule["source"] == ["aws.cloudformation"])
+    (prefix,) = (spelled(each["prefix"]) for each in stacks)
+    (mine, *_), (theirs, *_) = resources_of(own), resources_of(others)
+    assert mine.startswith(prefix)
+    assert not theirs.startswith(prefix)
+
+
+def test_the_dashboard_shows_what_its_own_control_plane_counts(beside: Json) -> None:
+    (dashboard,) = (each for each in beside["Resources"].values() if each["Type"] == "AWS::CloudWatch::Dashboard")
+    body = spelled(dashboard["Properties"]["DashboardBody"])
+    assert body.count(json.dumps('SEARCH(\'{"Berth-dev",service}').strip('"')) == 3
+    assert '"Berth"' not in body.replace("\\", "")
+
+
+def test_the_control_plane_is_a_stack_of_its_name(tmp_path: Path) -> None:
+    context = {"berth:dependencies": "host", "berth:name": "Harbour-2"}
+    assert Settings.from_context(App(context=context).node, tmp_path).names == Names("Harbour-2")
+
+
+@pytest.mark.parametrize("name", ["", "1", "a b", "berth-tenant", "x" * 25, 7, True])
+def test_a_name_that_cannot_be_one_stops_the_deployment(name: object, tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match="berth:name: "):
+        Settings.from_context(App(context={"berth:name": name}).node, tmp_path)
+
+
+# Other teams' stacks
+
+
+def service_token(**chosen: str) -> Any:
+    stack = Stack(App(), "Team")
+    TenantQueue(stack, "Acme", tenant_id="acme", **chosen)
+    found = Template.from_stack(stack).find_resources("Custom::TenantQueue")
+    (resource,) = found.values()
+    return resource["Properties"]["ServiceToken"]
+
+
+def test_a_team_says_which_control_plane_has_its_tenant() -> None:
+    assert service_token() == {"Fn::ImportValue": "BerthTenantQueueServiceToken"}
+    assert service_token(control_plane="Berth-dev") == {"Fn::ImportValue": "Berth-devTenantQueueServiceToken"}
+    with pytest.raises(InvalidName):
+        service_token(control_plane="berth-tenant")
