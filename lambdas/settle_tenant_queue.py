@@ -5,7 +5,7 @@ from typing import Any
 from lambdas.runtime import count, logger, tell, wiring
 from orchestrator.adapters.custom_resource import answer_resource
 from orchestrator.schemas import SettleStep, parse_settle_step
-from orchestrator.tenant_queue import Answer, NotConfirmed, NotProvided, Provided, answer
+from orchestrator.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided, answer
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
@@ -22,10 +22,12 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             logger.warning("Custom::TenantQueue", extra=tell(settled))
         else:
             logger.info("Custom::TenantQueue", extra=tell(settled))
+    if isinstance(settled, NotConfirmed) and step.by_old_machine:
+        return tell(settled) | {"outcome": NotProvided.outcome}
     return tell(settled)
 
 
-def _settled(step: SettleStep) -> Answer | NotConfirmed:
+def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:
     if step.fault is not None:
         return NotProvided(step.fault)
     return answer(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from orchestrator.errors import Throttled, Unconfirmed
 from orchestrator.ports import ResourceState, StackResources
-from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind, parse_claim
+from orchestrator.resource_requests import Claim, Kind, may_be_tenant_queue, parse_claim
 from orchestrator.stack_arns import StackArn
 
 _IN_PROGRESS = {
@@ -65,7 +66,7 @@ class Deployment:
 def is_confirmed(claim: Claim, resources: StackResources) -> bool:
     """True while CloudFormation shows that it is doing with that resource what the event says."""
     found = resources.resource(claim.resource)
-    if found is None or found.resource_type not in TENANT_QUEUE_TYPES:
+    if found is None or not may_be_tenant_queue(found.resource_type):
         return False
     in_progress = _is_in_progress(claim, found)
     if claim.kind is Kind.CREATE:
@@ -78,6 +79,18 @@ def is_confirmed(claim: Claim, resources: StackResources) -> bool:
         return in_progress and stack_status == _UNDOING
     # Of a resource that was replaced the old one is deleted in the end, when CloudFormation shows the new one already.
     return stack_status in _CLEANING_UP and found.physical_id not in (claim.physical_id, claim.tenant_id)
+
+
+def how_it_ended(claim: Claim, since: datetime, resources: StackResources) -> bool | None:
+    """Whether what the event says has gone well; ``None`` unless CloudFormation shows that it has ended.
+
+    ``since`` is when the event came: what has ended before that is not what the event is about.
+    """
+    found = resources.resource(claim.resource)
+    if found is None or found.changed_at is None or found.changed_at < since:
+        return None
+    operation = claim.kind.value.upper()
+    return {f"{operation}_COMPLETE": True, f"{operation}_FAILED": False}.get(found.status)
 
 
 def is_undone(claim: Claim, resources: StackResources) -> bool:

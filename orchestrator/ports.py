@@ -413,6 +413,8 @@ class ResourceState:
     status: str
     physical_id: str
     """Empty while the resource has none."""
+    changed_at: datetime | None
+    """When the status became what it is, if CloudFormation says so."""
 
 
 class StackResources(Protocol):

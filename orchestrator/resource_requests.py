@@ -67,8 +67,14 @@ class RolloutRequest:
     """Than that of the last deployment, if there was one."""
 
 
-TENANT_QUEUE_TYPES = frozenset({"Custom::TenantQueue", "AWS::CloudFormation::CustomResource"})
-"""The types that the resource may have in a template."""
+OWN_TYPES = frozenset({"Custom::TenantMetadata", "Custom::Release", "Custom::Rollout", "Custom::ApiProof"})
+"""The types of Berth's own resources, in tenants' stacks and in the control plane's."""
+
+
+def may_be_tenant_queue(resource_type: str) -> bool:
+    """Whether a resource of this type can be a Custom::TenantQueue. Whoever writes the template names the type."""
+    is_custom = resource_type.startswith("Custom::") or resource_type == "AWS::CloudFormation::CustomResource"
+    return is_custom and resource_type not in OWN_TYPES
 
 
 @dataclass(frozen=True, slots=True)

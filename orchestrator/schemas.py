@@ -166,6 +166,8 @@ class SettleStep:
     event: Mapping[str, Any]
     """What CloudFormation sent, and where the answer goes."""
     fault: str | None
+    by_old_machine: bool = False
+    """The execution began with the machine of 0.5.0, which knows of no requests that are not confirmed."""
 
     @property
     def physical_id(self) -> str:
@@ -270,6 +272,7 @@ def parse_settle_step(event: object, here: Location) -> SettleStep:
         confirmed=checked.get("confirmed", False),
         event=given,
         fault=fault_of(failure) if failure else None,
+        by_old_machine="confirmed" not in checked,
     )
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from orchestrator.admission import Refusal, Refused, brought_into_being, other_owner
-from orchestrator.confirming import is_confirmed, is_undone
+from orchestrator.confirming import how_it_ended, is_confirmed, is_undone
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.ports import Seen, StackResources
 from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Queue, Request, Status
-from orchestrator.resource_requests import TENANT_QUEUE_TYPES, Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
 from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
@@ -58,6 +58,21 @@ class NotConfirmed:
     outcome = "refused"
 
 
+@dataclass(frozen=True, slots=True)
+class ProvidedBefore:
+    """CloudFormation has its answer: an earlier try of this step gave it, and did not live to say so."""
+
+    outcome = Provided.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class NotProvidedBefore:
+    """The same for an answer that it could not be provided."""
+
+    outcome = NotProvided.outcome
+
+
+AnsweredBefore = ProvidedBefore | NotProvidedBefore
 Answer = Waiting | Provided | NotProvided
 
 
@@ -69,7 +84,7 @@ def answer(
     since: datetime,
     lifecycle: Lifecycle,
     resources: StackResources,
-) -> Answer | NotConfirmed:
+) -> Answer | AnsweredBefore | NotConfirmed:
     """Take one step towards the answer, if CloudFormation confirms that the request is its own.
 
     Otherwise nothing is done, and nothing is told to anybody. ``since`` is when the request came. ``confirmed`` says
@@ -77,18 +92,22 @@ def answer(
     is nothing to do but wait, and grants one more look to a request that CloudFormation stops showing.
     """
     # Before CloudFormation is asked: a function may be slow, and what it was told is old then.
-    waited = lifecycle.clock.now() - since
+    waited, sure = lifecycle.clock.now() - since, False
     try:
         if confirmed and waited <= PATIENCE and _is_at_work(asked, lifecycle):
             return Waiting()
-        if not is_confirmed(claim, resources):
-            return _doubted(claim, waited, confirmed=confirmed)
-        confirmed = True
+        sure = is_confirmed(claim, resources)
+        if not sure:
+            if confirmed or waited <= CONSISTENT_WITHIN:
+                return Waiting(confirmed=False)
+            return _ended_or_made_up(claim, since, resources)
         if isinstance(asked, InvalidRequest):
             return _refused(claim, asked)
         return settle(asked, since=since, lifecycle=lifecycle, undone=lambda: is_undone(claim, resources))
-    except Throttled:
-        return Waiting(confirmed)
+    except Throttled as throttled:
+        if waited <= PATIENCE:
+            return Waiting(confirmed or sure)
+        return NotProvided(str(throttled)) if sure else _not_confirmed(claim, f"AWS had no time: {throttled}")
 
 
 def _is_at_work(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle) -> bool:
@@ -102,12 +121,17 @@ def _is_at_work(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle
     return lifecycle.clock.now() - lock.run.started_at <= CHECK_HOLDER_AFTER
 
 
-def _doubted(claim: Claim, waited: timedelta, *, confirmed: bool) -> Waiting | NotConfirmed:
-    if confirmed or waited <= CONSISTENT_WITHIN:
-        return Waiting(confirmed=False)
+def _ended_or_made_up(claim: Claim, since: datetime, resources: StackResources) -> AnsweredBefore | NotConfirmed:
+    provided = how_it_ended(claim, since, resources)
+    if provided is not None:
+        return ProvidedBefore() if provided else NotProvidedBefore()
+    return _not_confirmed(claim, "the event was made up, or came too late")
+
+
+def _not_confirmed(claim: Claim, why: str) -> NotConfirmed:
     return NotConfirmed(
-        f"CloudFormation does not confirm this request: it is not at the {claim.kind} of {claim.resource} as a "
-        f"{' or '.join(sorted(TENANT_QUEUE_TYPES))}. The event was made up, or came too late. Nothing was done."
+        f"CloudFormation does not confirm that it is at the {claim.kind} of {claim.resource} as a custom resource "
+        f"({why}). Nothing was done, and nobody was answered."
     )
 
 

@@ -268,7 +268,12 @@ class CloudFormationResources:
             if _does_not_exist(error):
                 return None
             raise
-        return ResourceState(found["ResourceType"], found["ResourceStatus"], found.get("PhysicalResourceId", ""))
+        return ResourceState(
+            resource_type=found["ResourceType"],
+            status=found["ResourceStatus"],
+            physical_id=found.get("PhysicalResourceId", ""),
+            changed_at=found.get("LastUpdatedTimestamp"),
+        )
 
     def stack_status(self, stack: StackArn) -> str | None:
         try:

@@ -51,7 +51,7 @@ def test_a_resource_is_asked_for_by_the_id_of_its_stack(
     resources: CloudFormationResources, cloudformation: Stubber, told: dict[str, str], physical_id: str
 ) -> None:
     cloudformation.add_response("describe_stack_resource", {"StackResourceDetail": {**DETAIL, **told}}, ASKED)
-    assert resources.resource(RESOURCE) == ResourceState("Custom::TenantQueue", "CREATE_IN_PROGRESS", physical_id)
+    assert resources.resource(RESOURCE) == ResourceState("Custom::TenantQueue", "CREATE_IN_PROGRESS", physical_id, NOON)
 
 
 def test_so_is_the_stack_itself(resources: CloudFormationResources, cloudformation: Stubber) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from orchestrator.errors import Throttled
 from orchestrator.ports import ResourceState
 from orchestrator.resource_requests import Claim, Kind
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
+from tests.fakes.examples import NOON
 
 TYPE = "Custom::TenantQueue"
+LONG_AGO = NOON - timedelta(days=1)
 
 
 @dataclass
@@ -40,9 +43,18 @@ class FakeResources:
     def show(self, claim: Claim) -> None:
         """Let CloudFormation be at what the claim says."""
         doing = {Kind.CREATE: "CREATE", Kind.UPDATE: "UPDATE", Kind.DELETE: "DELETE"}[claim.kind]
-        self.states[claim.resource] = ResourceState(TYPE, f"{doing}_IN_PROGRESS", claim.physical_id or "")
+        self.states[claim.resource] = ResourceState(TYPE, f"{doing}_IN_PROGRESS", claim.physical_id or "", LONG_AGO)
         self.stacks[claim.resource.stack] = f"{doing}_IN_PROGRESS"
 
-    def put(self, resource: StackResource, status: str, physical_id: str = "", *, stack: str, kind: str = TYPE) -> None:
-        self.states[resource] = ResourceState(kind, status, physical_id)
+    def put(
+        self,
+        resource: StackResource,
+        status: str,
+        physical_id: str = "",
+        *,
+        stack: str,
+        kind: str = TYPE,
+        at: datetime = LONG_AGO,
+    ) -> None:
+        self.states[resource] = ResourceState(kind, status, physical_id, at)
         self.stacks[resource.stack] = stack

@@ -11,7 +11,7 @@ from lambdas.runtime import tell
 from orchestrator.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
-from orchestrator.tenant_queue import NotConfirmed, NotProvided, Provided, Waiting
+from orchestrator.tenant_queue import NotConfirmed, NotProvided, NotProvidedBefore, Provided, ProvidedBefore, Waiting
 from tests.fakes import NOON, QUEUE, VERSION, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, PARTS, ROLLOUT, TURN, machine
@@ -71,6 +71,8 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         (tell(Waiting()), "AwaitTenant"),
         (tell(Waiting(confirmed=False)), "AwaitTenant"),
         (tell(NotConfirmed("It was made up.")), "NotConfirmed"),
+        (tell(ProvidedBefore()), "Provided"),
+        (tell(NotProvidedBefore()), "NotProvided"),
     ],
     (ROLLOUT, "WhatNext"): [
         (tell(RunStage(1, "rollouts/1/stage-1.json", 8)), "RunStage"),

@@ -19,7 +19,7 @@ from orchestrator.ports import ResourceState, StackResources
 from orchestrator.resource_requests import Claim, Kind, TenantQueueRequest, parse_claim, parse_tenant_queue_request
 from orchestrator.stack_arns import Location, StackArn
 from orchestrator.stack_resources import StackResource
-from orchestrator.tenant_queue import NotConfirmed, NotProvided, Provided, Waiting, answer
+from orchestrator.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting, answer
 from orchestrator.tenants import TenantId
 from tests.simulation.callers import Caller, Role
 from tests.simulation.world import watched
@@ -67,8 +67,8 @@ class TeamStack:
             more["OldResourceProperties"] = before
         return an_event(self.stack_id, kind, properties) | more
 
-    def show(self, status: str) -> None:
-        self.shown = ResourceState("Custom::TenantQueue", status, self.physical_id)
+    def show(self, status: str, at: datetime) -> None:
+        self.shown = ResourceState("Custom::TenantQueue", status, self.physical_id, at)
 
 
 def an_event(stack_id: str, kind: Kind, properties: Properties) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Teams:
 
     def _clean_up(self, stack: TeamStack, properties: Properties | None, version: str, done: str) -> None:
         """The resource is another tenant now, and the tenant before is to be deleted."""
-        stack.show("UPDATE_COMPLETE")
+        stack.show("UPDATE_COMPLETE", self.harbour.clock.now())
         if properties is None:
             self._settled(stack, done)
             return
@@ -228,7 +228,7 @@ class Teams:
 
     def _settled(self, stack: TeamStack, status: str) -> None:
         stack.busy, stack.status = False, status
-        stack.show(status)
+        stack.show(status, self.harbour.clock.now())
 
     def _something_else_fails(self) -> bool:
         return self.harbour.chance.random() < self.harbour.weather.other_failures
@@ -258,13 +258,16 @@ class Teams:
 
     def _begin_to_show(self, stack: TeamStack, status: str) -> None:
         stack.requests += 1
+        now = self.harbour.clock.now()
         if self.harbour.chance.random() < self.harbour.weather.stale:
             self.harbour.guard.seen["shown late"] += 1
             delay, this = self.harbour.chance.uniform(1, MAX_LAG_SECONDS), stack.requests
             # Late, but in order: what has begun since then is shown already.
-            self.harbour.later(delay, lambda: stack.show(status) if stack.busy and stack.requests == this else None)
+            self.harbour.later(
+                delay, lambda: stack.show(status, now) if stack.busy and stack.requests == this else None
+            )
         else:
-            stack.show(status)
+            stack.show(status, now)
 
     def _step(self, poll: Poll) -> None:
         if self.quiet:
@@ -310,7 +313,7 @@ class Teams:
         if poll.forged_for:
             self.harbour.guard.seen[f"forged: {type(told).__name__}"] += 1
             return
-        assert not isinstance(told, NotConfirmed), f"{by}: {told.reason}"
+        assert not isinstance(told, NotConfirmed | AnsweredBefore), f"{by}: {told}"
         self.harbour.guard.seen[f"{poll.asked.kind} of a resource: {type(told).__name__}"] += 1
         poll.answered(isinstance(told, Provided))
 

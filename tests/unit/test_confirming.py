@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.confirming import is_confirmed
 from orchestrator.errors import Throttled
-from orchestrator.resource_requests import Claim, Kind
+from orchestrator.resource_requests import OWN_TYPES, Claim, Kind
 from tests.fakes import FakeResources, a_resource
 
 RESOURCE = a_resource()
@@ -34,6 +34,16 @@ GENUINE = [
         claims(Kind.CREATE),
         shows("CREATE_IN_PROGRESS", "", stack="CREATE_IN_PROGRESS", kind=PLAIN_TYPE),
         id="of the plain type",
+    ),
+    pytest.param(
+        claims(Kind.CREATE),
+        shows("CREATE_IN_PROGRESS", "", stack="CREATE_IN_PROGRESS", kind="Custom::BillingQueue"),
+        id="of a type that its team has named",
+    ),
+    pytest.param(
+        claims(Kind.DELETE),
+        shows("DELETE_IN_PROGRESS", stack="DELETE_IN_PROGRESS", kind="Custom::BillingQueue"),
+        id="delete of a type that its team has named",
     ),
     pytest.param(
         claims(Kind.DELETE), shows("DELETE_IN_PROGRESS", stack="ROLLBACK_IN_PROGRESS"), id="a create is rolled back"
@@ -111,10 +121,12 @@ FORGED = [
         shows("CREATE_IN_PROGRESS", stack="CREATE_IN_PROGRESS", kind="AWS::SQS::Queue"), "acme", id="a queue is created"
     ),
     pytest.param(
-        shows("UPDATE_IN_PROGRESS", stack="UPDATE_IN_PROGRESS", kind="Custom::Other"), "acme", id="of another type"
+        shows("UPDATE_IN_PROGRESS", stack="UPDATE_IN_PROGRESS", kind="AWS::SQS::Queue"), "acme", id="of another type"
     ),
-    pytest.param(
-        shows("DELETE_IN_PROGRESS", stack="DELETE_IN_PROGRESS", kind="Custom::TenantMetadata"), "acme", id="not ours"
+    *(
+        pytest.param(shows(f"{kind.value.upper()}_IN_PROGRESS", stack="X", kind=own), "acme", id=f"Berth's own {own}")
+        for own in sorted(OWN_TYPES)
+        for kind in Kind
     ),
 ]
 

@@ -609,12 +609,14 @@ def test_settling_takes_what_cloudformation_asked_for_and_since_when() -> None:
         confirmed=False,
         event=TENANT_QUEUE_REQUEST,
         fault=None,
+        by_old_machine=True,
     )
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_settling_is_told_whether_cloudformation_has_confirmed_the_request(confirmed: bool) -> None:
-    assert parse_settle_step({**SETTLE, "confirmed": confirmed}).confirmed is confirmed
+    step = parse_settle_step({**SETTLE, "confirmed": confirmed})
+    assert (step.confirmed, step.by_old_machine) == (confirmed, False)
 
 
 @pytest.mark.parametrize("confirmed", ["true", 1, None, {}])

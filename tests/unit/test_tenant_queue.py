@@ -19,9 +19,12 @@ from orchestrator.tenant_queue import (
     CONSISTENT_WITHIN,
     PATIENCE,
     Answer,
+    AnsweredBefore,
     NotConfirmed,
     NotProvided,
+    NotProvidedBefore,
     Provided,
+    ProvidedBefore,
     Waiting,
     answer,
     settle,
@@ -100,7 +103,7 @@ def world() -> Asked:
     return Asked()
 
 
-def why_not(answer: Answer | NotConfirmed) -> str:
+def why_not(answer: Answer | AnsweredBefore | NotConfirmed) -> str:
     assert isinstance(answer, NotProvided)
     assert "acme" in answer.reason
     return answer.reason
@@ -504,7 +507,7 @@ class Claiming(Asked):
 
     def sent(
         self, asked: TenantQueueRequest | InvalidRequest, kind: Kind = Kind.CREATE, *, confirmed: bool = False
-    ) -> Answer | NotConfirmed:
+    ) -> Answer | AnsweredBefore | NotConfirmed:
         """What comes of an event, whoever sent it."""
         return answer(
             claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind),
@@ -577,6 +580,50 @@ def test_a_request_that_is_confirmed_only_later_is_answered_then(owned: Claiming
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
     owned.resources.show(claims(Kind.UPDATE))
     assert owned.sent(UPDATE) == Provided(QUEUE)
+
+
+@pytest.mark.parametrize(("status", "provided"), [("COMPLETE", True), ("FAILED", False)])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_step_that_is_repeated_after_it_has_answered_ends_as_it_would_have(
+    owned: Claiming, kind: Kind, status: str, provided: bool
+) -> None:
+    """Its function was stopped after it had told CloudFormation, which has gone on since."""
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    ended, stack = f"{kind.value.upper()}_{status}", f"{kind.value.upper()}_IN_PROGRESS"
+    owned.resources.put(RESOURCE, ended, "acme", stack=stack, at=owned.since + A_SECOND)
+    assert owned.sent(asks(kind)) == (ProvidedBefore() if provided else NotProvidedBefore())
+
+
+def test_what_ended_before_the_event_came_is_not_what_it_is_about(owned: Claiming) -> None:
+    owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
+    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since - A_SECOND)
+    assert isinstance(owned.sent(UPDATE), NotConfirmed)
+
+
+def test_an_older_description_does_not_end_a_request_that_has_just_come(owned: Claiming) -> None:
+    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since)
+    assert owned.sent(UPDATE) == Waiting(confirmed=False)
+
+
+def test_cloudformation_that_has_no_time_for_an_hour_is_not_waited_for_longer(owned: Claiming) -> None:
+    owned.clock.advance(PATIENCE)
+    owned.resources.throttled_calls = 2
+    assert owned.sent(UPDATE) == Waiting(confirmed=False)
+    owned.clock.advance(A_SECOND)
+    refused = owned.sent(UPDATE)
+    assert isinstance(refused, NotConfirmed)
+    assert "AWS had no time" in refused.reason
+
+
+def test_a_table_that_has_no_time_for_an_hour_is_told_to_cloudformation(owned: Claiming) -> None:
+    class Throttling(InMemoryTable):
+        def metadata(self, tenant: TenantId) -> Metadata | None:
+            raise Throttled(f"{tenant}: Rate exceeded")
+
+    owned.resources.show(claims(Kind.UPDATE))
+    owned.lifecycle = replace(owned.lifecycle, reader=Throttling())
+    owned.clock.advance(PATIENCE + A_SECOND)
+    assert "Rate exceeded" in why_not(owned.sent(UPDATE))
 
 
 def test_whoever_is_late_because_cloudformation_was_throttled_is_not_refused(owned: Claiming) -> None:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass, replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,7 +87,7 @@ AT_WORK = "a-team-at-work"
 """The stack that CloudFormation is creating."""
 OWN_STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/Berth/1"
 DEPLOYING = {
-    f"{kind.split('::')[1]}{request}": ResourceState(kind, f"{request.upper()}_IN_PROGRESS", "known")
+    f"{kind.split('::')[1]}{request}": ResourceState(kind, f"{request.upper()}_IN_PROGRESS", "known", NOON)
     for kind in ("Custom::Release", "Custom::Rollout", "Custom::ApiProof")
     for request in ("Create", "Update", "Delete")
 }
@@ -210,7 +211,7 @@ class Resources:
         if str(resource.stack) == OWN_STACK:
             return DEPLOYING.get(resource.logical_id)
         status = "CREATE_IN_PROGRESS" if resource.stack.name == AT_WORK else "CREATE_COMPLETE"
-        return ResourceState("Custom::TenantQueue", status, "acme")
+        return ResourceState("Custom::TenantQueue", status, "acme", NOON - timedelta(days=1))
 
     def stack_status(self, stack: StackArn) -> str:
         assert stack.location == HERE, "another account's"

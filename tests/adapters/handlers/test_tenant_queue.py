@@ -378,7 +378,7 @@ class TestForged:
         event = asked(endpoint, request_type, properties=properties)
         assert settle(functions, event, genuine=False) == {"outcome": "waiting", "confirmed": False}
         functions.clock.advance(CONSISTENT_WITHIN + timedelta(seconds=1))
-        told = settle(functions, event, genuine=False)
+        told = settle(functions, event, genuine=False, confirmed=False)
         assert told["outcome"] == "refused"
         assert functions.requests == [], "not even a read"
         assert (functions.rows, functions.table.metadata(ACME)) == (rows, before)
@@ -394,7 +394,8 @@ class TestForged:
         own = Request(by=BY, resource=StackResource.parse(THEIR_STACK, RESOURCE), own=True)
         functions.remove(a_run(operation=Operation.DELETE, started_at=LATER, request=own))
         functions.clock.advance(CONSISTENT_WITHIN + timedelta(minutes=2))
-        assert settle(functions, asked(endpoint), since=LATER, genuine=False)["outcome"] == "refused"
+        told = settle(functions, asked(endpoint), since=LATER, genuine=False, confirmed=False)
+        assert told["outcome"] == "refused"
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("what", FORGERIES)
@@ -418,8 +419,32 @@ class TestForged:
     ) -> None:
         functions.serve()
         functions.clock.advance(CONSISTENT_WITHIN * 2)
-        assert settle(functions, asked(endpoint), genuine=False)["outcome"] == "refused"
+        assert "does not confirm" in settle(functions, asked(endpoint), genuine=False)["reason"]
         assert settle(functions, asked(endpoint))["outcome"] == "provided"
+
+    def test_a_machine_of_0_5_0_is_told_that_it_failed_which_it_understands(
+        self, functions: Functions, endpoint: Endpoint, lines: Lines
+    ) -> None:
+        """It takes any outcome that it does not know for a reason to wait, and would wait for an hour."""
+        functions.clock.advance(CONSISTENT_WITHIN * 2)
+        assert settle(functions, asked(endpoint), genuine=False)["outcome"] == "failed"
+        assert endpoint.answers == []
+        assert [line["RequestNotConfirmed"] for line in lines() if "_aws" in line] == [[1.0]]
+
+    def test_a_step_that_is_repeated_after_it_has_answered_answers_nobody_and_counts_nothing(
+        self, functions: Functions, endpoint: Endpoint, lines: Lines
+    ) -> None:
+        functions.serve()
+        event = asked(endpoint)
+        settle(functions, event, confirmed=False)
+        functions.clock.advance(CONSISTENT_WITHIN * 2)
+        resources = FakeResources()
+        resources.put(parse_claim(event, HERE).resource, "CREATE_COMPLETE", "acme", stack="CREATE_COMPLETE", at=LATER)
+        functions.load("runtime").wiring.stack_resources = resources
+        again = functions.call("settle_tenant_queue", settle_event(event, confirmed=False))
+        assert again == {"outcome": "provided"}
+        assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
+        assert [line for line in lines() if "RequestNotConfirmed" in line] == []
 
     def test_how_often_that_happens_is_counted(self, functions: Functions, endpoint: Endpoint, lines: Lines) -> None:
         functions.clock.advance(CONSISTENT_WITHIN * 2)
