@@ -299,6 +299,8 @@ class Stack:
     version: str | None
     ours: bool
     """Whether the stack's service role is that of this deployment. Nobody else may pass that role."""
+    attached: frozenset[str] = frozenset()
+    """The topics that CloudFormation notifies and the alarms that roll the stack back, as somebody has added them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +351,8 @@ class ChangeSet:
     parameters: Mapping[str, str] = field(default_factory=dict)
     extras: Sequence[str] = ()
     """What it was drawn up with besides a template, a role and parameters. Berth asks for nothing else."""
+    attached: frozenset[str] = frozenset()
+    """What the stack would have attached afterwards. Berth leaves what the stack has."""
 
 
 class Stacks(Protocol):

@@ -143,6 +143,7 @@ def _carry_out(
             stacks.forget_changes(stack.stack_id, drawn_up.id)
             return Unchanged(stack.stack_id)
         case ChangeSetState.FAILED:
+            stacks.forget_changes(stack.stack_id, drawn_up.id)
             return GaveUp(f"CloudFormation could not draw up the changes: {drawn_up.reason}")
         case ChangeSetState.EXECUTED:
             return Started(stack.stack_id)
@@ -188,7 +189,7 @@ def not_asked_for(
     drawn_up: ChangeSet, stack: Stack, release: Release, *, parameters: Mapping[str, str], stacks: Stacks
 ) -> str | None:
     """What the changes were drawn up with that Berth did not ask for; ``None`` if they are the release's."""
-    strange = list(drawn_up.extras)
+    strange = [*drawn_up.extras, *sorted(drawn_up.attached - stack.attached)]
     if drawn_up.stack_id != stack.stack_id:
         strange.append(f"another stack ({drawn_up.stack_id})")
     if drawn_up.parameters != parameters:

@@ -176,6 +176,7 @@ class CloudFormationStacks:
             changes=[_change(change) for change in changes],
             parameters=parameters,
             extras=_extras(described, changes),
+            attached=_attached(described),
         )
 
     def template_digest(self, stack_id: str, change_set: str) -> str | None:
@@ -323,13 +324,16 @@ def _extras(described: DescribeChangeSetOutputTypeDef, changes: Sequence[ChangeT
     nested = described.get("IncludeNestedStacks") or described.get("ParentChangeSetId")
     there = {
         "capabilities": described.get("Capabilities"),
-        "notifications": described.get("NotificationARNs"),
         "nested stacks": nested,
         "imported resources": imports or described.get("ImportExistingResources"),
-        "rollback triggers": described.get("RollbackConfiguration", {}).get("RollbackTriggers"),
         "what to do on failure": described.get("OnStackFailure"),
     }
     return [name for name, given in there.items() if given]
+
+
+def _attached(described: DescribeChangeSetOutputTypeDef | StackTypeDef) -> frozenset[str]:
+    triggers = described.get("RollbackConfiguration", {}).get("RollbackTriggers", [])
+    return frozenset([*described.get("NotificationARNs", []), *(trigger["Arn"] for trigger in triggers)])
 
 
 def _change(change: ChangeTypeDef) -> Change:
@@ -355,4 +359,5 @@ def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
         queue=Queue(arn, url) if arn and url else None,
         version=outputs.get(VERSION_OUTPUT),
         ours=described.get("RoleARN") == service_role,
+        attached=_attached(described),
     )

@@ -377,12 +377,10 @@ def test_changes_are_told_with_the_parameters_that_they_were_drawn_up_with(
     ("more", "extra"),
     [
         ({"Capabilities": ["CAPABILITY_IAM"]}, "capabilities"),
-        ({"NotificationARNs": ["arn:aws:sns:eu-west-1:0:evil"]}, "notifications"),
         ({"IncludeNestedStacks": True}, "nested stacks"),
         ({"ParentChangeSetId": CHANGE_SET}, "nested stacks"),
         ({"ImportExistingResources": True}, "imported resources"),
         ({"Changes": [a_change(action="Import")]}, "imported resources"),
-        ({"RollbackConfiguration": {"RollbackTriggers": [{"Arn": "arn", "Type": "x"}]}}, "rollback triggers"),
         ({"OnStackFailure": "DO_NOTHING"}, "what to do on failure"),
     ],
 )
@@ -393,6 +391,25 @@ def test_what_changes_were_drawn_up_with_besides_is_told(
     told = stacks.changes(STACK_ID, CHANGE_SET)
     assert told is not None
     assert told.extras == [extra]
+
+
+ATTACHED = {
+    "NotificationARNs": ["arn:aws:sns:eu-west-1:0:ops"],
+    "RollbackConfiguration": {"RollbackTriggers": [{"Arn": "arn:aws:cloudwatch:eu-west-1:0:alarm:x", "Type": "x"}]},
+}
+
+
+def test_what_is_attached_to_a_stack_is_told_of_the_stack_and_of_the_changes_to_it(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_response("describe_change_set", drawn_up(**ATTACHED))
+    cloudformation.add_response("describe_stacks", {"Stacks": [described(**ATTACHED)]})
+    told, stack = stacks.changes(STACK_ID, CHANGE_SET), stacks.find(STACK_ID)
+    assert told is not None
+    assert stack is not None
+    assert told.extras == []
+    assert told.attached == stack.attached
+    assert told.attached == {"arn:aws:sns:eu-west-1:0:ops", "arn:aws:cloudwatch:eu-west-1:0:alarm:x"}
 
 
 @pytest.mark.parametrize("spell", [json.dumps, lambda template: canonical(template).decode()], ids=["short", "ours"])

@@ -420,6 +420,7 @@ def test_changes_that_cannot_be_drawn_up_are_a_failure(world: World) -> None:
     assert "Template format error" in refused.reason
     assert refused.failed_stack is None
     assert not world.touched
+    assert not world.change_sets
 
 
 def test_changes_that_were_made_before_a_crash_are_not_made_again(world: World) -> None:
@@ -524,6 +525,7 @@ STRANGE: dict[str, dict[str, Any]] = {
     "other parameters": {"parameters": {"TenantId": "acme", "MetadataServiceToken": "arn:evil"}},
     "capabilities": {"extras": ["capabilities"]},
     "imported resources": {"extras": ["imported resources"]},
+    "somebody's topic": {"attached": frozenset({"arn:aws:sns:eu-west-1:0:somebody's topic"})},
     "another stack": {"stack_id": stack_arn(number=9)},
 }
 
@@ -540,6 +542,15 @@ def test_changes_that_berth_did_not_ask_for_are_not_made(world: World, strange: 
     assert change_set in refused.reason
     assert not world.touched
     assert not world.change_sets
+
+
+def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_update_it(world: World) -> None:
+    stack_id, attached = world.plant(), frozenset({"arn:aws:sns:eu-west-1:0:ops", "an alarm"})
+    world.stacks.change(stack_id, "CREATE_COMPLETE", attached=attached)
+    world.review()
+    ((change_set, (drawn_up, url)),) = world.stacks.all[stack_id].change_sets.items()
+    world.stacks.all[stack_id].change_sets[change_set] = (replace(drawn_up, attached=attached), url)
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
 def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: World) -> None:
