@@ -23,14 +23,26 @@ def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stac
     if not stack.ours and not is_ours(stack, reader.metadata(tenant), stacks):
         raise StackNotOurs(
             f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name, but Berth did not make it: its "
-            f"service role is not this deployment's, and the tenant was never served from it. {WHAT_TO_DO}"
+            f"service role is not this deployment's, and the tenant was never served from it. {what_to_do(stack)}"
         )
     return stack
 
 
-WHAT_TO_DO = (
-    "Delete it by hand if nobody needs it. If an earlier deployment of Berth made it, hand it over as the runbook says."
-)
+_CANNOT_BE_UPDATED = (StackCondition.NEVER_LIVED, StackCondition.BROKEN)
+
+
+def what_to_do(stack: Stack) -> str:
+    """What a person does about a stack that is not ours. One that cannot be updated cannot be handed over, either."""
+    delete = f"aws cloudformation delete-stack --stack-name {stack.stack_id}"
+    if condition(stack.status) not in _CANNOT_BE_UPDATED:
+        return (
+            f"Delete it by hand if nobody needs it: {delete}. If an earlier deployment of Berth made it, hand it over: "
+            "see Handing a stack over in the runbook."
+        )
+    return (
+        f"It is {stack.status}, so delete it by hand, whoever made it: {delete}. If that fails, see Handing a stack "
+        "over in the runbook. Then have the operation retried."
+    )
 
 
 def is_ours(stack: Stack, metadata: Metadata | None, stacks: Stacks) -> bool:

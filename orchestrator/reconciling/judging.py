@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.admission import is_deleted
 from orchestrator.fleet import state_of
-from orchestrator.own_stack import WHAT_TO_DO
+from orchestrator.own_stack import what_to_do
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.records import Audit, Lock, Metadata, Operation, Queue, Release, Status, TenantState
@@ -195,7 +195,7 @@ def _planted(looked: Looked, stack: Stack) -> Finding:
         f"it says that it is tenant {looked.tenant}'s, but Berth did not make it: its service role is not this "
         f"deployment's, and the tenant was never served from {stack.stack_id}",
         Remedy.NONE,
-        WHAT_TO_DO,
+        what_to_do(stack),
     )
 
 

@@ -75,6 +75,26 @@ def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None)
     assert "queue" not in world.stacks.calls
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("CREATE_COMPLETE", "hand it over"),
+        ("UPDATE_ROLLBACK_COMPLETE", "hand it over"),
+        ("ROLLBACK_COMPLETE", "It is ROLLBACK_COMPLETE, so delete it by hand"),
+        ("DELETE_FAILED", "It is DELETE_FAILED, so delete it by hand"),
+    ],
+)
+def test_whoever_comes_upon_a_stack_of_another_role_is_told_the_way_out(status: str, told: str) -> None:
+    """A stack that does not stand cannot be updated, so it cannot be handed over, either."""
+    world = World()
+    planted(world, status=status)
+    with pytest.raises(StackNotOurs) as refused:
+        own_stack(ACME, reader=world.table, stacks=world.stacks)
+    assert told in str(refused.value)
+    assert f"aws cloudformation delete-stack --stack-name {STACK}" in str(refused.value)
+    assert "runbook" in str(refused.value)
+
+
 def test_a_stack_that_has_gone_is_nobodys() -> None:
     world = World()
     planted(world, status="DELETE_COMPLETE")
