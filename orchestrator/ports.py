@@ -209,9 +209,9 @@ class TenantDescriptions(Protocol):
     ) -> bool:
         """Set what is given, and append to the tenant's history what it was before, and who asked for it.
 
-        Both, or neither. ``False`` when a delete has withdrawn the tenant, or when it has no metadata.
-        With the create that was ``asked_for`` and is about to be started also such a tenant is described; the create
-        has a history of its own, so what is said again, and changes nothing, is not recorded again.
+        Both, or neither; what is so already is neither written nor recorded. ``False`` when a delete has withdrawn the
+        tenant, or when it has no metadata. With the create that was ``asked_for`` and is about to be started also such
+        a tenant is described.
         With ``only_if`` nothing is set, either, when somebody has brought the tenant into being, or has asked for it,
         since it was seen.
         """

@@ -244,12 +244,15 @@ class DynamoTable:
             if only_if is not None and not only_if.holds_for(metadata):
                 return False
             change = description(tenant, metadata, labels=labels, pin=pin, request=request, at=at)
+            changes = change.before != change.after
+            # Labels that are none for the first time are recorded: a create that waits does not set others then.
+            says_labels = labels is None or (row is not None and "Labels" in row)
+            if asked_for is None and not changes and says_labels:
+                return True
             described = self._writes.metadata_of_described(
                 tenant, row, labels=labels, pin=pin, at=at, asked_for=asked_for, only_if=only_if
             )
-            # A create that is about to be started has a history of its own.
-            is_told = asked_for is None or change.before != change.after
-            if self._went_through([described, *([self._writes.change(change)] if is_told else [])]):
+            if self._went_through([described, *([self._writes.change(change)] if changes else [])]):
                 return True
         raise Unsettled(f"Tenant {tenant}: others changed what is said about it at the same moment. Ask again.")
 

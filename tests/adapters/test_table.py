@@ -240,12 +240,22 @@ class TestDescriptions:
             after={"labels": {"tier": "gold"}, "pinnedVersion": None},
         )
 
-    def test_what_changes_nothing_is_in_the_history_of_a_tenant_that_is_there(self, table: Table) -> None:
+    def test_what_changes_nothing_is_neither_written_nor_in_the_history(self, table: Table) -> None:
         create(table)
         before = len(table.history(ACME))
-        for at in (LATER, LATER_STILL):
-            table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=at)
-        assert len(table.history(ACME)) == before + 2
+        for at in (LATER, LATER, LATER, LATER_STILL):
+            assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=at)
+        assert table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER_STILL)
+        assert len(table.history(ACME)) == before + 1
+        assert metadata_of(table).updated_at == LATER
+
+    def test_labels_that_are_none_are_said_all_the_same(self, table: Table) -> None:
+        """A create that began to wait before does not set its own labels then."""
+        run = a_run(request=Request(labels={"tier": "gold"}))
+        create(table)
+        assert table.describe(ACME, labels={}, pin=Pin(), request=EXPLICIT, at=LATER)
+        take(table, replace(run, attempt=an_attempt(2), execution="another"))
+        assert metadata_of(table).labels == {}
 
     def test_of_a_tenant_that_is_to_come_only_what_changes_something_is(self, table: Table) -> None:
         for at in (NOON, LATER, LATER_STILL):

@@ -264,6 +264,7 @@ def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
     table: DynamoTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
+    table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON)
     said: Any = {"labels": None, "request": EXPLICIT, "at": ONE_SECOND_LATER}
 
     def say_it_first(**_: object) -> None:
@@ -277,7 +278,7 @@ def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
         for entry in table.history(ACME)
         if isinstance(entry, RecordedChange)
     }
-    assert pins == {(None, VERSION), (VERSION, None)}
+    assert pins == {(None, NEXT_VERSION), (NEXT_VERSION, VERSION), (VERSION, None)}
     assert "PinnedVersion" not in rows(dynamodb)[METADATA]
 
 

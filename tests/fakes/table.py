@@ -292,13 +292,15 @@ class InMemoryTable:
             )
         elif rows.metadata is None or rows.metadata.withdrawn_by:
             return False
+        elif change.before == change.after and (labels is None or rows.labelled):
+            return True
         if labels is not None:
             rows.metadata = replace(rows.metadata, labels=dict(labels))
             rows.labelled = True
         if pin.version or pin.lift:
             rows.metadata = replace(rows.metadata, pinned_version=pin.version)
         rows.metadata = replace(rows.metadata, updated_at=_stored(at))
-        if asked_for is None or change.before != change.after:
+        if change.before != change.after:
             self._append(change)
         return True
 
