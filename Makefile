@@ -30,8 +30,8 @@ demo: install ## Deploy onto a local emulator, see a tenant get its queue and a 
 tour: install ## The same with everything that Berth does (two minutes; BERTH_PICTURE=docs/tour.svg draws it)
 	@$(BIN)/python -m orchestrator.local tour
 
-up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port)
-	@$(BIN)/python -m orchestrator.local up
+up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port, CDK_ARGS adds settings)
+	@$(BIN)/python -m orchestrator.local up $(CDK_ARGS)
 
 down: install ## Stop the local control plane, keeping its state for the next `make up`
 	@$(BIN)/python -m orchestrator.local down

@@ -80,6 +80,15 @@ class Names:
         """What other teams' stacks import the ServiceToken of Custom::TenantQueue by."""
         return f"{self.control_plane}{_SERVICE_TOKEN_EXPORT}"
 
+    @classmethod
+    def exporting(cls, export: str, stack_id: str) -> Names | None:
+        """The names of the control plane whose stack exports this, if it is a control plane's ServiceToken."""
+        try:
+            names = cls.parse(stack_id.split("/")[1])
+        except (IndexError, InvalidName):
+            return None
+        return names if names.service_token_export == export else None
+
     def stack_of(self, tenant: TenantId) -> str:
         return f"{self.tenant_prefix}{tenant.slug}"
 

@@ -19,37 +19,45 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.errors import BerthError
+from orchestrator.names import Names
 from stacks import concurrency, tenant_cap
 from stacks.choices import Choice
 from stacks.project import ROOT
-from stacks.settings import Settings
+from stacks.settings import NAME, SettingInvalid, Settings, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
 
-STACK = "Berth"
 SETTINGS_FILES = (Path.home() / ".cdk.json", ROOT / "cdk.json", ROOT / "cdk.context.json")
 
 
-def is_set(setting: str, arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> bool:
-    """Whether somebody has said what the setting is, on the command line or in the CDK's files."""
-    return any(setting in argument for argument in arguments) or any(_names(setting, file) for file in files)
+def value_of(setting: str, arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> object:
+    """What somebody has said that the setting is, on the command line or in the CDK's files; ``None`` if nobody has."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-c", "--context", action="append", default=[])
+    given = [each.partition("=") for each in parser.parse_known_args(arguments)[0].context]
+    # Of two values, the CDK takes the later one.
+    said: list[object] = [value for name, _, value in given if name == setting][-1:]
+    said += (_value_in(file, setting) for file in files)
+    return next((value for value in said if value is not None), None)
 
 
-def _names(setting: str, file: Path) -> bool:
+def _value_in(file: Path, setting: str) -> object:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
-        return False  # The CDK says what is wrong with a file.
-    return isinstance(found, dict) and (setting in found or setting in (found.get("context") or {}))
+        return None  # The CDK says what is wrong with a file.
+    if not isinstance(found, dict):
+        return None
+    return (found.get("context") or {}).get(setting, found.get(setting))
 
 
-def outputs_of(stacks: CloudFormationClient) -> Mapping[str, str]:
+def outputs_of(stacks: CloudFormationClient, names: Names) -> Mapping[str, str]:
     """What the deployment before has put out; nothing if this is the first."""
     try:
-        (stack,) = stacks.describe_stacks(StackName=STACK)["Stacks"]
+        (stack,) = stacks.describe_stacks(StackName=names.control_plane)["Stacks"]
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ValidationError":
             return {}
@@ -65,8 +73,8 @@ def ask_for_concurrency(functions: LambdaClient, outputs: Mapping[str, str]) -> 
     return concurrency.Account(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], reserved)
 
 
-def choose_concurrency(session: Session) -> Choice:
-    outputs = outputs_of(session.client("cloudformation"))
+def choose_concurrency(session: Session, names: Names) -> Choice:
+    outputs = outputs_of(session.client("cloudformation"), names)
     return concurrency.choose(ask_for_concurrency(session.client("lambda"), outputs))
 
 
@@ -85,12 +93,13 @@ def count_tenants(table: DynamoDBClient, outputs: Mapping[str, str]) -> int | No
         return None
 
 
-def choose_tenant_cap(session: Session) -> Choice:
+def choose_tenant_cap(session: Session, names: Names) -> Choice:
     stacks = session.client("cloudformation")
-    return tenant_cap.choose(ask_for_stacks(stacks), count_tenants(session.client("dynamodb"), outputs_of(stacks)))
+    tenants = count_tenants(session.client("dynamodb"), outputs_of(stacks, names))
+    return tenant_cap.choose(ask_for_stacks(stacks), tenants)
 
 
-CHOICES: Mapping[str, Callable[[Session], Choice]] = {
+CHOICES: Mapping[str, Callable[[Session, Names], Choice]] = {
     concurrency.SETTING: choose_concurrency,
     tenant_cap.SETTING: choose_tenant_cap,
 }
@@ -100,11 +109,11 @@ DEFAULTS = {
 }
 
 
-def chosen(setting: str, profile: str | None) -> Choice:
+def chosen(setting: str, profile: str | None, names: Names) -> Choice:
     try:
         # The CDK heeds AWS_REGION, which the SDK for Python does not know.
         session = Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
-        return CHOICES[setting](session)
+        return CHOICES[setting](session, names)
     except (BerthError, BotoCoreError, ClientError) as error:
         told = f"{DEFAULTS[setting]}: the account could not be asked what it allows ({error})."
         return Choice(None, f"{told} To set it: -c {setting}=N.")
@@ -115,16 +124,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--profile")
     profile = parser.parse_known_args(arguments)[0].profile
+    try:
+        names = parse_name(value_of(NAME, arguments))
+    except SettingInvalid as invalid:
+        sys.exit(str(invalid))
     options: list[str] = []
     for setting in CHOICES:
-        if is_set(setting, arguments):
+        if value_of(setting, arguments) is not None:
             continue
-        choice = chosen(setting, profile)
+        choice = chosen(setting, profile, names)
         sys.stdout.write(f"{choice.told}\n")
         sys.stdout.flush()
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]
-    command = ["cdk", "deploy", STACK, *options, *arguments]
+    command = ["cdk", "deploy", names.control_plane, *options, *arguments]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
 
 

@@ -128,7 +128,10 @@ class Settings:
 
 
 def name_in(context: Node) -> Names:
-    value = context.try_get_context(NAME)
+    return parse_name(context.try_get_context(NAME))
+
+
+def parse_name(value: object) -> Names:
     try:
         return Names.parse(DEFAULT_NAME if value is None else value)
     except InvalidName as invalid:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup, TyperOption
 
 from orchestrator.cli import reconcile, rollout
-from orchestrator.cli.control_plane import Options
+from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.get_queue import get_queue
@@ -33,6 +33,7 @@ _EXAMPLES = """\
   berth tenant acme                   all that is recorded about acme
   berth tenants --state FAILED        whose provisioning failed, and why
   berth releases --profile prod       the releases of a control plane on AWS
+  berth tenants --stack Berth-dev     the tenants of one among several
   berth rollout plan                  what moving all tenants would change
   berth rollout start                 move them: see berth rollout --help
   berth doctor                        is all well? what to do if not
@@ -102,7 +103,8 @@ def berth(
     context: typer.Context,
     local: Annotated[bool, typer.Option("--local", help="Use the local control plane (make up).")] = False,
     stack: Annotated[
-        str, typer.Option(metavar="NAME", help="The control plane's CloudFormation stack.")
+        str,
+        typer.Option(metavar="NAME", envvar=STACK_VARIABLE, help="The control plane's name, where there are several."),
     ] = DEFAULT_NAME,
     region: Annotated[str | None, typer.Option(metavar="REGION", help="The control plane's AWS region.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="PROFILE", help="A profile of the AWS CLI.")] = None,

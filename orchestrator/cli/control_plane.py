@@ -15,6 +15,9 @@ from orchestrator.names import DEFAULT_NAME
 if TYPE_CHECKING:
     from orchestrator.cli.deployed import Deployment
 
+STACK_VARIABLE = "BERTH_STACK"
+"""The environment variable that names the control plane, unless an option does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 from boto3.session import Session
 from botocore.config import Config
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
 from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
+from orchestrator.errors import Throttled
+from orchestrator.names import Names
 
 
 class Deployment:
@@ -67,10 +69,21 @@ class Deployment:
             if error_code(error) != "ValidationError":
                 raise
             raise ControlPlaneNotFound(
-                f"No control plane named {self._name} {self._where}: {self._how_to_get_one}."
+                f"No control plane named {self._name} {self._where}: {self._how_to_get_one}.{self._which_there_are()}"
             ) from error
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
         return DeployedStack(self._name, self._where, stack["StackStatus"], outputs)
+
+    def _which_there_are(self) -> str:
+        """In words, if that may be asked: the policy for operators lets nobody see all stacks, nor their exports."""
+        try:
+            with throttling():
+                pages = self._client("cloudformation").get_paginator("list_exports").paginate()
+                exports = [(each["Name"], each["ExportingStackId"]) for page in pages for each in page["Exports"]]
+        except (BotoCoreError, ClientError, Throttled):
+            return ""
+        found = sorted(str(names) for export in exports if (names := Names.exporting(*export)))
+        return f" Those that are there: {', '.join(found)}." if found else " There is none at all."
 
     # Any: boto3 makes its clients at run time.
     def _client(self, service: Literal["cloudformation", "sts"]) -> Any:

@@ -10,19 +10,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from orchestrator.cli.control_plane import STACK_VARIABLE
 from orchestrator.errors import BerthError
 from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
+from orchestrator.names import DEFAULT_NAME
 
 INTERRUPTED = 130
+_SETTINGS = "berth:"
 PICTURE_WIDTH = 110
 _FONT_FACE = re.compile(r"@font-face\s*{[^}]*}\s*")
 
 
-def up(console: Console) -> None:
+def up(console: Console, context: dict[str, str]) -> None:
     """start the control plane, or bring the running one up to date"""
     emulator = _chosen()
     if emulator.has_crashed():
@@ -33,10 +36,12 @@ def up(console: Console) -> None:
     with Steps.on(console) as steps:
         steps("Starting the emulator")
         emulator.start()
-        deploy(emulator, steps)
+        deploy(emulator, steps, **context)
+    name = context.get("name", DEFAULT_NAME)
+    option = "" if name == DEFAULT_NAME else f" --stack {name}"
     console.print(
-        f"\nBerth is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
-        "  .venv/bin/berth get-queue acme --wait   ask for a tenant's queue\n"
+        f"\n{name} is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
+        f"  .venv/bin/berth get-queue acme --wait{option}   ask for a tenant's queue\n"
         "  make down                               stop it, keeping its state\n\n"
         f"For other tools (it takes only requests that are signed with its key):\n\n  {GET_IT}\n",
         highlight=False,
@@ -70,8 +75,9 @@ def status(console: Console) -> None:
     elif not emulator.is_up():
         console.print(f"The emulator runs but does not answer at {emulator.endpoint}.", highlight=False)
     else:
-        deployed = "up" if is_deployed(emulator) else "up, but not deployed (`make up` does)"
-        console.print(f"Berth is {deployed}, at {emulator.endpoint}.", highlight=False)
+        name = _name()
+        deployed = "up" if is_deployed(emulator, name) else "up, but not deployed (`make up` does)"
+        console.print(f"{name} is {deployed}, at {emulator.endpoint}.", highlight=False)
         console.print(f"For other tools: {GET_IT}", highlight=False, soft_wrap=True)
 
 
@@ -81,7 +87,7 @@ def env(console: Console) -> None:
     if emulator is None:
         raise LocalError("Nothing is running. Start it: make up")
     variables = emulator.client_environment()
-    if "ApiUrl" in (deployed := outputs(emulator)):
+    if "ApiUrl" in (deployed := outputs(emulator, _name())):
         variables["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
     for name in sorted(name for name in os.environ if name.startswith("AWS_") and name not in variables):
         console.out(f"unset {name}", highlight=False)
@@ -120,7 +126,7 @@ def tour(console: Console) -> None:
         Path(picture).write_text(_FONT_FACE.sub("", drawn))
 
 
-COMMANDS = {command.__name__: command for command in (up, down, status, env, reset, demo, tour)}
+COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour)}
 
 
 def _chosen() -> Emulator:
@@ -133,6 +139,19 @@ def _chosen() -> Emulator:
     return Emulator(port=int(port))
 
 
+def _name() -> str:
+    """The control plane that `berth` talks to."""
+    return os.environ.get(STACK_VARIABLE) or DEFAULT_NAME
+
+
+def _setting(text: str) -> tuple[str, str]:
+    """As the CDK takes it: ``berth:name=Berth-dev``."""
+    name, _, value = text.partition("=")
+    if not (name.startswith(_SETTINGS) and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form {_SETTINGS}SETTING=VALUE")
+    return name.removeprefix(_SETTINGS), value
+
+
 def _shown(path: Path) -> str:
     return os.path.relpath(path)
 
@@ -140,11 +159,24 @@ def _shown(path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestrator.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    starting = commands.add_parser(up.__name__, help=up.__doc__)
+    starting.add_argument(
+        "-c",
+        "--context",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar=f"{_SETTINGS}SETTING=VALUE",
+        help="a setting other than the local one, as cdk takes it; berth:name deploys another control plane beside it",
+    )
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.__doc__)
-    chosen = COMMANDS[parser.parse_args().command]
+    given = parser.parse_args()
     try:
-        chosen(Console())
+        if given.command == up.__name__:
+            up(Console(), dict(given.context))
+        else:
+            COMMANDS[given.command](Console())
     except BerthError as error:
         Console(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 1

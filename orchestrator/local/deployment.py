@@ -15,8 +15,8 @@ from orchestrator.local.adjusting import adjust
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, polls, take_lock
+from orchestrator.names import DEFAULT_NAME, Names
 
-STACK = "Berth"
 CDK = CHECKOUT / "node_modules" / ".bin" / "cdk"
 # A first deployment takes about ten seconds; this is for machines that are busy or slow.
 DEPLOY_SECONDS = 600
@@ -49,8 +49,10 @@ Progress = Callable[[str], None]
 def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, str]:
     """Deploy, or bring up to date, and return the stack's outputs.
 
-    ``progress`` hears each step begin; ``context`` are settings other than the local ones, without their prefix.
+    ``progress`` hears each step begin; ``context`` are settings other than the local ones, without their prefix. With
+    a ``name`` it is another control plane, beside those that are there.
     """
+    name = Names.parse(context.get("name", DEFAULT_NAME)).control_plane
     if not CDK.exists():
         raise LocalError("The CDK command line is not installed. Install it: make install")
     with _alone(emulator.home, progress) as lock:
@@ -66,13 +68,13 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
         options = ["--require-approval", "never", "--output", str(_assembly(emulator))]
         # Creates the stack without a change set in between: nobody would look at it.
         options += ["--method", "direct"]
-        options += ["--outputs-file", str(_outputs_file(emulator))]
+        options += ["--outputs-file", str(_outputs_file(emulator, name))]
         # Its CloudFormation takes the answers of custom resources itself.
         here = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
-        for key, value in (CONTEXT | here | {f"berth:{name}": value for name, value in context.items()}).items():
+        for key, value in (CONTEXT | here | {f"berth:{each}": value for each, value in context.items()}).items():
             options += ["--context", f"{key}={value}"]
-        _cdk(emulator, lock, CHECKOUT, "deploy", STACK, *options)
-        deployed = outputs(emulator)
+        _cdk(emulator, lock, CHECKOUT, "deploy", name, *options)
+        deployed = outputs(emulator, name)
         adjust(
             emulator,
             get_queue_function=deployed["GetQueueFunctionName"],
@@ -86,22 +88,23 @@ def response_url_prefix(emulator: Emulator) -> str:
     return f"http://localhost:{emulator.port}/_ministack/cfn-response/"
 
 
-def outputs(emulator: Emulator) -> dict[str, str]:
+def outputs(emulator: Emulator, name: str = DEFAULT_NAME) -> dict[str, str]:
     """The outputs of the stack as it was deployed last; empty when it never was."""
     try:
-        found: dict[str, dict[str, str]] = json.loads(_outputs_file(emulator).read_text())
+        found: dict[str, dict[str, str]] = json.loads(_outputs_file(emulator, name).read_text())
     except FileNotFoundError:
         return {}
-    return found.get(STACK, {})
+    return found.get(name, {})
 
 
-def is_deployed(emulator: Emulator) -> bool:
-    return _stack_is_complete(emulator, STACK)
+def is_deployed(emulator: Emulator, name: str = DEFAULT_NAME) -> bool:
+    return _stack_is_complete(emulator, name)
 
 
 def forget(emulator: Emulator) -> None:
     """Delete what deployments left on disk, beside the emulator's own state."""
-    _outputs_file(emulator).unlink(missing_ok=True)
+    for file in emulator.home.glob("outputs*.json"):
+        file.unlink()
     shutil.rmtree(_assembly(emulator), ignore_errors=True)
 
 
@@ -109,8 +112,9 @@ def _assembly(emulator: Emulator) -> Path:
     return emulator.home / "cdk.out"
 
 
-def _outputs_file(emulator: Emulator) -> Path:
-    return emulator.home / "outputs.json"
+def _outputs_file(emulator: Emulator, name: str) -> Path:
+    """One per control plane: the CDK overwrites the file."""
+    return emulator.home / f"outputs-{name}.json"
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.local.emulator import Emulator
+from orchestrator.names import Names
 from orchestrator.records import Attempt, Operation, Request
 from orchestrator.tenants import TenantId
 from tests.fakes import NAMES
@@ -61,6 +62,7 @@ class Deployed:
     outputs: dict[str, str]
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Of the principal that everything is done as, by boto3's names; the account's root if there are none."""
+    names: Names = NAMES
 
     @cached_property
     def _session(self) -> boto3.Session:
@@ -198,12 +200,12 @@ class Deployed:
     # As CloudFormation
 
     def stack(self, tenant: TenantId) -> dict[str, Any]:
-        (stack,) = self.client("cloudformation").describe_stacks(StackName=NAMES.stack_of(tenant))["Stacks"]
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=self.names.stack_of(tenant))["Stacks"]
         return dict(stack)
 
     @property
     def stack_role(self) -> str:
-        described = self.client("lambda").get_function_configuration(FunctionName="berth-tenant-metadata")
+        described = self.client("lambda").get_function_configuration(FunctionName=self.names.tenant_metadata_function)
         return str(described["Environment"]["Variables"]["BERTH_STACK_ROLE"])
 
     def create_stack_by_hand(self, tenant: TenantId, *, role: str | None = None) -> str:
@@ -215,7 +217,7 @@ class Deployed:
         assert release is not None
         cloudformation = self.client("cloudformation")
         stack_id = cloudformation.create_stack(
-            StackName=NAMES.stack_of(tenant),
+            StackName=self.names.stack_of(tenant),
             TemplateURL=release.template_url,
             Parameters=[
                 {"ParameterKey": "TenantId", "ParameterValue": tenant.value},
@@ -233,7 +235,7 @@ class Deployed:
         release = self.table.release(version)
         assert release is not None
         self.client("cloudformation").update_stack(
-            StackName=NAMES.stack_of(tenant),
+            StackName=self.names.stack_of(tenant),
             TemplateURL=release.template_url,
             Parameters=[
                 {"ParameterKey": name, "UsePreviousValue": True} for name in ("TenantId", "MetadataServiceToken")
@@ -281,5 +283,5 @@ class Deployed:
 
     @property
     def metadata_function(self) -> str:
-        described = self.client("lambda").get_function(FunctionName="berth-tenant-metadata")
+        described = self.client("lambda").get_function(FunctionName=self.names.tenant_metadata_function)
         return str(described["Configuration"]["FunctionArn"])

@@ -22,6 +22,7 @@ def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`berth`, on this control plane."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
+    environment |= {"BERTH_STACK": berth.names.control_plane}
     return subprocess.run([BERTH, *arguments], env=environment, capture_output=True, text=True, check=False)
 
 

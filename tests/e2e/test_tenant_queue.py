@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from orchestrator.local.deployment import response_url_prefix
+from orchestrator.names import DEFAULT_NAME
 from orchestrator.resource_requests import OnDelete
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
@@ -16,14 +17,14 @@ RESOURCE = "TenantQueueF2B52764"
 """The logical id of the tenant's queue in the example."""
 
 
-def example(tenant: str, on_delete: OnDelete = OnDelete.RETAIN) -> Template:
+def example(tenant: str, on_delete: OnDelete = OnDelete.RETAIN, control_plane: str = DEFAULT_NAME) -> Template:
     """The example stack's template, synthesised as its team would."""
     from aws_cdk import App
 
     from stacks.example import ExampleStack
 
     app = App(analytics_reporting=False)
-    stack = ExampleStack(app, "Example", tenant_id=tenant, on_delete=on_delete)
+    stack = ExampleStack(app, "Example", tenant_id=tenant, on_delete=on_delete, control_plane=control_plane)
     template: Template = app.synth().get_stack_artifact(stack.artifact_id).template
     # The CDK's check for a bootstrapped account reads a parameter of Systems Manager, which is beside the point.
     template.pop("Rules", None)

@@ -18,6 +18,8 @@ from orchestrator.errors import BerthError, Throttled
 from orchestrator.health import SETTLING_EVERY
 from orchestrator.lifecycle import Lifecycle
 from orchestrator.limits import CreateRate, Limits
+from orchestrator.names import Names
+from orchestrator.ports import Stack
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Wish
@@ -30,6 +32,7 @@ from orchestrator.tenants import TenantId
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,
+    OTHER_QUEUE,
     VERSION,
     FakeClock,
     FakeExecutions,
@@ -58,6 +61,8 @@ from tests.simulation.world import Around, Ports, World, watched
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
 VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
+
+NEIGHBOUR = Names("Berth-dev")
 
 LINGER = timedelta(seconds=60)
 TO_SPARE = timedelta(seconds=5)
@@ -114,6 +119,8 @@ class Harbour(World):
         self.turn = 0
         """How many things have happened."""
         self.guard = Guard(self.table, self.stacks, self.queues, self.executions, clock, tenants)
+        self.neighbours = [self._plant_neighbour(tenant) for tenant in tenants]
+        """Stacks of another control plane in the same account and region, which has tenants of the same ids."""
         self.cloudformation = CloudFormation(self)
         self.people = People(self)
         self.platforms = Platforms(self)
@@ -134,6 +141,11 @@ class Harbour(World):
         """The states before which the next execution of a tenant dies, one each."""
         self.log: Callable[[str], object] | None = None
         """Is told what happens, if anybody wants to know."""
+
+    def _plant_neighbour(self, tenant: TenantId) -> Stack:
+        stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NEIGHBOUR.stack_of(tenant)}/neighbour"
+        self.guard.planted.add(stack_id)
+        return self.stacks.plant(Stack(stack_id, "CREATE_COMPLETE", "", tenant.value, OTHER_QUEUE, VERSION, ours=False))
 
     # Time
 

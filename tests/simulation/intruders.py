@@ -45,8 +45,9 @@ class Intruder:
 
     def forge_event(self, tenant: TenantId) -> None:
         """Say that a stack of the tenant, any that there ever was, has another queue, or has none any more."""
-        chance, stacks = self._harbour.chance, self._harbour.stacks.all.values()
-        known = [fake.stack.stack_id for fake in stacks if fake.stack.tenant_id == tenant.value]
+        chance, harbour = self._harbour.chance, self._harbour
+        stacks = [fake.stack for fake in harbour.stacks.all.values() if fake.stack not in harbour.neighbours]
+        known = [stack.stack_id for stack in stacks if stack.tenant_id == tenant.value]
         if not known:
             return
         stack_id = chance.choice(known)

@@ -206,6 +206,15 @@ def _names_without_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Names, "tenant_of", tenant_of)
 
 
+def _stacks_by_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was made for a tenant is taken for one of this control plane's."""
+
+    def all_stacks(self: reconciler.Reconciler) -> dict[str, Stack]:
+        return {each.name: each.stack for each in self.survey.all() if each.stack.tenant_id}
+
+    monkeypatch.setattr(reconciler.Reconciler, "_all_stacks", all_stacks)
+
+
 def _create_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "refusal", lambda *_, **__: None)
 
@@ -473,6 +482,7 @@ BUGS = {
     ),
     "the index is trusted": Planted(_trust_the_index, "end twice", DEATHS),
     "stacks' names have no digest": Planted(_names_without_a_digest, "tenants are in each other's way"),
+    "stacks are known by their parameters": Planted(_stacks_by_their_parameters, "is another control plane's"),
     "a create is never refused": Planted(_create_whatever_was_deleted, "a deleted tenant", ECHOES),
     "a stray call brings back the deleted": Planted(
         _revive_unasked, "is deleted, and the answer is Provisioning|which nobody asked for"

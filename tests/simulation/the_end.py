@@ -48,10 +48,20 @@ def repair(harbour: Harbour) -> None:
         harbour.pass_time(harbour.clock.now() + (BOUND if acted else timedelta(seconds=1)))
         if not acted:
             break
+    _check_the_neighbours(harbour)
     for tenant in harbour.tenants:
         _check_the_truth(harbour, tenant)
         _check_the_version(harbour, tenant, vanished[tenant])
     _check_what_was_told(harbour)
+
+
+def _check_the_neighbours(harbour: Harbour) -> None:
+    """Another control plane's tenants are its own: they are neither touched nor told of."""
+    found = {finding.subject for finding in harbour.reconciliations.recorded[SETTLING].findings}
+    for stack in harbour.neighbours:
+        assert harbour.stacks.all[stack.stack_id].stack is stack, f"{stack.stack_id} was touched"
+        name = stack.stack_id.split("/")[1]
+        assert name not in found, f"{name} is a finding, but is another control plane's"
 
 
 def _check_the_truth(harbour: Harbour, tenant: TenantId) -> None:

@@ -15,18 +15,18 @@ from botocore.session import Session
 from botocore.stub import Stubber
 
 from orchestrator.fleet import LISTED_STATES
+from orchestrator.names import Names
 from stacks import concurrency, deploy, tenant_cap
 from stacks.choices import Choice
 from stacks.concurrency import Account
 from stacks.deploy import (
     CHOICES,
-    STACK,
     ask_for_concurrency,
     ask_for_stacks,
     chosen,
     count_tenants,
-    is_set,
     outputs_of,
+    value_of,
 )
 from stacks.settings import Settings
 
@@ -86,32 +86,41 @@ def test_the_default_is_what_an_account_with_the_usual_quota_gets() -> None:
     ],
 )
 def test_who_has_said_it_on_the_command_line_is_not_overruled(setting: str, arguments: list[str]) -> None:
-    assert is_set(setting, [argument.format(setting) for argument in arguments], files=[])
+    assert value_of(setting, [argument.format(setting) for argument in arguments], files=[]) in ("0", "5")
 
 
 @for_each_setting
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({"context": {"{}": 5}}, True),
-        ({"{}": "5"}, True),
-        ({"context": {"berth:createsPerMinute": 5}}, False),
-        ({"context": None}, False),
-        ([], False),
+        ({"context": {"{}": 5}}, 5),
+        ({"context": {"{}": 0}}, 0),
+        ({"{}": "5"}, "5"),
+        ({"context": {"berth:createsPerMinute": 5}}, None),
+        ({"context": None}, None),
+        ([], None),
     ],
 )
 def test_who_has_said_it_in_the_cdks_files_is_not_overruled(
-    tmp_path: Path, setting: str, content: object, expected: bool
+    tmp_path: Path, setting: str, content: object, expected: object
 ) -> None:
     file = tmp_path / "cdk.json"
     file.write_text(json.dumps(content).replace("{}", setting))
-    assert is_set(setting, ["-c", "berth:alarmTopicArn=a"], files=[tmp_path / "missing.json", file]) is expected
+    assert value_of(setting, ["-c", "berth:alarmTopicArn=a"], files=[tmp_path / "missing.json", file]) == expected
 
 
 def test_a_file_that_is_no_json_is_left_to_the_cdk(tmp_path: Path) -> None:
     file = tmp_path / "cdk.json"
     file.write_text("{")
-    assert not is_set(concurrency.SETTING, [], files=[file])
+    assert value_of(concurrency.SETTING, [], files=[file]) is None
+
+
+def test_the_command_line_comes_before_the_files_and_the_last_value_before_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text(json.dumps({"context": {"berth:name": "Berth-file"}}))
+    assert value_of("berth:name", [], files=[file]) == "Berth-file"
+    said = ["-c", "berth:name=Berth-a", "--context", "berth:name=Berth-b", "--context", "berth:names=Berth-c"]
+    assert value_of("berth:name", said, files=[file]) == "Berth-b"
 
 
 # What the account says
@@ -128,15 +137,15 @@ def stubbed(service: str) -> tuple[Any, Stubber]:
 def test_the_first_deployment_has_no_outputs_before_it() -> None:
     stacks, stub = stubbed("cloudformation")
     stub.add_client_error("describe_stacks", "ValidationError", "Stack with id Berth does not exist")
-    assert outputs_of(stacks) == {}
+    assert outputs_of(stacks, Names()) == {}
 
 
 def test_the_outputs_of_the_deployment_before_are_read() -> None:
     stacks, stub = stubbed("cloudformation")
     outputs = [{"OutputKey": "TableName", "OutputValue": "tenants"}]
-    stack = {"StackName": STACK, "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
-    stub.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": STACK})
-    assert outputs_of(stacks) == {"TableName": "tenants"}
+    stack = {"StackName": "Berth-dev", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
+    stub.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": "Berth-dev"})
+    assert outputs_of(stacks, Names("Berth-dev")) == {"TableName": "tenants"}
 
 
 @pytest.mark.parametrize(
@@ -191,12 +200,12 @@ def test_the_tenants_of_the_deployment_before_are_counted() -> None:
 def test_an_account_that_cannot_be_asked_keeps_the_default_and_is_told_why(
     monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
-    def denied(_session: object) -> Choice:
+    def denied(_session: object, _names: object) -> Choice:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "GetAccountSettings")
 
     monkeypatch.setitem(CHOICES, setting, denied)  # type: ignore[arg-type]
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    choice = chosen(setting, None)
+    choice = chosen(setting, None, Names())
     assert choice.value is None
     for told in ("could not be asked", "not you", f"-c {setting}=N"):
         assert told in choice.told
@@ -204,7 +213,7 @@ def test_an_account_that_cannot_be_asked_keeps_the_default_and_is_told_why(
 
 @for_each_setting
 def test_a_profile_that_is_not_there_is_left_to_the_cdk_to_complain_about(setting: str) -> None:
-    choice = chosen(setting, "no-such-profile")
+    choice = chosen(setting, "no-such-profile", Names())
     assert choice.value is None
     assert "no-such-profile" in choice.told
 
@@ -238,11 +247,37 @@ def test_the_cdk_is_given_what_was_chosen_and_the_operators_own_arguments(
 
     left = list(choices)
     monkeypatch.setattr(sys, "argv", ["deploy", *arguments])
-    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile: left.pop(0))
+    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile, _names: left.pop(0))
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(SystemExit) as ended:
         deploy.main()
     assert ended.value.code == 3
     given = [("--context", f"{name}={value}") for name, value in zip(SETTINGS, passed, strict=False) if value]
-    assert commands == [["cdk", "deploy", STACK, *(each for pair in given for each in pair), *arguments]]
+    assert commands == [["cdk", "deploy", "Berth", *(each for pair in given for each in pair), *arguments]]
     assert capsys.readouterr().out == "".join(f"{choice.told}\n" for choice in choices)
+
+
+def test_the_control_plane_that_is_named_is_asked_about_and_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, commands = [], []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    def choose(setting: str, _profile: str | None, names: Names) -> Choice:
+        asked.append((setting, names))
+        return Choice(None, "Nothing.")
+
+    monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:name=Berth-dev"])
+    monkeypatch.setattr(deploy, "chosen", choose)
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit):
+        deploy.main()
+    assert asked == [(setting, Names("Berth-dev")) for setting in SETTINGS]
+    assert commands == [["cdk", "deploy", "Berth-dev", "-c", "berth:name=Berth-dev"]]
+
+
+def test_a_name_that_cannot_be_one_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:name=berth-tenant"])
+    with pytest.raises(SystemExit, match="berth:name: 'berth-tenant' cannot be the name"):
+        deploy.main()

@@ -31,6 +31,8 @@ class FakeAws:
     endpoint: str = "http://127.0.0.1:1"
     outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
     refusal: tuple[str, str] | None = None
+    exports: list[tuple[str, str]] | None = None
+    """What is exported, and by which stack; ``None`` where nobody may ask."""
     asked: list[str] = field(default_factory=list)
 
     def session_settings(self) -> dict[str, str]:
@@ -44,8 +46,16 @@ class FakeAws:
         if form["Action"] == ["GetCallerIdentity"]:
             result = f"<GetCallerIdentityResult><Arn>{ADA}</Arn></GetCallerIdentityResult>"
             return 200, f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>"
+        if form["Action"] == ["ListExports"] and self.exports is not None:
+            members = "".join(
+                f"<member><ExportingStackId>arn:aws:cloudformation:eu-west-1:1:stack/{stack}/1</ExportingStackId>"
+                f"<Name>{name}</Name><Value>x</Value></member>"
+                for name, stack in self.exports
+            )
+            result = f"<ListExportsResult><Exports>{members}</Exports></ListExportsResult>"
+            return 200, f"<ListExportsResponse>{result}</ListExportsResponse>"
         if self.refusal:
-            code, message = self.refusal
+            code, message = self.refusal if form["Action"] == ["DescribeStacks"] else ("AccessDenied", "not you")
             error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
             return 400, f"<ErrorResponse>{error}</ErrorResponse>"
         outputs = "".join(
@@ -157,6 +167,15 @@ class TestLocal:
     def test_its_use_is_not_told_when_it_was_asked_for(self, scene: Scene, aws: FakeAws) -> None:
         assert self.berth(scene, aws, "tenants", "--local").stderr == ""
 
+    def test_it_is_named_by_an_option_or_else_by_a_variable(
+        self, scene: Scene, aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("BERTH_STACK", "Berth-dev")
+        self.berth(scene, aws, "tenants", "--local")
+        self.berth(scene, aws, "tenants", "--local", "--stack", "Berth-test")
+        stacks = [asked for asked in aws.asked if asked.startswith("DescribeStacks")]
+        assert stacks == ["DescribeStacks Berth-dev", "DescribeStacks Berth-test"]
+
     def test_its_api_is_asked_by_the_host_that_it_has_there(self, scene: Scene, aws: FakeAws) -> None:
         result = self.berth(scene, aws, "get-queue", "acme", "--local")
         assert result.exit_code == ExitCode.OK
@@ -218,9 +237,35 @@ class TestAws:
 
     def test_no_such_stack(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
-        expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region."
+        expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region.$"
         with pytest.raises(ControlPlaneNotFound, match=expected):
             find(Options(region="eu-west-1"), find_local=nothing).api()
+
+    @pytest.mark.parametrize(
+        ("exports", "told"),
+        [
+            (
+                [
+                    ("Berth-devTenantQueueServiceToken", "Berth-dev"),
+                    ("AcmeTenantQueueServiceToken", "Acme"),
+                    ("AcmeTenantQueueServiceToken", "somebody-else"),
+                    ("TenantQueueServiceToken", "x"),
+                    ("VpcId", "network"),
+                ],
+                "Those that are there: Acme, Berth-dev.",
+            ),
+            ([("VpcId", "network")], "There is none at all."),
+            ([], "There is none at all."),
+        ],
+    )
+    def test_whoever_names_none_is_told_which_there_are(
+        self, on_aws: FakeAws, exports: list[tuple[str, str]], told: str
+    ) -> None:
+        on_aws.refusal = ("ValidationError", "Stack with id Harbour does not exist")
+        on_aws.exports = exports
+        expected = f"No control plane named Harbour in eu-west-1: .*use --stack/--region. {told}$"
+        with pytest.raises(ControlPlaneNotFound, match=expected):
+            find(Options(region="eu-west-1", stack="Harbour"), find_local=nothing).api()
 
     def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
         on_aws.outputs.clear()

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.names import Names
 from orchestrator.ports import Stack
 from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
@@ -198,6 +199,16 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Worl
     assert done.looked_at.all_stacks == 4
     assert done.looked_at.stacks == 3
     assert not world.executions.started
+
+
+@pytest.mark.parametrize("name", ["Berth-dev", "B", "berthing", "Berth2"])
+def test_the_stacks_of_another_control_plane_are_only_counted(world: World, name: str) -> None:
+    world.add("acme")
+    stack = replace(world.stacks.living[0], stack_id=f"arn:x/{Names(name).stack_of(ACME)}/1", ours=False)
+    world.survey.others = [SurveyedStack(Names(name).stack_of(ACME), stack)]
+    done = world.reconcile(REPAIR)
+    assert not done.findings
+    assert (done.looked_at.all_stacks, done.looked_at.stacks, done.looked_at.tenants) == (2, 1, 1)
 
 
 def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: World) -> None:
