@@ -2,7 +2,8 @@
 
 This package is the product. Read it in this order:
 
-1. :mod:`orchestrator.tenants`         who a tenant is, and the names derived from its id
+1. :mod:`orchestrator.tenants`         who a tenant is; :mod:`orchestrator.names` what its stack is called, and what
+    else is named after the control plane
 2. :mod:`orchestrator.records`         what is remembered: metadata, audit, history, lock, release
     (and who asks: :mod:`orchestrator.stack_resources`)
 
