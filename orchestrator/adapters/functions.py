@@ -18,11 +18,11 @@ _LOOKED_BACK = timedelta(days=1)
 _PERIOD = timedelta(hours=1)
 
 
-class FunctionConcurrency:
+class AccountFunctions:
     def __init__(self, functions: LambdaClient, metrics: Any, clock: Clock) -> None:
         self._functions, self._metrics, self._clock = functions, metrics, clock
 
-    def __call__(self) -> Concurrency | None:
+    def concurrency(self) -> Concurrency | None:
         """``None`` when AWS does not say, or may not be asked."""
         now = self._clock.now()
         try:

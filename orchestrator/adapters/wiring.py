@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.create_counts import DynamoCreateCounts
+    from orchestrator.adapters.functions import AccountFunctions
     from orchestrator.adapters.reconciliations import ReconciliationTable
     from orchestrator.adapters.rollouts import RolloutTable
     from orchestrator.adapters.s3 import S3Manifests, S3Templates
@@ -269,8 +270,13 @@ class Wiring:
         return Reconciliations(ledger=self.reconciliation_table, starter=starter, clock=self.clock)
 
     @cached_property
+    def account_functions(self) -> AccountFunctions:
+        from orchestrator.adapters.functions import AccountFunctions
+
+        return AccountFunctions(client("lambda"), client("cloudwatch"), self.clock)
+
+    @cached_property
     def health(self) -> Health:
-        from orchestrator.adapters.functions import FunctionConcurrency
         from orchestrator.health import Health
 
         return Health(
@@ -278,7 +284,7 @@ class Wiring:
             reconciliations=self.reconciliation_table,
             queues=self.queues,
             stack_limit=self.survey.stack_limit,
-            concurrency=FunctionConcurrency(client("lambda"), client("cloudwatch"), self.clock),
+            concurrency=self.account_functions.concurrency,
             max_tenants=self.settings.max_tenants,
             dead_letter_queues=self.settings.dead_letter_queues,
             clock=self.clock,

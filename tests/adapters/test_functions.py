@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
-from orchestrator.adapters.functions import FunctionConcurrency
+from orchestrator.adapters.functions import AccountFunctions
 from orchestrator.errors import Throttled
 from orchestrator.health import Concurrency
 from tests.adapters.conftest import client
@@ -29,30 +29,30 @@ ASKED = {
 def aws() -> Any:
     functions, metrics = client("lambda"), client("cloudwatch")
     with Stubber(functions) as of_functions, Stubber(metrics) as of_metrics:
-        yield FunctionConcurrency(functions, metrics, FakeClock()), of_functions, of_metrics
+        yield AccountFunctions(functions, metrics, FakeClock()), of_functions, of_metrics
 
 
 @pytest.mark.parametrize(("points", "most"), [([], 0), ([3.0, 41.0, 7.0], 41)])
 def test_the_limit_and_the_most_that_ran_in_the_last_day_are_told(aws: Any, points: list[float], most: int) -> None:
-    concurrency, functions, metrics = aws
+    account, functions, metrics = aws
     functions.add_response("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
     told = [{"Timestamp": NOON, "Maximum": point, "Unit": "Count"} for point in points]
     metrics.add_response("get_metric_statistics", {"Label": "it", "Datapoints": told}, ASKED)
-    assert concurrency() == Concurrency(1000, most)
+    assert account.concurrency() == Concurrency(1000, most)
 
 
 def test_without_the_permission_it_is_unknown(aws: Any) -> None:
-    concurrency, functions, _ = aws
+    account, functions, _ = aws
     functions.add_client_error("get_account_settings", "AccessDeniedException")
-    assert concurrency() is None
+    assert account.concurrency() is None
 
 
 def test_other_errors_are_errors(aws: Any) -> None:
-    concurrency, functions, metrics = aws
+    account, functions, metrics = aws
     functions.add_client_error("get_account_settings", "TooManyRequestsException")
     with pytest.raises(Throttled):
-        concurrency()
+        account.concurrency()
     functions.add_response("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
     metrics.add_client_error("get_metric_statistics", "InternalServiceFault", expected_params=dict.fromkeys(ASKED, ANY))
     with pytest.raises(ClientError):
-        concurrency()
+        account.concurrency()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.records import Attempt, Operation, Request, Status
+from orchestrator.records import Attempt, HistoryEntry, Operation, Request, Status
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_tenant, assert_nothing_interleaved, create, delete, ended, tenant_of, upgrade
 
@@ -24,7 +24,8 @@ def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
     assert_nothing_interleaved(berth, tenant)
     assert "LOCK" not in berth.rows_of(tenant)
     # A delete that gets its turn after the create is refused: the create was asked for later.
-    succeeded = [entry.operation for entry in berth.table.history(tenant) if entry.status is Status.SUCCESS]
+    entries = [entry for entry in berth.table.history(tenant) if isinstance(entry, HistoryEntry)]
+    succeeded = [entry.operation for entry in entries if entry.status is Status.SUCCESS]
     came_and_went = [operation for operation in succeeded if operation is not Operation.UPDATE]
     expected = ("DELETED", 410) if came_and_went[-1] is Operation.DELETE else ("READY", 200)
     assert (tenant_of(berth, tenant)["state"], berth.ask(tenant).status) == expected

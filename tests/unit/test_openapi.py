@@ -291,7 +291,7 @@ class World:
     def health(self) -> Health:
         dead_letters = {"events": "https://sqs.eu-west-1.amazonaws.com/0/events"}
         ledger = self.reconciliation_table
-        return Health(self.table, ledger, self.queues, lambda: 2_000, 1_900, dead_letters, self.clock)
+        return Health(self.table, ledger, self.queues, lambda: 2_000, lambda: None, 1_900, dead_letters, self.clock)
 
     def plant_reconciliation(self, status: ReconciliationStatus) -> None:
         self.reconciliation_table.record_reconciliation(

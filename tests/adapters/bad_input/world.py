@@ -124,7 +124,7 @@ READS = frozenset(
             "read",
             "issue",
         ),
-        *("all", "drift", "stack_limit", "unknown", "went_off", "reconciliation"),
+        *("all", "drift", "stack_limit", "concurrency", "unknown", "went_off", "reconciliation"),
         *(
             "orders",
             "rollout",
@@ -216,6 +216,13 @@ class Resources:
     def stack_status(self, stack: StackArn) -> str:
         assert stack.location == HERE, "another account's"
         return "CREATE_IN_PROGRESS"
+
+
+class AccountFunctions:
+    """Of which AWS does not say how many may run."""
+
+    def concurrency(self) -> None:
+        return None
 
 
 class Survey(FakeSurvey):
@@ -329,6 +336,7 @@ def _fakes() -> dict[str, Any]:
         "queues": FakeQueues(),
         "templates": FakeTemplates({"template.json": TEMPLATE}),
         "survey": Survey(stacks),
+        "account_functions": AccountFunctions(),
         "reconciliation_table": InMemoryReconciliations(),
         "rollout_table": rollouts,
         "manifests": manifests,
