@@ -17,6 +17,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             reader=wiring.table,
             ledger=wiring.table,
             releases=wiring.table,
+            stacks=wiring.stacks,
             parameters=wiring.parameters,
             clock=wiring.clock,
         ),

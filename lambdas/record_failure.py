@@ -16,6 +16,7 @@ def handler(event: object, _context: object) -> dict[str, str]:
             reader=wiring.table,
             ledger=wiring.table,
             stacks=wiring.stacks,
+            executions=wiring.executions,
             clock=wiring.clock,
         )
         logger.error("Operation failed", extra={"root_cause": str(cause)})

@@ -9,7 +9,7 @@ from orchestrator.records import Attempt, Request, parse_timestamp, timestamp
 from orchestrator.stack_resources import StackResource
 
 
-def machine_input(attempt: Attempt, request: Request) -> dict[str, object]:
+def machine_input(attempt: Attempt, request: Request) -> dict[str, Any]:
     """Nothing that differs between two who ask for the same: equal attempts, equal input."""
     return {
         "tenantId": attempt.tenant.value,
@@ -18,6 +18,16 @@ def machine_input(attempt: Attempt, request: Request) -> dict[str, object]:
         "attempt": attempt.number,
         "request": request_document(request),
     }
+
+
+def is_input_of(given: object, attempt: Attempt, request: Request) -> bool:
+    """True if an execution that was given this input makes that attempt, for that request."""
+    if not isinstance(given, dict):
+        return False
+    expected = machine_input(attempt, request)
+    asked = expected.pop("request")
+    same_attempt = all(given.get(name) == value for name, value in expected.items())
+    return same_attempt and request_from(given.get("request", {})) == request_from(asked)
 
 
 def request_document(request: Request) -> dict[str, object]:

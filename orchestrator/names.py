@@ -106,6 +106,13 @@ class Names:
             raise StackNotOurs(f"Stack {name!a} does not bear the name of a tenant's stack.")
         return tenant
 
+    def is_stack_of(self, tenant: TenantId, stack_id: str) -> bool:
+        """True if the stack bears the tenant's stack name. CloudFormation knows who made it."""
+        try:
+            return self.tenant_of(stack_id) == tenant
+        except StackNotOurs:
+            return False
+
     def queue_in(self, stack: StackArn, url: str) -> Queue | None:
         """The tenant's queue that CloudFormation lists in the stack by this URL, with the ARN that belongs to the URL.
 

@@ -11,9 +11,9 @@ from datetime import timedelta
 
 from orchestrator.admission import delete_counts, refusal, why_it_stays
 from orchestrator.deadlines import overdue
-from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
-from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.own_stack import own_stack
+from orchestrator.errors import Conflict, LostOwnership, StackHasGone, StackNotOurs, Throttled, Unsettled
+from orchestrator.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
+from orchestrator.own_stack import is_ours, own_stack
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -28,6 +28,7 @@ from orchestrator.ports import (
 from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
 from orchestrator.stack_resources import Requester
+from orchestrator.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
@@ -51,13 +52,17 @@ def begin(
     executions: Executions,
     parameters: Parameters,
     clock: Clock,
-) -> Begun | Busy | Done | GaveUp:
+) -> Begun | Busy | Again | Done | GaveUp:
     """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
 
-    The lock is held from then on, so what is read afterwards cannot change. A refused run fails as any other does,
-    which frees the lock. An update that would change nothing but the version is done already, without a word to
-    CloudFormation.
+    Step Functions confirms the run first: whoever may invoke the function can make one up, and whatever comes later
+    relies on the lock. The lock is held from then on, so what is read afterwards cannot change. A refused run fails as
+    any other does, which frees the lock. An update that would change nothing but the version is done already, without
+    a word to CloudFormation.
     """
+    if not executions.confirms(run):
+        not_shown = "Step Functions does not show this execution as running with this input"
+        return GaveUp(f"{not_shown}.") if overdue(run, clock) else Again(not_shown)
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
         holder = _take_over(run, holder, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
@@ -99,33 +104,87 @@ def finish(
     reader: TenantReader,
     ledger: OperationLedger,
     releases: Releases,
+    stacks: Stacks,
     parameters: Parameters,
     clock: Clock,
 ) -> Published | Removed:
     """Publish the queue of the stack, or forget the tenant that has none; write Success and free the lock.
 
-    All in one transaction. A stack that has taken its queue back meanwhile is not published.
+    All in one transaction. A stack that has taken its queue back meanwhile is not published. Whoever may invoke the
+    function may say anything about the operation and its stack. So the operation is the one that holds the lock, and
+    the stack's queue is on record already, or is looked up.
     """
+    run = _as_locked(run, reader) or run
+    if (stack is None) != (run.attempt.operation is Operation.DELETE):
+        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} does not end that way. Nothing was recorded.")
+    metadata = reader.metadata(run.tenant)
     if stack is None:
+        _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
+    _check_stack(run, stack, metadata, stacks)
     # A stack that was found at another version may have been made from anything.
     release = releases.release(stack.version) if stack.version == run.attempt.version else None
     deployed = fingerprint(release, parameters(run.tenant)) if release else None
     publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
     if run.attempt.operation is Operation.CREATE:
-        publication = _of_a_create(run, publication, reader, releases)
+        publication = _of_a_create(run, publication, metadata, releases)
     ledger.publish(run, publication, at=clock.now())
     return Published()
 
 
-def _of_a_create(run: Run, found: Publication, reader: TenantReader, releases: Releases) -> Publication:
+def _as_locked(run: Run, reader: TenantReader) -> Run | None:
+    """The run as it was when it took the tenant's lock; ``None`` if it does not hold the lock."""
+    lock = reader.lock(run.tenant)
+    return lock.run if lock is not None and lock.run.execution == run.execution else None
+
+
+def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stacks: Stacks) -> None:
+    """Raise :class:`Conflict` while the tenant has its stack.
+
+    A stack that goes has its queue forgotten as a rule. Then CloudFormation need not be asked.
+    """
+    if metadata is None or metadata.queue is None:
+        return
+    try:
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+    except StackNotOurs:
+        return  # Somebody else's has taken the name.
+    if stack is not None:
+        raise Conflict(
+            f"Tenant {run.tenant}: {run.attempt.name} is said to have ended, but stack {stack.stack_id} is "
+            f"{stack.status}. Nothing was recorded."
+        )
+
+
+def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks) -> None:
+    """Raise :class:`StackNotOurs` unless this is the tenant's own stack, with its own queue, at that version.
+
+    The stack's custom resource has recorded the queue as a rule. Then CloudFormation need not be asked.
+    """
+    at_target = told.version == run.attempt.version
+    on_record = metadata is not None and (metadata.stack_id, metadata.queue) == (told.stack_id, told.queue)
+    if on_record and at_target:
+        return
+    stack = stacks.find(told.stack_id)
+    if stack is None or condition(stack.status) is StackCondition.GONE:
+        raise StackHasGone(f"Tenant {run.tenant}: stack {told.stack_id} has gone, so its queue is not published.")
+    # An update ends at its own version, though the stack may name an older one that is no different.
+    at_version = at_target if run.attempt.operation is Operation.UPDATE else stack.version == told.version
+    own = stack.tenant_id == run.tenant.value and is_ours(stack, metadata, stacks)
+    if not own or not at_version or stacks.queue(told.stack_id) != told.queue:
+        raise StackNotOurs(
+            f"Tenant {run.tenant}: {run.attempt.name} is said to have ended with queue {told.queue.url} at version "
+            f"{told.version} in stack {told.stack_id}. CloudFormation does not say so, so nothing was published."
+        )
+
+
+def _of_a_create(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
     """What a create publishes of the stack that it found or made.
 
     A stack that is served already names the version that it was last changed for; an update that changed nothing was
     only recorded, and stays recorded.
     """
-    metadata = reader.metadata(run.tenant)
     found = replace(found, created_by=_creator(run, metadata))
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
         return found
@@ -145,6 +204,40 @@ def _creator(run: Run, metadata: Metadata | None) -> Requester:
 
 
 def record_failure(
+    run: Run,
+    *,
+    failure: RootCause,
+    failed_stack: str | None,
+    reader: TenantReader,
+    ledger: OperationLedger,
+    stacks: Stacks,
+    executions: Executions,
+    clock: Clock,
+) -> RootCause:
+    """Write Failure for a run that says so itself: it holds the lock, or Step Functions confirms that it is running.
+
+    An execution that never got the lock records its own failure, and nothing else of the tenant changes.
+    """
+    locked = _as_locked(run, reader)
+    if locked is None and not executions.confirms(run):
+        raise Unsettled(
+            f"Tenant {run.tenant}: {run.attempt.name} does not own the tenant, and Step Functions does not show "
+            f"{run.execution} as running with this input. Nothing was recorded."
+        )
+    if failed_stack is not None and not stacks.names.is_stack_of(run.tenant, failed_stack):
+        failed_stack = None  # What went wrong in another stack is no cause of this failure.
+    return write_failure(
+        locked or run,
+        failure=failure,
+        failed_stack=failed_stack,
+        reader=reader,
+        ledger=ledger,
+        stacks=stacks,
+        clock=clock,
+    )
+
+
+def write_failure(
     run: Run,
     *,
     failure: RootCause,

@@ -60,6 +60,12 @@ class Executions(Protocol):
 
     def is_running(self, execution: str) -> bool: ...
 
+    def confirms(self, run: Run) -> bool:
+        """True if the run's execution is running, and was started with the run's attempt and request.
+
+        An execution that was started a moment ago may not be seen yet.
+        """
+
     def is_over(self, execution: str) -> bool:
         """Whether nothing of it can still be at work: of an aborted one the function that it had called may be."""
 

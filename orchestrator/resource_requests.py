@@ -14,13 +14,14 @@ from orchestrator.records import Queue, Request
 from orchestrator.stack_arns import Location, StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
-from orchestrator.validation import LABELS, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
+from orchestrator.validation import LABELS, SECRET, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
 
 _IDS = ("RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
 _MOST_OF_AN_ID = 1_000
 """As many characters as any of them has. A stack's and a resource's together are who asked for a tenant."""
 _ID = {"type": "string", "minLength": 1, "maxLength": _MOST_OF_AN_ID}
-_ADDRESS = {"type": "string", "pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?][!-~]*)?$", "maxLength": 4096}
+_ADDRESS = {**SECRET, "pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?][!-~]*)?$"}
+"""It is signed: whoever knows it can answer in our place."""
 _ANSWERABLE = Schema(object_of({"ResponseURL": _ADDRESS}))
 
 _MOST_CHARACTERS = 200_000

@@ -25,6 +25,7 @@ from orchestrator.validation import (
     LABELS,
     LOGICAL_ID,
     REASON,
+    SECRET,
     TENANT_ID,
     TEXT,
     VERSION,
@@ -104,7 +105,7 @@ _START_STEP = Schema(
     object_of({"execution": _EXECUTION}, {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}})
 )
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
-_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": TEXT}))
+_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": SECRET}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
 _FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}))
 _SETTLE_STEP = Schema(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
-from orchestrator.errors import LostOwnership, Throttled, UnknownRelease
+from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled, UnknownRelease
 from orchestrator.names import Names
 from orchestrator.outcomes import (
     Again,
@@ -40,6 +40,9 @@ def review_changes(
 ) -> Reviewing:
     """Before an update: have CloudFormation say what it would change. Once, also if this is called again."""
     lock = _own_lock(run, reader)
+    run = lock.run
+    if run.attempt.operation is not Operation.UPDATE:
+        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} updates nothing, so there are no changes to review.")
     release = _release(run, releases)
     with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
@@ -63,10 +66,12 @@ def start_stack(
 ) -> Start:
     """Take one step towards what the operation wants of the stack.
 
+    The operation is the one that holds the lock: whoever may invoke the function may say anything else about it.
     What was seen of queues at earlier looks: ``empty_since`` those that an update takes away, ``looked_at`` at those of
     a tenant that is to be deleted.
     """
     lock = _own_lock(run, reader)
+    run = lock.run
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         match run.attempt.operation:
@@ -124,6 +129,9 @@ def inspect_stack(
     """Say where the stack is, and whether its queue can be used."""
     if isinstance(started, GaveUp | Gone):
         return started
+    stack_id = started.stack_id if isinstance(started, Started | Clearing | Unchanged) else None
+    if stack_id is not None and not stacks.names.is_stack_of(run.tenant, stack_id):
+        raise StackNotOurs(f"Tenant {run.tenant}: stack {stack_id} does not bear the tenant's stack name.")
     stack: Stack | None = None
     try:
         outcome: Done | Gone | NotReady | Working | Again | GaveUp

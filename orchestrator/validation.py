@@ -46,6 +46,8 @@ def object_of(
 
 
 TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
+SECRET = {**TEXT, "writeOnly": True}
+"""A text that no message quotes."""
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
 REASON = {"type": "string", "pattern": REASON_PATTERN, "minLength": 1, "maxLength": 500}
@@ -81,7 +83,9 @@ def valid(schema: Any, given: object, *, what: str = "the event") -> dict[str, A
     error = best_match(schema.iter_errors(given))
     if error is not None:
         where = ".".join(str(step) for step in error.absolute_path) or what
-        raise InvalidRequest(f"{where}: {error.message[:300]}")
+        # An error's message quotes the value. Errors are logged, and secrets are not.
+        secret = isinstance(error.schema, dict) and error.schema.get("writeOnly", False)
+        raise InvalidRequest(f"{where}: {'what is there does not fit' if secret else error.message[:300]}")
     assert isinstance(given, dict)  # noqa: S101 - every schema that is passed in requires an object
     return given
 

@@ -56,10 +56,13 @@ class TenantFunctions:
             self.start_stack,
             self.await_stack,
             self.inspect_stack,
+            self.finish,
             self.record_failure,
         ):
             kit.table.allow_noting_throttles(function.role)
-        stack_role.known_to(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.record_failure)
+        stack_role.known_to(
+            *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
+        )
 
     @property
     def by_name(self) -> Mapping[str, BerthFunction]:
@@ -150,6 +153,8 @@ class TenantFunctions:
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
         table.allow_appending(finish.role, along_with=[TENANT_ROWS])
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
+        # What a stack has not recorded is looked up before it is published.
+        allow_looking_at_tenant_stacks(finish.role)
         return finish
 
     def _record_failure(self) -> BerthFunction:

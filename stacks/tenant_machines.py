@@ -149,9 +149,10 @@ class TenantMachines(Construct):
 
         # The machines name these functions, so permissions on the machines cannot be part of what the functions
         # depend on: each is a policy of its own, attached once both are there.
-        policy = self._attach(functions.begin, statement(["states:DescribeExecution"], self.executions))
-        for executions in self.executions:
-            acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
+        for function in (functions.begin, functions.record_failure):
+            policy = self._attach(function, statement(["states:DescribeExecution"], self.executions))
+            for executions in self.executions:
+                acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
         self._attach(functions.await_stack, statement(["states:SendTaskSuccess"], self.arns))
 
     @property

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
-from orchestrator.execution_input import machine_input
-from orchestrator.records import Attempt, Operation, Request
+from orchestrator.execution_input import is_input_of, machine_input
+from orchestrator.records import Attempt, Operation, Request, Run
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -77,6 +77,12 @@ class StepFunctionsExecutions:
     def is_running(self, execution: str) -> bool:
         described = self._described(execution)
         return described is not None and described["status"] == "RUNNING"
+
+    def confirms(self, run: Run) -> bool:
+        described = self._described(run.execution)
+        if described is None or described["status"] != "RUNNING":
+            return False
+        return is_input_of(json.loads(described["input"]), run.attempt, run.request)
 
     def is_over(self, execution: str) -> bool:
         described = self._described(execution)

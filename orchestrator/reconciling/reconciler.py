@@ -30,8 +30,8 @@ from orchestrator.reconciling.records import (
     counted,
 )
 from orchestrator.reconciling.repairing import Repairing
-from orchestrator.reconciling.settling import Settled, Settling, StillOpen
-from orchestrator.records import Attempt, Audit, Metadata, Release, Run, TenantState
+from orchestrator.reconciling.settling import Settled, Settling, StillOpen, run_of
+from orchestrator.records import Audit, Metadata, Release, TenantState
 from orchestrator.releases import same_content
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.stack_status import condition
@@ -136,7 +136,7 @@ class Reconciler:
             self._settle(audit, asked)
 
     def _settle(self, audit: Audit, asked: Reconciliation) -> None:
-        run = _run_of(audit)
+        run = run_of(audit)
         what = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
         try:
             settlement = self.settling.settle(run, dry_run=asked.wish.dry_run)
@@ -307,9 +307,3 @@ def _differs(metadata: Metadata | None, stack: Stack) -> bool:
     served = metadata is not None and metadata.published
     said = (metadata.queue, metadata.stack_id, metadata.version) if metadata else ()
     return served and said != (stack.queue, stack.stack_id, stack.version)
-
-
-def _run_of(audit: Audit) -> Run:
-    """The run as its audit row tells of it. When it began is not in there; when it was recorded is close to it."""
-    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
-    return Run(attempt, audit.execution, audit.updated_at, audit.request)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.admission import delete_counts
-from orchestrator.errors import LostOwnership, StackHasGone, StackNotOurs, Throttled
-from orchestrator.operations import finish, record_failure
+from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled
+from orchestrator.operations import finish, write_failure
 from orchestrator.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
 from orchestrator.own_stack import own_stack
 from orchestrator.ports import (
@@ -24,8 +24,15 @@ from orchestrator.ports import (
     Stacks,
     TenantReader,
 )
-from orchestrator.records import Operation, RootCause, Run, Status
+from orchestrator.records import Attempt, Audit, Operation, RootCause, Run, Status
 from orchestrator.tenant_stack import inspect_stack
+from orchestrator.tenants import TenantId
+
+
+def run_of(audit: Audit) -> Run:
+    """The run as its audit row tells of it. When it began is not in there; when it was recorded is close to it."""
+    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
+    return Run(attempt, audit.execution, audit.updated_at, audit.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +74,11 @@ class Settling:
     clock: Clock
 
     def settle(self, given: Run, *, dry_run: bool = False) -> Settlement:
-        """``given`` is the run as whoever reports it knows it; the lock knows it better."""
+        """``given`` is the run as whoever reports it knows it. The lock knows it better, and so does its audit row."""
         lock = self.reader.lock(given.tenant)
         owns = lock is not None and lock.run.execution == given.execution
-        run = lock.run if lock and owns else given
-        if not owns and not self._says_started(run):
+        run = lock.run if lock and owns else self._begun(given.tenant, given.execution)
+        if run is None:
             return NothingToSettle()
         if not self.executions.is_over(run.execution):
             return StillOpen("its execution is running, or has only just ended")
@@ -85,14 +92,17 @@ class Settling:
             return self._record(run, truth, settled)
         except LostOwnership:
             return NothingToSettle()
-        except StackHasGone as gone:
-            return StillOpen(f"its stack went while the operation was being settled: {gone}")
+        except (Conflict, StackNotOurs) as changed:
+            return StillOpen(f"its stack has changed while the operation was being settled: {changed}")
 
-    def _says_started(self, run: Run) -> bool:
-        return any(
-            audit.execution == run.execution and audit.status is Status.STARTED
-            for audit in self.reader.audits(run.tenant)
+    def _begun(self, tenant: TenantId, execution: str) -> Run | None:
+        """The run of that execution, if its audit row says Started."""
+        started = (
+            run_of(audit)
+            for audit in self.reader.audits(tenant)
+            if audit.execution == execution and audit.status is Status.STARTED
         )
+        return next(started, None)
 
     def _truth(self, run: Run) -> Done | Gone | Working | NotReady | Again | GaveUp:
         try:
@@ -131,11 +141,12 @@ class Settling:
                 reader=self.reader,
                 ledger=self.ledger,
                 releases=self.releases,
+                stacks=self.stacks,
                 parameters=self.parameters,
                 clock=self.clock,
             )
             return settled
-        cause = record_failure(
+        cause = write_failure(
             run,
             failure=RootCause(run.attempt.name, "AWS::StepFunctions::Execution", settled.reason),
             failed_stack=truth.failed_stack if isinstance(truth, GaveUp) else None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.admission import delete_counts
 from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Unsettled
+from orchestrator.errors import Conflict, Unsettled
 from orchestrator.execution_input import machine_input
 from orchestrator.fleet import state_of
 from orchestrator.operations import bounded
@@ -203,6 +203,9 @@ class Gate:
         stage = self.ledger.stage(turn.rollout, turn.stage)
         if rollout is None or stage is None:
             raise Unsettled(f"Rollout {turn.rollout} has no stage {turn.stage}.")
+        if rollout.wish.version not in (None, turn.item.version):
+            # Whoever may invoke the function may say anything. A tenant counts by the release that was asked for.
+            raise Conflict(f"Rollout {turn.rollout} moves no tenant to version {turn.item.version}.")
         return rollout, stage
 
     def _outcome(

@@ -13,7 +13,7 @@ from orchestrator.rollouts.documents import REST, wish_from
 from orchestrator.rollouts.records import Item, Turn, Wish
 from orchestrator.schemas import ERROR, fault_of
 from orchestrator.tenants import TenantId
-from orchestrator.validation import LABELS, REASON, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.validation import LABELS, REASON, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
 
 MOST_TENANTS = 500
 """As many as can be named. Each is looked up while the operator waits."""
@@ -74,7 +74,7 @@ _RUN = object_of(
     }
 )
 _STEP = Schema(object_of({"execution": _RUN}, {"failure": ERROR}))
-_AWAIT_STEP = Schema(object_of({"execution": _RUN, "taskToken": TEXT}))
+_AWAIT_STEP = Schema(object_of({"execution": _RUN, "taskToken": SECRET}))
 _TURN = Schema(
     object_of(
         {

@@ -10,6 +10,7 @@ What the stand-ins for AWS cannot show is left out for them, here and nowhere el
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from secrets import token_hex
 from threading import Event
@@ -19,9 +20,9 @@ import pytest
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.ports import Executions
-from orchestrator.records import Request
+from orchestrator.records import Operation, Request, Run
 from tests.adapters.conftest import Account
-from tests.fakes import EXPLICIT, FakeExecutions, an_attempt, execution_arn
+from tests.fakes import EXPLICIT, NOON, FakeExecutions, an_attempt, execution_arn
 
 ATTEMPT = an_attempt()
 wakes = pytest.mark.parametrize("kind", ["memory", "emulator"], indirect=True)
@@ -32,8 +33,9 @@ class InMemory:
     """Executions in memory, and what happens to them."""
 
     def __init__(self) -> None:
-        self.executions: Executions = FakeExecutions()
-        self._fake: Any = self.executions
+        self._fake: Any = FakeExecutions()
+        self._fake.made_up_run = False
+        self.executions: Executions = self._fake
 
     def abort(self, execution: str) -> None:
         self._fake.end(execution)
@@ -117,6 +119,18 @@ def test_asked_for_again_while_it_runs_it_is_the_same(world: World, request_: Re
     execution = start(world)
     assert world.executions.start(ATTEMPT, request_) == execution
     assert world.executions.is_running(execution)
+
+
+def test_a_run_is_confirmed_while_its_execution_runs_with_that_very_input(world: World) -> None:
+    run = Run(ATTEMPT, start(world), NOON, EXPLICIT)
+    assert world.executions.confirms(run)
+    assert world.executions.confirms(replace(run, started_at=NOON + timedelta(hours=1)))
+    assert not world.executions.confirms(replace(run, request=replace(EXPLICIT, force=True)))
+    assert not world.executions.confirms(replace(run, attempt=an_attempt(2)))
+    assert not world.executions.confirms(replace(run, attempt=an_attempt(operation=Operation.DELETE)))
+    assert not world.executions.confirms(replace(run, execution=f"{run.execution}0"))
+    world.abort(run.execution)
+    assert not world.executions.confirms(run)
 
 
 def test_each_attempt_is_an_execution_of_its_own(world: World) -> None:

@@ -84,12 +84,15 @@ class Story:
             run = self.holder
             done = Done(STACK, QUEUE, run.attempt.version)
             gone = run.attempt.operation is Operation.DELETE
+            stacks = FakeStacks()
+            stacks.let_stand(ACME, done)
             finish(
                 run,
                 stack=None if gone else done,
                 reader=self.table,
                 ledger=self.table,
                 releases=self.table,
+                stacks=stacks,
                 parameters=parameters_of,
                 clock=self.clock,
             )
@@ -172,6 +175,7 @@ class Story:
             reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
+            executions=FakeExecutions(),
             clock=self.clock,
         )
         self._end(run)

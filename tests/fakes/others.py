@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from orchestrator.execution_input import machine_input
-from orchestrator.records import Attempt, Messages, Queue, Request
+from orchestrator.execution_input import is_input_of, machine_input
+from orchestrator.records import Attempt, Messages, Queue, Request, Run
 from orchestrator.tenants import TenantId
 from tests.fakes.examples import NOON, execution_arn
 
@@ -37,6 +37,7 @@ class FakeExecutions:
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
         self.woken: list[str] = []
+        self.made_up_run = True
         self.endings: dict[str, str] = {}
         """How those ended that were not aborted."""
 
@@ -60,6 +61,12 @@ class FakeExecutions:
     def is_running(self, execution: str) -> bool:
         self.asked_about.append(execution)
         return execution in self.running
+
+    def confirms(self, run: Run) -> bool:
+        """Executions that a test has made up, and that nobody has started, are running."""
+        if run.execution not in self.inputs:
+            return self.made_up_run
+        return run.execution in self.running and is_input_of(self.inputs[run.execution], run.attempt, run.request)
 
     def is_over(self, execution: str) -> bool:
         stopped_at = self._cut_short.get(execution)

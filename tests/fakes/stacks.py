@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.errors import Conflict, Throttled
+from orchestrator.outcomes import Done
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
@@ -218,6 +219,10 @@ class FakeStacks:
         return self.plant(
             Stack(self.stack_id(tenant), status, "", tenant.value, queue, version, ours=ours), template_url=template_url
         )
+
+    def let_stand(self, tenant: TenantId, done: Done) -> None:
+        """Let there be the stack that an operation is said to have ended with."""
+        self.plant(Stack(done.stack_id, "CREATE_COMPLETE", "", tenant.value, done.queue, done.version, ours=True))
 
     def change(self, stack_id: str, status: str, reason: str = "", **changes: object) -> None:
         fake = self.all[stack_id]

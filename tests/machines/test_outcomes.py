@@ -31,6 +31,7 @@ def begun(then: str) -> list[tuple[dict[str, Any], str]]:
     return [
         (tell(Begun()), then),
         (tell(Busy("another execution")), "AwaitTurn"),
+        (tell(Again("Step Functions does not show this execution")), "AwaitTurn"),
         (tell(GaveUp("Another operation owned the tenant.")), "RecordFailure"),
         (THROTTLED, "AwaitTurn"),
     ]

@@ -33,7 +33,7 @@ from orchestrator.names import Names
 from orchestrator.outcomes import Done, GaveUp, NotReady
 from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import reconciler, settling
-from orchestrator.reconciling.settling import Settling
+from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
 from orchestrator.resource_requests import Claim, TenantQueueRequest
 from orchestrator.stack_resources import Requester
@@ -194,7 +194,11 @@ def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
         audits = self._of(run.tenant).audits.values()
         return may_write(self, run) or any(audit.execution == run.execution for audit in audits)
 
-    monkeypatch.setattr(Settling, "_says_started", lambda _self, _run: True)
+    def begun(self: Settling, tenant: TenantId, execution: str) -> Run | None:
+        audits = self.reader.audits(tenant)
+        return next((run_of(audit) for audit in audits if audit.execution == execution), None)
+
+    monkeypatch.setattr(Settling, "_begun", begun)
     monkeypatch.setattr(Table, "_may_write", may)
 
 

@@ -181,6 +181,7 @@ def _finish(event: Event, ports: Ports) -> Event:
             reader=ports.table,
             ledger=ports.table,
             releases=ports.table,
+            stacks=ports.stacks,
             parameters=parameters_of,
             clock=ports.clock,
         )
@@ -200,6 +201,7 @@ def _record_failure(event: Event, ports: Ports) -> Event:
         reader=ports.table,
         ledger=ports.table,
         stacks=ports.stacks,
+        executions=ports.executions,
         clock=ports.clock,
     )
     return {"Error": "Berth.OperationFailed", "Cause": str(cause)}

@@ -195,7 +195,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
         ("inspect_stack", {"BERTH_STACK_ROLE"}),
         ("record_failure", {"BERTH_STACK_ROLE"}),
         ("tenant_metadata", {"BERTH_STACK_ROLE"}),
-        ("finish", {"BERTH_METADATA_SERVICE_TOKEN"}),
+        ("finish", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
         ("advance_rollout", {"BERTH_RELEASE_BUCKET"}),
         ("await_operator", {"BERTH_RELEASE_BUCKET"}),
         ("admit_tenant", set()),

@@ -264,6 +264,8 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+        "tenant stacks": LOOKS_AT_STACKS,
+        **NOTES_THROTTLES,
     },
     "record_failure": {
         TENANT_TABLE_ROWS: {
@@ -275,6 +277,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         **NOTES_THROTTLES,
+        **SEES_EXECUTIONS,
         "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
     },
     "advance_rollout": {

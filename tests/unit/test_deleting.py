@@ -24,6 +24,7 @@ from tests.fakes import (
     QUEUE,
     VERSION,
     FakeClock,
+    FakeExecutions,
     FakeQueues,
     FakeStacks,
     InMemoryTable,
@@ -50,12 +51,18 @@ Inspected = Done | Gone | NotReady | Working | Again | GaveUp
 class World:
     """One tenant, owned by a run that is to delete it."""
 
-    def __init__(self, stacks: FakeStacks | None = None, queues: FakeQueues | None = None) -> None:
+    def __init__(
+        self,
+        stacks: FakeStacks | None = None,
+        queues: FakeQueues | None = None,
+        *,
+        request: Request = RUN.request,
+    ) -> None:
         self.table, self.clock = InMemoryTable(), FakeClock()
         self.queues, self.stacks = queues or FakeQueues(), stacks or FakeStacks()
         self.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
         self.table.plant_metadata(some_metadata(outbound_queue=OTHER_QUEUE))
-        self.run = RUN
+        self.run = replace(RUN, request=request)
         self.empty_since: datetime | None = None
         self.looked_at = self.clock.now()
         take(self.table, self.run)
@@ -330,9 +337,9 @@ def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Worl
     assert isinstance(world.start(), Started)
 
 
-def test_a_forced_delete_needs_no_count_to_go_on(world: World) -> None:
+def test_a_forced_delete_needs_no_count_to_go_on() -> None:
+    world = World(request=Request(force=True))
     world.plant()
-    world.run = replace(RUN, request=Request(force=True))
     world.clock.advance(timedelta(minutes=10))
     assert isinstance(world.start(), Started)
 
@@ -428,6 +435,7 @@ def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(
         reader=world.table,
         ledger=world.table,
         stacks=world.stacks,
+        executions=FakeExecutions(),
         clock=world.clock,
     )
     assert cause == RootCause("InboundQueue", "AWS::SQS::Queue", "in use")

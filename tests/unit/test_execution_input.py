@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.execution_input import machine_input, request_document, request_from
+from orchestrator.execution_input import is_input_of, machine_input, request_document, request_from
 from orchestrator.records import Attempt, Operation, Request, timestamp
 from orchestrator.schemas import parse_run
 from orchestrator.tenants import TenantId
@@ -153,3 +153,22 @@ def test_the_input_does_not_change_with_the_labels_that_it_was_made_from() -> No
     given_ = machine_input(Attempt(ACME, Operation.CREATE, VERSION, 1), Request(labels=labels))
     labels["team"] = "search"
     assert given_["request"] == {"labels": {"team": "billing"}}
+
+
+@pytest.mark.parametrize("given_", [None, [], "text", {}, {"tenantId": "acme"}, {"event": {}}], ids=json.dumps)
+def test_what_is_no_machines_input_is_no_attempts(given_: object) -> None:
+    assert not is_input_of(given_, an_attempt(), Request())
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Request)])
+def test_an_execution_is_known_by_all_that_was_asked_for(name: str) -> None:
+    started_with = json.loads(json.dumps(machine_input(an_attempt(), EVERYTHING)))
+    assert is_input_of(started_with, an_attempt(), EVERYTHING)
+    assert not is_input_of(started_with, an_attempt(), replace(EVERYTHING, **{name: getattr(Request(by="eve"), name)}))
+
+
+def test_an_execution_of_0_5_0_is_known_by_who_asked() -> None:
+    """Its input names a resource by text only."""
+    started_with = {**machine_input(an_attempt(), Request()), "request": {"by": str(a_resource())}}
+    assert is_input_of(started_with, an_attempt(), Request(by=str(a_resource()), resource=a_resource()))
+    assert not is_input_of(started_with, an_attempt(), Request(by=str(a_resource("Another"))))

@@ -25,6 +25,7 @@ from tests.fakes import (
     a_run,
     parameters_of,
     some_metadata,
+    stack_arn,
     take,
 )
 from tests.unit.test_operations import A_MOMENT, DONE, World
@@ -77,7 +78,7 @@ def test_a_release_from_before_contents_were_recorded_has_none() -> None:
 
 def test_an_update_that_would_change_nothing_but_the_version_is_done_without_cloudformation(alike: World) -> None:
     before = alike.metadata()
-    assert alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+    assert alike.begin(UPDATE) == Done(stack_arn(), QUEUE, NEXT_VERSION)
     assert alike.metadata() == before
     assert alike.table.lock(ACME) == Lock(UPDATE, None)
     assert not alike.stacks.calls
@@ -92,11 +93,11 @@ def test_an_update_that_would_change_nothing_touches_nothing(alike: World) -> No
     untouchable.record_release(a_release(NEXT_VERSION, content=SAME_CONTENT))
     untouchable.plant_metadata(alike.metadata())
     alike.table = untouchable
-    assert alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+    assert alike.begin(UPDATE) == Done(stack_arn(), QUEUE, NEXT_VERSION)
 
 
 def test_an_update_that_is_done_already_is_so_however_often_it_begins(alike: World) -> None:
-    assert alike.begin(UPDATE) == alike.begin(UPDATE) == Done("stack-1", QUEUE, NEXT_VERSION)
+    assert alike.begin(UPDATE) == alike.begin(UPDATE) == Done(stack_arn(), QUEUE, NEXT_VERSION)
     assert len([entry for entry in alike.table.history(ACME) if entry.execution == UPDATE.execution]) == 1
 
 
@@ -106,7 +107,7 @@ def test_an_update_that_is_done_already_is_finished_as_any_other(alike: World) -
     assert alike.finish(UPDATE, done) == Published()
     assert alike.decision() == Ready(QUEUE, NEXT_VERSION)
     assert alike.table.lock(ACME) is None
-    assert alike.begin(BACK) == Done("stack-1", QUEUE, VERSION)
+    assert alike.begin(BACK) == Done(stack_arn(), QUEUE, VERSION)
 
 
 @pytest.mark.parametrize("missing", ["queue", "stack_id"])

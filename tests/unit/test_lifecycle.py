@@ -105,12 +105,16 @@ class World:
         self.clock.advance(A_SECOND)
         is_delete = run.attempt.operation is Operation.DELETE
         stack = None if is_delete else Done(stack_arn(run.tenant), QUEUE, run.attempt.version)
+        stacks = FakeStacks()
+        if stack:
+            stacks.let_stand(run.tenant, stack)
         finish(
             run,
             stack=stack,
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=stacks,
             parameters=parameters_of,
             clock=self.clock,
         )
@@ -125,6 +129,7 @@ class World:
             reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
+            executions=self.executions,
             clock=self.clock,
         )
         self.executions.end(run.execution)

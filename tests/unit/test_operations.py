@@ -40,13 +40,14 @@ from tests.fakes import (
     a_run,
     parameters_of,
     some_metadata,
+    stack_arn,
     take,
 )
 from tests.unit.test_stack_status import SORTED
 
 A_MOMENT = timedelta(milliseconds=1)
 NOBODY_ASKED = Request(by="arn:aws:sts::000000000000:assumed-role/platform")
-DONE = Done("stack-1", QUEUE, VERSION)
+DONE = Done(stack_arn(), QUEUE, VERSION)
 
 
 class World:
@@ -74,12 +75,16 @@ class World:
         )
 
     def finish(self, run: Run, stack: Done | None = DONE) -> Published | Removed:
+        stacks = FakeStacks()
+        if stack:
+            stacks.let_stand(run.tenant, stack)
         return finish(
             run,
             stack=stack,
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=stacks,
             parameters=self.parameters,
             clock=self.clock,
         )
@@ -92,6 +97,7 @@ class World:
             reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
+            executions=self.executions,
             clock=self.clock,
         )
 
@@ -449,7 +455,7 @@ def test_finishing_publishes_the_queue_records_success_and_frees_the_lock(world:
 
     assert world.finish(run) == Published()
     metadata = world.metadata()
-    assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, VERSION, "stack-1")
+    assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, VERSION, stack_arn())
     assert metadata.created_at == metadata.updated_at == world.clock.now()
     assert [audit.status for audit in world.table.audits(ACME)] == [Status.SUCCESS]
     assert world.table.lock(ACME) is None
@@ -830,5 +836,5 @@ def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(wo
     run = world.start(a_run())
     world.begin(run)
     world.stacks.throttled_calls = 1
-    assert world.record_failure(run, QUEUE_TABOO, "stack-1") == QUEUE_TABOO
+    assert world.record_failure(run, QUEUE_TABOO, stack_arn()) == QUEUE_TABOO
     assert world.table.lock(ACME) is None

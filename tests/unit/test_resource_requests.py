@@ -334,6 +334,22 @@ def test_an_event_that_says_nowhere_to_answer_to_is_refused(event: object) -> No
         parse_rollout_request(event)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user@cloudformation.example/?Signature=sesame",
+        "ftp://x/?Signature=sesame",
+        ["sesame"],
+        "sesame" * 1_000,
+    ],
+    ids=["a user", "a scheme", "a list", "too long"],
+)
+def test_an_address_is_signed_so_no_error_tells_it(url: object) -> None:
+    with pytest.raises(InvalidRequest, match="ResponseURL: what is there does not fit") as refused:
+        answerable(an_event({}, ResponseURL=url))
+    assert "sesame" not in str(refused.value)
+
+
 def test_an_event_that_can_be_answered_is_as_it_came() -> None:
     event = an_event(TENANT_QUEUE, PhysicalResourceId="acme", ResponseURL="http://127.0.0.1:60000/a?b=%2F")
     assert answerable(event) == event

@@ -100,6 +100,7 @@ class Sequence:
             reader=self.table,
             ledger=self.table,
             releases=self.table,
+            stacks=self.stacks,
             parameters=parameters_of,
             clock=self.clock,
         )
@@ -115,6 +116,7 @@ class Sequence:
             reader=self.table,
             ledger=self.table,
             stacks=self.stacks,
+            executions=self.world.executions,
             clock=self.clock,
         )
         self.world.executions.running.discard(run.execution)

@@ -40,6 +40,7 @@ from tests.fakes import (
     a_drafting,
     a_release,
     a_run,
+    stack_arn,
     take,
 )
 from tests.unit.test_stack_status import SORTED
@@ -48,7 +49,7 @@ RUN = a_run()
 UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DELETE = a_run(operation=Operation.DELETE)
 TOKEN = "a task token"
-NOT_THERE = "arn:aws:cloudformation:eu-west-1:0:stack/gone/1"
+NOT_THERE = stack_arn(number=99)
 
 for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=["create", "update", "delete"])
 

@@ -40,6 +40,7 @@ from tests.fakes import (
     QUEUE,
     VERSION,
     FakeClock,
+    FakeExecutions,
     FakeQueues,
     FakeStacks,
     InMemoryTable,
@@ -69,13 +70,13 @@ Inspected = Done | Gone | NotReady | Working | Again | GaveUp
 class World:
     """One tenant at the old version, owned by a run that is to update it."""
 
-    def __init__(self, stacks: FakeStacks | None = None) -> None:
+    def __init__(self, stacks: FakeStacks | None = None, *, request: Request = RUN.request) -> None:
         self.table, self.queues, self.clock = InMemoryTable(), FakeQueues(), FakeClock()
         self.stacks = stacks or FakeStacks()
         self.table.record_release(a_release(VERSION))
         self.table.record_release(a_release(NEXT_VERSION))
         self.table.plant_metadata(some_metadata())
-        self.run, self.drafting = RUN, a_drafting(self.table)
+        self.run, self.drafting = replace(RUN, request=request), a_drafting(self.table)
         self.empty_since: datetime | None = None
         take(self.table, self.run)
 
@@ -296,9 +297,9 @@ def test_an_empty_inbound_queue_is_not_taken_away_either(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID, OUTBOUND, DEAD_LETTERS])
-def test_a_replacement_that_was_asked_for_is_made(world: World, change: Change) -> None:
+def test_a_replacement_that_was_asked_for_is_made(change: Change) -> None:
+    world = World(request=Request(allow_replacement=True))
     stack_id = world.plant()
-    world.run = replace(RUN, request=Request(allow_replacement=True))
     world.stacks.would_change = (change,)
     world.queues.held = {QUEUE.url: Messages(1, 0, 0), OTHER_QUEUE.url: Messages(1, 0, 0)}
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
@@ -308,9 +309,9 @@ def test_a_replacement_that_was_asked_for_is_made(world: World, change: Change) 
     "request_",
     [Request(allow_downgrade=True), Request(force=True), Request(explicit=True), Request(drain_seconds=60)],
 )
-def test_nothing_else_that_is_asked_for_allows_a_replacement(world: World, request_: Request) -> None:
+def test_nothing_else_that_is_asked_for_allows_a_replacement(request_: Request) -> None:
+    world = World(request=request_)
     world.plant()
-    world.run = replace(RUN, request=request_)
     world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
     failure(world.drive())
     assert not world.touched
@@ -368,9 +369,9 @@ def test_a_message_that_is_counted_late_keeps_its_queue(world: World) -> None:
     assert not world.touched
 
 
-def test_an_update_that_may_replace_queues_waits_for_no_count(world: World) -> None:
+def test_an_update_that_may_replace_queues_waits_for_no_count() -> None:
+    world = World(request=Request(allow_replacement=True))
     stack_id = world.plant()
-    world.run = replace(RUN, request=Request(allow_replacement=True))
     world.stacks.would_change = (OUTBOUND,)
     world.review()
     assert world.start() == Started(stack_id)
@@ -596,6 +597,7 @@ def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that
         reader=world.table,
         ledger=world.table,
         stacks=world.stacks,
+        executions=FakeExecutions(),
         clock=world.clock,
     )
     assert cause == RootCause("InboundQueue", QUEUE_TYPE, TABOO)

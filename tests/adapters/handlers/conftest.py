@@ -81,6 +81,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine
     )
     functions.hook("provide-client-params", functions.note)
+    functions.hook("before-call.sfn.DescribeExecution", functions.show_execution)
     forget_functions()
     yield functions
     forget_functions()

@@ -89,6 +89,8 @@ class Functions:
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The same, each with what was sent."""
     hooks: list[tuple[str, Callable[..., object]]] = field(default_factory=list)
+    shown: dict[str, Run] = field(default_factory=dict)
+    """Runs whose executions Step Functions shows, though no machine has started them."""
 
     def load(self, name: str) -> ModuleType:
         return importlib.import_module(f"lambdas.{name}")
@@ -166,6 +168,14 @@ class Functions:
         """Let AWS answer this operation so from now on: moto does not know it."""
         self.hook(f"before-call.*.{operation}", lambda **_: (AWSResponse("", 200, {}, None), told))
         forget_functions()
+
+    def show_execution(self, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]] | None:
+        """Answer DescribeExecution about an execution that a test has made up."""
+        run = self.shown.get(json.loads(params["body"])["executionArn"])
+        if run is None:
+            return None
+        given = json.dumps(machine_input(run.attempt, run.request))
+        return AWSResponse("", 200, {}, None), {"status": "RUNNING", "startDate": run.started_at, "input": given}
 
     def hook(self, event: str, call: Callable[..., object]) -> None:
         emitter().register(event, call)
@@ -304,7 +314,10 @@ DEPLOYMENT = {"Mode": "EXPRESS", "DisableRollback": False}
 
 
 def step(functions: Functions, name: str, run: Run, **more: object) -> dict[str, Any]:
+    """Call the function of a state, from an execution that is running."""
+    functions.shown = {run.execution: run}
     told: dict[str, Any] = functions.call(name, step_event(run, **more))
+    functions.shown = {}
     return told
 
 

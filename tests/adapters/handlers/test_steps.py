@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import InvalidRequest, LostOwnership, StackNotOurs, Throttled, UnknownRelease
+from orchestrator.outcomes import Done
 from orchestrator.records import Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
@@ -25,7 +26,19 @@ from tests.adapters.handlers.functions import (
     served,
     step,
 )
-from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, VERSION, FakeStacks, a_release, a_run, take
+from tests.fakes import (
+    ACME,
+    EXPLICIT,
+    NEXT_VERSION,
+    NOON,
+    QUEUE,
+    VERSION,
+    FakeStacks,
+    a_release,
+    a_run,
+    stack_arn,
+    take,
+)
 
 
 class TestBegin:
@@ -221,7 +234,7 @@ class TestInspectStack:
 class TestFinish:
     DONE: dict[str, object] = {  # noqa: RUF012
         "outcome": "done",
-        "stackId": "stack-1",
+        "stackId": stack_arn(),
         "queue": {"arn": QUEUE.arn, "url": QUEUE.url},
         "version": VERSION,
     }
@@ -240,6 +253,7 @@ class TestFinish:
         assert functions.requests == []
 
     def test_finishing_twice_is_finishing_once(self, functions: Functions) -> None:
+        functions.use(FakeStacks()).let_stand(ACME, Done(stack_arn(), QUEUE, VERSION))
         take(functions.table, CREATE)
         for _ in range(2):
             assert step(functions, "finish", CREATE, stack=self.DONE) == {"outcome": "published"}
@@ -248,6 +262,7 @@ class TestFinish:
     def test_being_throttled_is_left_to_the_states_retry(self, functions: Functions) -> None:
         take(functions.table, CREATE)
         functions.throttle("TransactWriteItems")
+        functions.use(FakeStacks()).let_stand(ACME, Done(stack_arn(), QUEUE, VERSION))
         with pytest.raises(Throttled):
             step(functions, "finish", CREATE, stack=self.DONE)
 
