@@ -61,7 +61,7 @@ types: install ## Check types (mypy --strict)
 pytest: install
 	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
-fuzz: install ## Send 10,000 bad inputs to every route, edge and command (BERTH_FUZZ_SEED sends one of them again)
+fuzz: install ## Send 10,000 bad inputs to every route, edge and command, and 10,000 forged events to every function (BERTH_FUZZ_SEED sends one of them again)
 	@BERTH_FUZZ_INPUTS=10000 $(BIN)/pytest --numprocesses 2 --dist loadscope tests/adapters/bad_input tests/unit/cli/test_bad_input.py
 
 soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_ARGS="--from N" plays the same again, "--seed N" one, "--rollouts" rollouts)

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass, replace
 from datetime import timedelta
@@ -100,6 +100,7 @@ ENVIRONMENT = {
     "BERTH_LOCATION": "aws:eu-west-1:000000000000",
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
     "BERTH_ROLLOUT_CONCURRENCY": "8",
+    "BERTH_EMPTY_FOR_SECONDS": "60",
     "BERTH_MAX_TENANTS": "1900",
     "BERTH_CREATES_PER_MINUTE": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
@@ -111,12 +112,14 @@ READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "count_tenants",
-        *("release", "releases", "is_running", "is_over", "how_it_ended"),
+        *("release", "releases", "is_running", "is_over", "how_it_ended", "find_running", "execution_of"),
         *(
             "resource",
             "stack_status",
             "find",
+            "queue",
             "changes",
+            "template_digest",
             "events",
             "answers",
             "messages",
@@ -267,13 +270,17 @@ class LogSink(io.TextIOBase):
 class ControlPlane:
     """The functions as Lambda calls them, with everything that they bring about."""
 
-    def __init__(self) -> None:
+    def __init__(self, fakes: Callable[[], dict[str, Any]] | None = None) -> None:
+        """``fakes`` are what the functions work on, made anew whenever all is to be as before."""
+        self._fakes = fakes or _fakes
         self.effects: list[str] = []
         self.answers: list[dict[str, Any]] = []
         """What CloudFormation was told."""
+        self.addresses: list[str] = []
+        """Wherever something was sent to, whether or not somebody is there."""
         self.logs = LogSink()
         self.wiring = Wiring(Settings(ENVIRONMENT))
-        self._watched = {name: Watched(self.effects) for name in _fakes()}
+        self._watched = {name: Watched(self.effects) for name in self._fakes()}
         vars(self.wiring).update(self._watched, clock=FakeClock(), credentials=Issuer())
         vars(self.wiring)["deployment"] = Deployment(
             StackArn.parse(OWN_STACK), self.wiring.stack_resources, lambda _seconds: None
@@ -288,13 +295,18 @@ class ControlPlane:
 
     def as_before(self) -> None:
         """As if nothing had come in yet."""
-        for name, fake in _fakes().items():
+        for name, fake in self._fakes().items():
             self._watched[name].fake = fake
         self.forget()
 
     def forget(self) -> None:
         self.effects.clear()
         self.answers.clear()
+        self.addresses.clear()
+
+    def fake(self, name: str) -> Any:
+        """What the functions work on under that name, as it is now."""
+        return self._watched[name].fake
 
     def load(self, name: str) -> Any:
         if name not in self._handlers:
@@ -306,6 +318,7 @@ class ControlPlane:
         return self.load(name)(event, context)
 
     def urlopen(self, request: urllib.request.Request, timeout: float) -> Any:
+        self.addresses.append(request.full_url)
         if request.full_url != RESPONSE_URL:
             return self._opener.open(request, timeout=timeout)
         assert isinstance(request.data, bytes)
@@ -324,7 +337,7 @@ def _fakes() -> dict[str, Any]:
     table.plant_metadata(metadata)
     take(table, RUN)
     executions.start(RUN.attempt, RUN.request)
-    _plant_rollout(rollouts, manifests, rollout_executions)
+    plant_rollout(rollouts, manifests, rollout_executions)
     assert metadata.stack_id == planted.stack_id
     return {
         "table": table,
@@ -345,7 +358,7 @@ def _fakes() -> dict[str, Any]:
     }
 
 
-def _plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
+def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
     wished, item = StageWish(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
     rollout = Rollout(
         ROLLOUT,
@@ -374,9 +387,9 @@ def _plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exe
 
 
 @contextmanager
-def a_control_plane() -> Iterator[ControlPlane]:
+def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterator[ControlPlane]:
     """The functions, loaded anew over fakes. They find their wiring as they are loaded."""
-    plane = ControlPlane()
+    plane = ControlPlane(fakes)
     with pytest.MonkeyPatch.context() as patch:
         # A service of its own has a logger of its own.
         patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
