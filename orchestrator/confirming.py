@@ -54,6 +54,10 @@ class Deployment:
             f"{resource_type} of stack {self.stack}. The event was made up, or came too late. Nothing was done."
         )
 
+    def is_undone(self) -> bool:
+        """True while the deployment has failed, and CloudFormation goes back to the one before."""
+        return self.resources.stack_status(self.stack) == _UNDOING
+
     def _is_at(self, claim: Claim, resource_type: str) -> bool:
         try:
             found = self.resources.resource(claim.resource)

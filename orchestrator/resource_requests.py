@@ -173,9 +173,11 @@ def parse_release_request(event: object) -> ReleaseRequest:
     )
 
 
-def check_api_proof_request(event: object) -> None:
-    """It says nothing that has to be known."""
-    valid(_API_PROOF, event)
+def asks_for_another_proof(event: object) -> bool:
+    """Whether the deployment has no proof yet, or says that it wants another one."""
+    checked = valid(_API_PROOF, event)
+    before = checked.get("OldResourceProperties", {}).get("Generation")
+    return bool(before != checked["ResourceProperties"]["Generation"])
 
 
 def parse_rollout_request(event: object) -> RolloutRequest:

@@ -98,7 +98,6 @@ class Api(Construct):
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
         self.operators = self._operators(kit, machines, rollouts, reconciliation, dead_letters)
-        self.proof = ApiProof(self, "Proof", kit=kit, generation=settings.api_proof_generation)
         limit_tenants(self.operators, settings=settings)
 
         api = apigateway.HttpApi(
@@ -108,6 +107,9 @@ class Api(Construct):
             description=f"Berth {kit.version}: tenants, their queues, and rollouts.",
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
+        )
+        self.proof = ApiProof(
+            self, "Proof", kit=kit, api=api.api_id, stage=STAGE, generation=settings.api_proof_generation
         )
         routes = [
             *_add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE]),

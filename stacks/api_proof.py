@@ -5,14 +5,17 @@ It is made by the deployment, once, and known to API Gateway alone: the stage ha
 
 from __future__ import annotations
 
-from aws_cdk import CustomResource
+from aws_cdk import Aws, CustomResource
 from constructs import Construct
 
 from stacks.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
+from stacks.permissions import allow
 
 
 class ApiProof(Construct):
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, generation: int) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kit: FunctionKit, api: str, stage: str, generation: int
+    ) -> None:
         super().__init__(scope, construct_id)
         self.make = BerthFunction(
             self,
@@ -21,8 +24,15 @@ class ApiProof(Construct):
             name="api_proof",
             # Asking CloudFormation may take 8 of them and more, and answering it 21.
             timeout_seconds=60,
+            environment={"BERTH_API": api, "BERTH_API_STAGE": stage},
         )
-        self.make.answer_the_deployment()
+        self.make.answer_the_deployment("DescribeStacks")
+        allow(
+            self.make.role,
+            ["apigateway:GET"],
+            f"arn:{Aws.PARTITION}:apigateway:{Aws.REGION}::/apis/{api}/stages/*",
+            wildcard_because="The API has one stage. AWS does not say how the $ of its name is spelled in an ARN.",
+        )
         self._proof = CustomResource(
             self,
             "Proof",

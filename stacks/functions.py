@@ -134,13 +134,14 @@ class BerthFunction(Construct):
     def arn(self) -> str:
         return self.function.function_arn
 
-    def answer_the_deployment(self) -> None:
+    def answer_the_deployment(self, *operations: str) -> None:
         """Let the function see whether it is this deployment that calls it, by a resource in the control plane's stack.
 
-        Anybody else who may invoke the function can send the same event.
+        Anybody else who may invoke the function can send the same event. ``operations`` show more of that stack.
         """
         self.function.add_environment("BERTH_STACK_ID", Aws.STACK_ID)
-        allow(self.role, ["cloudformation:DescribeStackResource"], Aws.STACK_ID)
+        shown = [f"cloudformation:{operation}" for operation in ("DescribeStackResource", *operations)]
+        allow(self.role, shown, Aws.STACK_ID)
 
     def counted(
         self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import ACCESS_DENIED, error_code
 from orchestrator.adapters.settings import Settings
-from orchestrator.errors import InvalidRequest
+from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.resource_requests import answerable
 
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
@@ -88,7 +88,7 @@ def respond_to_deployment(
     if event.get("RequestType") == "Delete":
         return respond(event, dict, physical_id=physical_id)
     confirm()
-    return respond(event, lambda: _once_permitted(work), physical_id=physical_id, secret=secret)
+    return respond(event, lambda: _once_permitted(work), physical_id=physical_id, secret=secret, repeated=(Throttled,))
 
 
 def _once_permitted(work: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:

@@ -130,6 +130,15 @@ class Settings:
         return queues
 
     @property
+    def api(self) -> str:
+        """The id of the API."""
+        return self._required("BERTH_API")
+
+    @property
+    def api_stage(self) -> str:
+        return self._required("BERTH_API_STAGE")
+
+    @property
     def release_bucket(self) -> str:
         return self._required("BERTH_RELEASE_BUCKET")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from orchestrator.adapters.apigateway import ApiStage
     from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.create_counts import DynamoCreateCounts
@@ -94,6 +95,12 @@ class Wiring:
         from orchestrator.confirming import Deployment
 
         return Deployment(self.settings.stack_id, self.stack_resources, sleep)
+
+    @cached_property
+    def api_stage(self) -> ApiStage:
+        from orchestrator.adapters.apigateway import ApiStage
+
+        return ApiStage(client("apigatewayv2"), self.settings.api, self.settings.api_stage)
 
     @cached_property
     def writable_stacks(self) -> CloudFormationStacks:

@@ -53,6 +53,7 @@ MANY: Mapping[str, str] = {
     "executions of tenant_queue": "each request is one",
     "executions of rollout": "each attempt of a rollout is one",
     "turns in rollouts": "each tenant's turn is one",
+    "the API's stage": "there is one, and AWS does not say how its `$` is spelled in an ARN",
     "routes with ids": "callers are trusted with all tenants, rollouts and reconciliations, or with none",
 }
 """Resources that end in a wildcard, or have one within: of a kind that is named, and of which there are many."""

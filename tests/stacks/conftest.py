@@ -240,6 +240,9 @@ def names(
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{NAMES.tenant_prefix}*/*": "tenant stacks",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/*/*": "all stacks",
         f"arn:<AWS::Partition>:sqs:{here}:{NAMES.tenant_prefix}*": "tenant queues",
+        f"arn:<AWS::Partition>:apigateway:<AWS::Region>::/apis/<{the_only('AWS::ApiGatewayV2::Api')}>/stages/*": (
+            "the API's stage"
+        ),
         f"<{stack_role}.Arn>": "the stack role",
         f"{bucket}/tenant-stack/*": "published templates",
         f"{bucket}/rollouts/*": "rollouts' lists",

@@ -186,7 +186,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
         ("review_changes", STACKS),
         ("start_stack", STACKS | {"BERTH_EMPTY_FOR_SECONDS"}),
         ("publish_release", {"BERTH_RELEASE_BUCKET", "BERTH_SOURCE_BUCKET", "BERTH_STACK_ID"}),
-        ("api_proof", {"BERTH_STACK_ID"}),
+        ("api_proof", {"BERTH_STACK_ID", "BERTH_API", "BERTH_API_STAGE"}),
         ("tenant_queue", {"BERTH_TENANT_QUEUE_MACHINE"}),
         ("settle_tenant_queue", {"BERTH_CREATE_MACHINE", "BERTH_DELETE_MACHINE"} | CREATE_LIMITS),
         ("begin", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),

@@ -328,7 +328,10 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },
-    "api_proof": ASKS_ITS_OWN_STACK,
+    "api_proof": {
+        "the control plane's own stack": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},
+        "the API's stage": {"apigateway:GET"},
+    },
     "publish_release": {
         **ASKS_ITS_OWN_STACK,
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},

@@ -94,6 +94,8 @@ DEPLOYING = {
 """The resources that CloudFormation is at in the control plane's own stack."""
 ENVIRONMENT = {
     "BERTH_STACK_ID": OWN_STACK,
+    "BERTH_API": "api-1",
+    "BERTH_API_STAGE": "$default",
     "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
     "BERTH_NAME": "Berth",
     "BERTH_VERSION": NEXT_VERSION,

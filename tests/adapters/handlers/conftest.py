@@ -64,6 +64,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_RELEASE_BUCKET": RELEASES,
         "BERTH_SOURCE_BUCKET": SOURCES,
         "BERTH_STACK_ID": OWN_STACK,
+        "BERTH_API": "api-1",
+        "BERTH_API_STAGE": "$default",
         "BERTH_RECONCILE_FUNCTION": RECONCILE,
         "BERTH_DEAD_LETTER_QUEUES": "{}",
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),

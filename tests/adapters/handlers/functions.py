@@ -103,13 +103,13 @@ class Functions:
         result = self.call(name, event)
         return result["statusCode"], result["headers"], json.loads(result["body"])
 
-    def deploy(self, name: str, event: dict[str, Any]) -> FakeResources:
+    def deploy(self, name: str, event: dict[str, Any], *, stack: str | None = None) -> FakeResources:
         """Let CloudFormation call a function for a resource of the control plane's own stack."""
         kind, logical_id = OF_A_DEPLOYMENT[name]
         event = {**event, "StackId": OWN_STACK, "LogicalResourceId": logical_id}
         resources = FakeResources()
         doing = f"{event['RequestType'].upper()}_IN_PROGRESS"
-        resources.put(StackResource.parse(OWN_STACK, logical_id), doing, stack=doing, kind=kind)
+        resources.put(StackResource.parse(OWN_STACK, logical_id), doing, stack=stack or doing, kind=kind)
         self.show(resources)
         self.call(name, event)
         return resources

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.adapters import custom_resource
 from orchestrator.callers import ApiGateway, digest_of
+from orchestrator.errors import Throttled
 from tests.adapters.handlers.functions import Functions
 
 Told = list[dict[str, Any]]
@@ -25,23 +26,79 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     return answers
 
 
-def event(kind: str) -> dict[str, Any]:
+def event(kind: str, generation: int = 1, *, before: int = 1) -> dict[str, Any]:
+    old = {"OldResourceProperties": {"Generation": str(before)}} if kind == "Update" else {}
     return {
+        **old,
         "RequestType": kind,
         "ResponseURL": URL,
         "StackId": "arn:aws:cloudformation:eu-west-1:123456789012:stack/Berth/1",
         "RequestId": "request-1",
         "LogicalResourceId": "Proof",
         "ResourceType": "Custom::ApiProof",
-        "ResourceProperties": {"Generation": "1"},
+        "ResourceProperties": {"Generation": str(generation)},
     }
+
+
+class Stage:
+    """The stage of the API, with the proof that it has."""
+
+    def __init__(self, functions: Functions, told: Told, proof: str | None = None) -> None:
+        self.functions, self.told, self.has = functions, told, proof
+        functions.load("runtime").wiring.api_stage = self
+
+    def proof(self) -> str | None:
+        return self.has
+
+    def deploy(self, asked: dict[str, Any], stack: str | None = None) -> str:
+        """The proof that the functions have the digest of afterwards."""
+        self.functions.deploy("api_proof", asked, stack=stack)
+        proof: str = self.told[-1]["Data"]["Value"]
+        assert self.told[-1]["Data"]["Digest"] == digest_of(proof)
+        return proof
+
+
+UNDOING = "UPDATE_ROLLBACK_IN_PROGRESS"
+
+
+def test_a_deployment_that_wants_no_other_proof_keeps_the_one_that_the_stage_has(
+    functions: Functions, told: Told
+) -> None:
+    assert Stage(functions, told, "the first").deploy(event("Update")) == "the first"
+
+
+def test_a_deployment_that_wants_another_proof_gets_it(functions: Functions, told: Told) -> None:
+    assert Stage(functions, told, "the first").deploy(event("Update", 2)) != "the first"
+
+
+def test_a_deployment_that_fails_before_the_stage_gives_the_functions_the_digest_of_what_the_stage_has(
+    functions: Functions, told: Told
+) -> None:
+    stage = Stage(functions, told, "the first")
+    stage.deploy(event("Update", 2))
+    assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
+
+
+def test_a_deployment_that_fails_after_the_stage_leaves_all_with_what_the_stage_has(
+    functions: Functions, told: Told
+) -> None:
+    stage = Stage(functions, told, "the first")
+    stage.has = stage.deploy(event("Update", 2))
+    assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
+
+
+def test_a_stage_that_cannot_be_read_is_left_to_lambda_which_calls_again(functions: Functions, told: Told) -> None:
+    functions.throttle("GetStage")
+    with pytest.raises(Throttled):
+        functions.deploy("api_proof", event("Update"))
+    assert told == []
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_proof_is_made_with_its_digest_and_cloudformation_is_not_to_show_it(
     functions: Functions, told: Told, kind: str
 ) -> None:
-    functions.deploy("api_proof", event(kind))
+    functions.deploy("api_proof", event(kind, 2))
     (answer,) = told
     assert (answer["Status"], answer["NoEcho"], answer["PhysicalResourceId"]) == ("SUCCESS", True, "api-proof")
     proof, digest = answer["Data"]["Value"], answer["Data"]["Digest"]
@@ -53,7 +110,7 @@ def test_no_proof_is_made_twice_and_all_are_of_the_characters_of_a_stage_variabl
     functions: Functions, told: Told
 ) -> None:
     for _ in range(50):
-        functions.deploy("api_proof", event("Update"))
+        functions.deploy("api_proof", event("Update", 2))
     proofs = {answer["Data"]["Value"] for answer in told}
     assert len(proofs) == 50
     assert all(re.fullmatch("[A-Za-z0-9_-]{43}", proof) for proof in proofs)
@@ -90,5 +147,5 @@ def test_making_it_asks_aws_for_nothing_but_whether_it_is_the_deployment_that_as
 ) -> None:
     resources = functions.deploy("api_proof", event("Create"))
     assert told
-    assert resources.asked == ["resource"]
+    assert resources.asked == ["resource", "stack_status"]
     assert functions.requests == []
