@@ -286,11 +286,16 @@ def test_get_queue_sees_how_many_tenants_there_are_and_not_which(
     assert denied(dynamodb.query, **listed, Select="COUNT")
 
 
+def of_one_partition(pk: str) -> dict[str, Any]:
+    return {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": pk}}}
+
+
 def test_get_queue_counts_creates_and_changes_nothing_else(enforced: Enforced) -> None:
     dynamodb, table = table_of(enforced.function("get_queue"))
     counted = creates_key("an attacker's caller")
     dynamodb.update_item(TableName=table, Key=counted, **UPDATE)
-    assert not denied(dynamodb.get_item, TableName=table, Key=counted)  # It sees whether it has counted a tenant.
+    assert "Item" in dynamodb.get_item(TableName=table, Key=counted)
+    assert denied(dynamodb.query, TableName=table, **of_one_partition(counted["pk"]["S"]))
     assert denied(dynamodb.delete_item, TableName=table, Key=counted)
     for partition in ("TENANT_ID#acme", "RELEASE", "CREATES"):
         assert denied(dynamodb.update_item, TableName=table, Key={**counted, "pk": {"S": partition}}, **UPDATE)
