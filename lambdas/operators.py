@@ -19,8 +19,14 @@ from orchestrator.operator_requests import (
     parse_unpin,
     parse_upgrade,
 )
-from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
-from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
+from orchestrator.reconciling.report import (
+    tell_adoption,
+    tell_adoption_started,
+    tell_health,
+    tell_reconciliation,
+    tell_reconciliation_started,
+)
+from orchestrator.reconciling.requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
 from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
 from orchestrator.rollouts.requests import (
@@ -135,6 +141,15 @@ def _reconciliation(event: Event) -> Response:
     return tell_reconciliation(wiring.reconciliations.find(parse_reconciliation(event)))
 
 
+def _adopt(event: Event) -> Response:
+    order = parse_adopt(event)
+    return tell_adoption_started(wiring.reconciliations.start(order.wish, order.by))
+
+
+def _adoption(event: Event) -> Response:
+    return tell_adoption(wiring.reconciliations.find_adoption(parse_adoption(event)))
+
+
 def _health(event: Event) -> Response:
     parse_nothing(event)
     return tell_health(wiring.settings.version, wiring.health.examine())
@@ -164,6 +179,8 @@ ROUTES: Mapping[str, Callable[[Event], Response]] = {
     "POST /rollouts/{rolloutId}/retry": _retry_rollout,
     "POST /reconciliations": _reconcile,
     "GET /reconciliations/{reconciliationId}": _reconciliation,
+    "POST /adoptions": _adopt,
+    "GET /adoptions/{adoptionId}": _adoption,
     "GET /diagnosis": _health,
 }
 

@@ -29,7 +29,8 @@ def handler(event: object, context: "LambdaContext") -> None:
             logger.warning("Found", extra={"finding": str(finding), "result": finding.result})
         done = {"repaired": came.repaired, "ordered": came.ordered}
         logger.info("Reconciled", extra={"status": came.status, "counts": came.counts, **done})
-        if not came.wish.dry_run:  # Of those, whoever asked is told: nobody has to be woken.
+        # Of a dry run and of an adoption, whoever asked is told: nobody has to be woken.
+        if not (came.wish.dry_run or came.wish.adopt):
             count("OperationsStuck", came.stuck)
             count("Repairs", came.repaired)
             count("FindingsLeft", came.left)

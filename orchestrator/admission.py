@@ -27,6 +27,7 @@ class Refusal(StrEnum):
     PINNED = "pinned"
     BUSY = "tenant-busy"
     NOT_EMPTY = "queue-not-empty"
+    NOT_ADOPTED = "not-adopted"
     NOTHING_TO_RETRY = "nothing-to-retry"
     UNKNOWN_ROLLOUT = "unknown-rollout"
     UNKNOWN_ALARM = "unknown-alarm"
@@ -34,6 +35,7 @@ class Refusal(StrEnum):
     ROLLOUT_OVER = "rollout-over"
     NOTHING_TO_APPROVE = "nothing-to-approve"
     UNKNOWN_RECONCILIATION = "unknown-reconciliation"
+    UNKNOWN_ADOPTION = "unknown-adoption"
     FLEET_FULL = "tenant-limit-reached"
     TOO_MANY_CREATES = "too-many-creates"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.records import ChangeKind, Metadata, Queue, RecordedChange, Request
+from orchestrator.records import Audit, ChangeKind, Metadata, Queue, RecordedChange, Request, TenantState
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ def replacement(before: Metadata, queue: Queue, *, stack_id: str, at: datetime) 
         Request(by=stack_id),
         before=_stack_document(before),
         after=_stack_document(replace(before, queue=queue, stack_id=stack_id)),
+    )
+
+
+def adoption(
+    before: Metadata, after: Metadata, *, state: TenantState, closed: Sequence[Audit], request: Request, at: datetime
+) -> RecordedChange:
+    """``closed`` are the operations of the earlier system that are given an end by it."""
+    ends = [f"{audit.operation} {audit.version or ''}".strip() + f": {audit.status}" for audit in closed]
+    return RecordedChange(
+        before.tenant,
+        at,
+        ChangeKind.ADOPT,
+        request,
+        before=_stack_document(before) | {"state": None},
+        after=_stack_document(after) | {"state": state.value, "closed": ends},
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.creating import DELETING, broken
+from orchestrator.names import Names
 from orchestrator.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
-from orchestrator.own_stack import own_stack
+from orchestrator.own_stack import has_unknown_stack, own_stack
 from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
 from orchestrator.records import Messages, Metadata, Queue, Run
 from orchestrator.stack_status import StackCondition, condition
@@ -46,6 +47,9 @@ def check_messages(
     look at them for as long as ``empty_for`` has found nothing. ``empty_since`` is when the first of those looks was.
     """
     now = clock.now()
+    reason = why_not_adopted(reader.metadata(run.tenant), stacks.names, queues)
+    if reason is not None:
+        return GaveUp(reason)
     if run.request.force:
         return Empty(empty_since, now)
     counted = _counted_for(run, reader, stacks, queues)
@@ -64,6 +68,19 @@ def check_messages(
     if left > timedelta():
         return Draining("none were seen", empty_since, math.ceil(left.total_seconds()))
     return Empty(empty_since, now)
+
+
+def why_not_adopted(metadata: Metadata | None, names: Names, queues: Queues) -> str | None:
+    """Why a tenant from before Berth cannot be deleted: its stack would be left behind, and nobody would know of it."""
+    if metadata is None or metadata.queue is None or not has_unknown_stack(metadata, names):
+        return None
+    if names.reaches(metadata.queue.name) and queues.messages(metadata.queue.url) is None:
+        return None
+    return (
+        f"Tenant {metadata.tenant} is from before Berth, and the stack of its queue {metadata.queue.url} is not on "
+        "record. Nothing was deleted. Have the tenant adopted first: berth adopt. If there is no such stack, delete "
+        "the queue by hand, then ask again."
+    )
 
 
 def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages]:

@@ -12,6 +12,7 @@
     ├── UnknownRelease          a version that was never published
     ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
     ├── Unconfirmed             a request says that it is CloudFormation's, and CloudFormation does not
+    ├── UnreadableRows          rows that somebody else wrote, and that do not say what such rows say
     ├── Throttled               AWS asked us to slow down; try again later
     ├── Unsettled               a request could not be answered now; try again
     └── MissingSetting          a function was deployed without something that it needs
@@ -72,6 +73,10 @@ class StackNotOurs(BerthError):
 
 class Unconfirmed(BerthError):
     """A request says that it is CloudFormation's, and CloudFormation does not say so. Nothing was done."""
+
+
+class UnreadableRows(BerthError):
+    """Rows of a tenant do not say what such rows say. Somebody else has written them."""
 
 
 class Throttled(BerthError):

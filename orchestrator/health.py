@@ -11,7 +11,7 @@ from itertools import takewhile
 from orchestrator.ports import Clock, FleetReader, Queues
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
-from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus
 from orchestrator.records import TenantState
 
 SETTLING_EVERY = timedelta(minutes=5)
@@ -77,6 +77,7 @@ class Health:
             _failed_tenants(at_versions),
             self._ran("reconciler", settling, SETTLING_EVERY),
             self._ran("survey", survey, SURVEY_EVERY),
+            self._unlisted(survey),
             *self._dead_letters(),
             self._tenant_limit(sum(sum(states.values()) for states in at_versions), stack_limit),
             _stacks(survey, stack_limit),
@@ -123,6 +124,21 @@ class Health:
             left = ", ".join(f"{count} {kind}" for kind, count in latest.counts.items())
             return Check(name, Verdict.WARNING, f"{detail}, and found {left}", "See them: berth reconcile --dry-run")
         return Check(name, Verdict.OK, detail)
+
+    def _unlisted(self, survey: Reconciliation | None) -> Check:
+        """Tenants from before Berth, as the latest survey has found them."""
+        if survey is not None and (count := survey.counts.get(Kind.UNLISTED, 0)):
+            age = _told(self.clock.now() - survey.updated_at)
+            return Check(
+                "adoption",
+                Verdict.WARNING,
+                f"{count} from before Berth in no list, {age} ago: rollouts do not reach them",
+                "See what adopting them would do: berth adopt --dry-run",
+            )
+        if survey is None or survey.scanned_at is None:
+            look = "Look for them: berth adopt --dry-run"
+            return Check("adoption", Verdict.UNKNOWN, "no survey has looked for tenants from before Berth yet", look)
+        return Check("adoption", Verdict.OK, "every tenant is listed")
 
     def _dead_letters(self) -> Iterator[Check]:
         for what, url in self.dead_letter_queues.items():

@@ -7,7 +7,7 @@ tenant's lock. Asking twice for the same starts it once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from orchestrator.admission import (
@@ -21,9 +21,10 @@ from orchestrator.admission import (
     unknown_tenant,
 )
 from orchestrator.decisions import FleetFull, Limited, TooManyCreates, version_to_create
-from orchestrator.deleting import messages_of, tell_messages
+from orchestrator.deleting import messages_of, tell_messages, why_not_adopted
 from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
+from orchestrator.names import Names
 from orchestrator.operations import is_dead
 from orchestrator.ports import (
     Clock,
@@ -93,6 +94,7 @@ class Lifecycle:
     limits: CreateLimits
     counted_for: str | None = None
     """Whom creates are counted for, by the minute. Operators' are not counted."""
+    names: Names = field(default_factory=Names)
 
     def create(
         self,
@@ -311,6 +313,8 @@ class Lifecycle:
     ) -> Refused | AlreadySo | None:
         tenant = attempt.tenant
         if attempt.operation is Operation.DELETE:
+            if reason := why_not_adopted(metadata, self.names, self.queues):
+                return Refused(Refusal.NOT_ADOPTED, reason)
             patient = request.force or request.drain_seconds
             held = {} if patient else messages_of(metadata, self.queues)
             if not held:

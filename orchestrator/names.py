@@ -7,11 +7,12 @@ a control plane by how its name begins. So no such beginning may itself be the b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.errors import InvalidName, InvalidTenantId, StackNotOurs
 from orchestrator.records import Queue
-from orchestrator.stack_arns import StackArn
+from orchestrator.stack_arns import StackArn, name_of
 from orchestrator.tenants import TenantId
 
 DEFAULT_NAME = "Berth"
@@ -22,8 +23,9 @@ policies recognise a queue by is at its beginning, 32 characters at most, and ha
 
 _SERVICE_TOKEN_EXPORT = "TenantQueueServiceToken"  # noqa: S105 - the end of an export's name
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*", re.ASCII)
+_LEGACY_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,63}", re.ASCII)
 _TENANT = "tenant"
-_QUEUE_NAME_MAX_LENGTH = 80
+_QUEUE_URL = re.compile(r"https?://[A-Za-z0-9.:-]{1,255}/(?P<account>\d{12})/(?P<name>[A-Za-z0-9_-]{1,80})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,11 @@ class Names:
     """
 
     control_plane: str = DEFAULT_NAME
+    legacy_prefixes: tuple[str, ...] = ()
+    """How the names of stacks, and of their queues, begin that an earlier system has made for tenants."""
 
     @classmethod
-    def parse(cls, value: object) -> Names:
+    def parse(cls, value: object, legacy_prefixes: Sequence[str] = ()) -> Names:
         if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value) > NAME_MAX_LENGTH:
             raise InvalidName(
                 f"{str(value)[:100]!a} cannot be the name of a control plane: use a letter and then letters, digits "
@@ -46,7 +50,9 @@ class Names:
         # Otherwise what begins with berth-tenant- could be Berth's, or that of a control plane named berth-tenant-dev.
         if _TENANT in value.lower().split("-"):
             raise InvalidName(f"{value!a} cannot be the name of a control plane: no part of it may be {_TENANT!r}.")
-        return cls(value)
+        for prefix in legacy_prefixes:
+            _check_legacy_prefix(prefix, value)
+        return cls(value, tuple(legacy_prefixes))
 
     def __str__(self) -> str:
         return self.control_plane
@@ -55,6 +61,15 @@ class Names:
     def tenant_prefix(self) -> str:
         """What IAM policies and event rules recognise tenants' stacks and their queues by."""
         return f"{self.control_plane.lower()}-{_TENANT}-"
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """All that tenants' stacks and their queues are recognised by."""
+        return self.tenant_prefix, *self.legacy_prefixes
+
+    def reaches(self, name: str) -> bool:
+        """True for the name of a stack or a queue that the control plane may change."""
+        return name.startswith(self.prefixes)
 
     @property
     def api(self) -> str:
@@ -97,7 +112,7 @@ class Names:
 
         The digest must fit the id, so a stack that merely has a similar name is never taken for a tenant's.
         """
-        name = stack_id.split("/")[1] if stack_id.startswith("arn:") and "/" in stack_id else stack_id
+        name = name_of(stack_id)
         try:
             tenant = TenantId.of_slug(name.removeprefix(self.tenant_prefix))
         except InvalidTenantId:
@@ -119,8 +134,21 @@ class Names:
         ``None`` if it cannot be a tenant's queue: CloudFormation names a tenant's queues after its stack, in the same
         account. The service role and the policies that Berth gives out reach queues of such names and no others.
         """
-        name = rf"{self.tenant_prefix}[A-Za-z0-9_-]{{1,{_QUEUE_NAME_MAX_LENGTH - len(self.tenant_prefix)}}}"
-        match = re.fullmatch(rf"https?://[A-Za-z0-9.:-]{{1,255}}/(?P<account>\d{{12}})/(?P<name>{name})", url, re.ASCII)
-        if match is None or match["account"] != stack.account:
+        match = _QUEUE_URL.fullmatch(url)
+        if match is None or match["account"] != stack.account or not self.reaches(match["name"]):
             return None
         return Queue(f"arn:{stack.partition}:sqs:{stack.region}:{stack.account}:{match['name']}", url)
+
+
+def _check_legacy_prefix(prefix: str, control_plane: str) -> None:
+    if not _LEGACY_PREFIX.fullmatch(prefix):
+        raise InvalidName(
+            f"{prefix[:100]!a} cannot be how names of an earlier system begin: use a letter, and then letters, digits "
+            "and hyphens, 3 to 64 characters."
+        )
+    # Functions that may change tenants' stacks could otherwise change the control plane's own.
+    if control_plane.startswith(prefix):
+        raise InvalidName(
+            f"{prefix!a} cannot be how names of an earlier system begin: the control plane's own stack, "
+            f"{control_plane}, has such a name."
+        )

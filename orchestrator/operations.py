@@ -13,7 +13,7 @@ from orchestrator.admission import delete_counts, refusal, why_it_stays
 from orchestrator.deadlines import overdue
 from orchestrator.errors import Conflict, LostOwnership, StackHasGone, StackNotOurs, Throttled, Unsettled
 from orchestrator.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.own_stack import is_ours, own_stack
+from orchestrator.own_stack import has_unknown_stack, is_ours, own_stack
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -275,6 +275,8 @@ def _take_over(
 
 def _was_left_alone(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
     """Whether the tenant's stack is as a delete found it: in whatever state, but not one of being deleted."""
+    if has_unknown_stack(reader.metadata(run.tenant), stacks.names):
+        return True  # Nobody can have touched a stack that nobody knows.
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:

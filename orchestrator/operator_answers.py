@@ -43,6 +43,7 @@ _STATUSES = {
     Refusal.PINNED: (409, "The tenant is pinned"),
     Refusal.BUSY: (409, "The tenant is busy"),
     Refusal.NOT_EMPTY: (409, "The queue is not empty"),
+    Refusal.NOT_ADOPTED: (409, "The tenant has to be adopted first"),
     Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
     Refusal.UNKNOWN_ROLLOUT: (404, "There is no such rollout"),
     Refusal.UNKNOWN_ALARM: (422, "There is no such alarm"),
@@ -50,6 +51,7 @@ _STATUSES = {
     Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
     Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "There is no such reconciliation"),
+    Refusal.UNKNOWN_ADOPTION: (404, "There is no such adoption"),
     Refusal.FLEET_FULL: (409, FLEET_FULL_TITLE),
     Refusal.TOO_MANY_CREATES: (429, TOO_MANY_CREATES_TITLE),
 }

@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 from orchestrator.errors import StackNotOurs
+from orchestrator.names import Names
 from orchestrator.ports import Stack, Stacks, TenantReader
 from orchestrator.records import Metadata
+from orchestrator.stack_arns import name_of
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
 
 
 def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stack | None:
-    """The tenant's stack, by its name. Raises :class:`StackNotOurs` if somebody else's stack bears that name."""
-    stack = stacks.find(stacks.names.stack_of(tenant))
+    """The tenant's stack. Raises :class:`StackNotOurs` if somebody else's stack bears the tenant's stack name."""
+    metadata = reader.metadata(tenant)
+    stack = find_stack(tenant, metadata, stacks)
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return None
-    if stack.tenant_id != tenant.value:
+    if not is_for(tenant, stack, metadata):
         raise StackNotOurs(
             f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name but was made for "
             f"{stack.tenant_id or 'something else'}. Delete it by hand if nobody needs it."
         )
-    # The role is known already. The metadata is read only for the few stacks that are of another role.
-    if not stack.ours and not is_ours(stack, reader.metadata(tenant), stacks):
+    if not is_ours(stack, metadata, stacks):
         raise StackNotOurs(
             f"Tenant {tenant}: stack {stack.stack_id} has this tenant's stack name, but Berth did not make it: its "
             f"service role is not this deployment's, and the tenant was never served from it. {what_to_do(stack)}"
         )
     return stack
+
+
+def find_stack(tenant: TenantId, metadata: Metadata | None, stacks: Stacks) -> Stack | None:
+    """The stack on record, if an earlier system made it under another name. Otherwise the one of the tenant's name.
+
+    Nobody creates stacks of other names any more: once such a stack has gone, the next one has the tenant's name.
+    """
+    name, recorded = stacks.names.stack_of(tenant), recorded_stack(metadata)
+    if recorded is not None and name_of(recorded) != name:
+        stack = stacks.find(recorded)
+        if stack is not None and condition(stack.status) is not StackCondition.GONE:
+            return stack
+    return stacks.find(name)
+
+
+def recorded_stack(metadata: Metadata | None) -> str | None:
+    """The id of the tenant's stack, or of the one that is about to go, or could not."""
+    return (metadata.stack_id or metadata.gone_stack_id) if metadata else None
+
+
+def has_unknown_stack(metadata: Metadata | None, names: Names) -> bool:
+    """Whether the tenant is served from a stack that Berth cannot find: an earlier system made it under another name.
+
+    CloudFormation names queues after their stacks, so a queue of another name is in a stack of another name.
+    """
+    if metadata is None or metadata.queue is None or metadata.version is None or recorded_stack(metadata) is not None:
+        return False
+    return not metadata.queue.name.startswith(names.tenant_prefix)
+
+
+def is_for(tenant: TenantId, stack: Stack, metadata: Metadata | None) -> bool:
+    """Whether the stack says that it is the tenant's. Templates of an earlier system need not say for whom they are."""
+    if stack.tenant_id is not None or metadata is None:
+        return stack.tenant_id == tenant.value
+    served_from = metadata.stack_id if metadata.version is not None else metadata.gone_stack_id
+    return stack.stack_id == served_from
 
 
 _CANNOT_BE_UPDATED = (StackCondition.NEVER_LIVED, StackCondition.BROKEN)
@@ -53,7 +91,11 @@ def is_ours(stack: Stack, metadata: Metadata | None, stacks: Stacks) -> bool:
     """
     if stack.ours:
         return True
-    if metadata is None or metadata.version is None:
+    if metadata is None:
+        return False
+    if metadata.gone_stack_id == stack.stack_id and name_of(stack.stack_id) != stacks.names.stack_of(metadata.tenant):
+        return True  # Under another name than the tenant's, only a stack on record may take its queue back.
+    if metadata.version is None:
         return False
     if metadata.stack_id is not None:
         return metadata.stack_id == stack.stack_id

@@ -237,6 +237,7 @@ class ListedTenant:
     root_cause: RootCause | None
     position: str
     """Where it stands among those of the same state."""
+    stack_id: str | None = None
 
 
 class FleetReader(Protocol):
@@ -384,7 +385,7 @@ class Stacks(Protocol):
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
         """Have CloudFormation work out what the template would change, under this name, and return the changes' id.
 
         ``None`` when something of that name was drawn up already, by whomever.

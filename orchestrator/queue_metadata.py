@@ -10,6 +10,7 @@ from orchestrator.errors import StackNotOurs, Throttled, Unsettled
 from orchestrator.own_stack import is_ours
 from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
 from orchestrator.records import Metadata, Queue
+from orchestrator.stack_arns import name_of
 from orchestrator.tenants import TenantId
 
 _ROUNDS = 3
@@ -54,6 +55,8 @@ def _changed_by_hand(metadata: Metadata, queue: Queue, reader: TenantReader) -> 
 def _queue_to_record(
     tenant: TenantId, stack_id: str, told: Queue, metadata: Metadata | None, stacks: Stacks
 ) -> Queue | None:
+    if not _may_speak(tenant, stack_id, metadata, stacks):
+        raise StackNotOurs(f"Tenant {tenant}: stack {stack_id} is not the one on record, so it provides no queue.")
     served = metadata if metadata and metadata.version is not None else None
     if served and (served.stack_id, served.queue) == (stack_id, told):
         return told  # Whoever says so changes nothing.
@@ -63,6 +66,12 @@ def _queue_to_record(
         if served is None:
             return None  # Nobody is served from the stack yet; the operation on it publishes the queue when it ends.
         raise
+
+
+def _may_speak(tenant: TenantId, stack_id: str, metadata: Metadata | None, stacks: Stacks) -> bool:
+    """Whether the stack bears the tenant's stack name, or is on record as the tenant's under another one."""
+    named = name_of(stack_id) == stacks.names.stack_of(tenant)
+    return named or (metadata is not None and stack_id in (metadata.stack_id, metadata.gone_stack_id))
 
 
 def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks: Stacks) -> Queue | None:
@@ -92,6 +101,8 @@ def forget_queue(
     """
     metadata = reader.metadata(tenant)
     if metadata is None or (metadata.published and metadata.stack_id not in (None, stack_id)):
+        return False
+    if not _may_speak(tenant, stack_id, metadata, stacks):
         return False
     try:
         stack = stacks.find(stack_id)

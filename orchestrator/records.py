@@ -83,6 +83,10 @@ class Queue:
     arn: str
     url: str
 
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
@@ -260,6 +264,8 @@ class ChangeKind(StrEnum):
     """A reconciliation made the metadata say what the stack says."""
     REPLACE = "REPLACE"
     """The tenant's stack has another queue, and no operation is at work on it: somebody changed the stack."""
+    ADOPT = "ADOPT"
+    """The tenant was there before Berth, and has been brought into the index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
@@ -24,6 +24,16 @@ def is_older(version: str, *, than: str) -> bool:
     if not all(re.fullmatch(VERSION_PATTERN, each) for each in (version, than)):
         return False
     return order(version) < order(than)
+
+
+def is_known(version: str | None, releases: Collection[str]) -> bool:
+    """Whether the version was published, or is older than all that were: then the tenant is older than Berth.
+
+    Such a tenant is outdated as others are, and a rollout moves it.
+    """
+    if version is None or version in releases:
+        return version is not None
+    return bool(releases) and all(is_older(version, than=release) for release in releases)
 
 
 def order(version: str) -> tuple[int, ...]:

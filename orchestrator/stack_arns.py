@@ -22,6 +22,11 @@ _STACK_ARN = re.compile(
 )
 
 
+def name_of(stack_id: str) -> str:
+    """The stack's name, from its ARN; a name is its own."""
+    return stack_id.split("/")[1] if stack_id.startswith("arn:") and "/" in stack_id else stack_id
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A partition, a region and an account of AWS."""

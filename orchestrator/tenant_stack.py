@@ -28,7 +28,7 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.own_stack import own_stack
+from orchestrator.own_stack import has_unknown_stack, own_stack
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.records import Lock, Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
@@ -75,9 +75,15 @@ def start_stack(
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         match run.attempt.operation:
+            case Operation.CREATE if stack is None and has_unknown_stack(reader.metadata(run.tenant), stacks.names):
+                return GaveUp(
+                    f"Tenant {run.tenant} is from before Berth and is served from a stack that is not on record, so it "
+                    "gets no second one. Have it adopted: berth adopt"
+                )
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
             case Operation.UPDATE:
+                metadata = reader.metadata(run.tenant)
                 return updating.start(
                     run,
                     stack,
@@ -86,7 +92,7 @@ def start_stack(
                     stacks=stacks,
                     queues=queues,
                     drafting=drafting,
-                    looks=Looks(clock.now(), empty_since, empty_for),
+                    looks=Looks(clock.now(), empty_since, empty_for, metadata.queue if metadata else None),
                 )
             case Operation.DELETE:
                 return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)

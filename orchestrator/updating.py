@@ -26,7 +26,7 @@ from orchestrator.ports import (
     Stack,
     Stacks,
 )
-from orchestrator.records import Release, Run
+from orchestrator.records import Queue, Release, Run
 from orchestrator.stack_status import StackCondition, condition
 
 INBOUND_QUEUE = "InboundQueue"
@@ -67,6 +67,8 @@ class Looks:
     """When the first of the latest looks was that saw no messages."""
     empty_for: timedelta
     """How long every look has to see none."""
+    served: Queue | None = None
+    """The queue that the tenant is served from. Templates of an earlier system may call it as they like."""
 
     @property
     def left(self) -> timedelta:
@@ -81,7 +83,7 @@ def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, d
     """
     if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
         name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
-        change_set = stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=name)
+        change_set = stacks.draw_up_changes(run.tenant, stack.stack_id, template_url=release.template_url, name=name)
         if change_set is not None:
             drafting.ledger.remember_changes(run, change_set)
 
@@ -103,7 +105,8 @@ def start(
     """
     if stack is None:
         return GaveUp(
-            f"The tenant has no stack named {stacks.names.stack_of(run.tenant)}, so there is nothing to update."
+            f"The tenant has no stack named {stacks.names.stack_of(run.tenant)}, so there is nothing to update. If an "
+            "earlier system made its stack under another name, have the tenant adopted: berth adopt"
         )
     match condition(stack.status):
         case StackCondition.WORKING:
@@ -151,7 +154,7 @@ def _carry_out(
             stacks.forget_changes(stack.stack_id, drawn_up.id)
             return Again("the stack has changed since the changes were drawn up")
     try:
-        reason = _why_not(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting)
+        reason = _why_not(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting, looks=looks)
         if reason is not None:
             stacks.forget_changes(stack.stack_id, drawn_up.id)
             return GaveUp(reason)
@@ -176,13 +179,14 @@ def _why_not(
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
+    looks: Looks,
 ) -> str | None:
     """Why the changes are not to be made, if there is a reason."""
     parameters = drafting.parameters(run.tenant)
     strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=stacks)
     if strange is not None or run.request.allow_replacement:
         return strange
-    return losses(stack, drawn_up.changes, queues)
+    return losses(stack, drawn_up.changes, queues, served=looks.served)
 
 
 def not_asked_for(
@@ -204,13 +208,13 @@ def not_asked_for(
     )
 
 
-def losses(stack: Stack, changes: Iterable[Change], queues: Queues) -> str | None:
+def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Queue | None) -> str | None:
     """What would be lost. The inbound queue is never taken away, other queues not with messages in them."""
-    inbound = stack.queue.url if stack.queue else None
+    inbound = {queue.url for queue in (stack.queue, served) if queue}
     for change in changes:
         if not _takes_a_queue(change):
             continue
-        if change.physical_id == inbound or change.resource == INBOUND_QUEUE:
+        if change.physical_id in inbound or change.resource == INBOUND_QUEUE:
             return (
                 f"The update would replace or remove the inbound queue ({change.resource}). "
                 "Nothing was changed. Allow the replacement explicitly if its messages may be lost."

@@ -54,6 +54,8 @@ OPERATOR_ROUTES = (
     "POST /rollouts/{rolloutId}/retry",
     "POST /reconciliations",
     "GET /reconciliations/{reconciliationId}",
+    "POST /adoptions",
+    "GET /adoptions/{adoptionId}",
     "GET /diagnosis",
 )
 """As in ``lambdas/operators.py``."""

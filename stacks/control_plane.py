@@ -42,6 +42,7 @@ class ControlPlaneStack(Stack):
             # Without the control plane nobody can tell whose the tenants' stacks are.
             termination_protection=True,
         )
+        self.names = settings.names
         table = TenantTable(self, "Tenants")
         kit = FunctionKit.create(self, table=table, version=version, settings=settings)
         releases = ReleasePublisher(self, "Releases", kit=kit)

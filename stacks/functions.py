@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from orchestrator.names import Names
 from stacks.function_code import LEFT_OUT, PACKAGES
 from stacks.log_groups import log_group
 from stacks.permissions import acknowledge, acknowledge_wildcard, allow, names_of
@@ -123,6 +124,7 @@ class BerthFunction(Construct):
                 "POWERTOOLS_SERVICE_NAME": name,
                 "POWERTOOLS_METRICS_NAMESPACE": names_of(self).metrics,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
+                **_legacy_prefixes(names_of(self)),
                 **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
                 **(environment or {}),
             },
@@ -155,3 +157,7 @@ class BerthFunction(Construct):
             period=period,
             label=label,
         )
+
+
+def _legacy_prefixes(names: Names) -> dict[str, str]:
+    return {"BERTH_LEGACY_STACK_PREFIXES": ",".join(names.legacy_prefixes)} if names.legacy_prefixes else {}

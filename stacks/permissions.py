@@ -45,7 +45,7 @@ def allow_on_tenant_stacks(
     allow(
         role,
         [f"cloudformation:{operation}" for operation in operations],
-        tenant_stack_arns(role),
+        *tenant_stack_arns(role),
         conditions=conditions,
         wildcard_because=_TENANT_STACKS_ARE_MANY,
     )
@@ -62,7 +62,7 @@ def allow_on_tenant_queues(
     allow(
         role,
         [f"sqs:{operation}" for operation in operations],
-        tenant_queue_arns(role),
+        *tenant_queue_arns(role),
         conditions=conditions,
         wildcard_because=TENANT_QUEUES_ARE_MANY,
     )
@@ -75,17 +75,20 @@ def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> No
 
 def names_of(scope: Construct) -> Names:
     """The names of the control plane that the construct is part of: its stack bears the control plane's own."""
-    return Names.parse(Stack.of(scope).stack_name)
+    stack = Stack.of(scope)
+    names = getattr(stack, "names", None)
+    return names if isinstance(names, Names) else Names.parse(stack.stack_name)
 
 
-def tenant_stack_arns(scope: Construct) -> str:
-    return Stack.of(scope).format_arn(
-        service="cloudformation", resource="stack", resource_name=f"{names_of(scope).tenant_prefix}*/*"
-    )
+def tenant_stack_arns(scope: Construct) -> list[str]:
+    return [
+        Stack.of(scope).format_arn(service="cloudformation", resource="stack", resource_name=f"{prefix}*/*")
+        for prefix in names_of(scope).prefixes
+    ]
 
 
-def tenant_queue_arns(scope: Construct) -> str:
-    return Stack.of(scope).format_arn(service="sqs", resource=f"{names_of(scope).tenant_prefix}*")
+def tenant_queue_arns(scope: Construct) -> list[str]:
+    return [Stack.of(scope).format_arn(service="sqs", resource=f"{prefix}*") for prefix in names_of(scope).prefixes]
 
 
 _TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."

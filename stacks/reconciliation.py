@@ -164,6 +164,7 @@ class Reconciliation(Construct):
         table.allow_listing_unfinished(role)
         table.allow(role, "Query", rows=RELEASE_ROWS)
         table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
+        table.allow_scanning(role)
         rollouts.allow_watching(role)
         self._allow_surveying(role)
         return function

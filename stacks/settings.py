@@ -24,6 +24,9 @@ _LOG_RETENTION_DAYS = frozenset(
 )
 
 NAME = "berth:name"
+LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
+_MAX_LEGACY_PREFIXES = 5
+"""Every prefix makes every policy longer, and IAM bounds those."""
 MOST_GENERATIONS = 999_999_999
 MAX_TENANTS_AT_MOST = 1_000_000
 
@@ -51,7 +54,8 @@ class DeploymentMode(Enum):
 @dataclass(frozen=True)
 class Settings:
     names: Names = field(default_factory=Names)
-    """What the control plane is called. Several can be in one account and region, each by its own name."""
+    """What the control plane is called, and how the names of an earlier system's stacks begin. Several control planes
+    can be in one account and region, each by its own name."""
     await_stack_seconds: int = 60
     """How long AwaitStack waits for CloudFormation's event before it looks itself."""
     await_review_seconds: int = 3
@@ -128,7 +132,12 @@ class Settings:
 
 
 def name_in(context: Node) -> Names:
-    return parse_name(context.try_get_context(NAME))
+    names = parse_name(context.try_get_context(NAME))
+    prefixes = _texts(context, LEGACY_STACK_PREFIXES, at_most=_MAX_LEGACY_PREFIXES)
+    try:
+        return Names.parse(names.control_plane, prefixes)
+    except InvalidName as invalid:
+        raise SettingInvalid(f"{LEGACY_STACK_PREFIXES}: {invalid}") from None
 
 
 def parse_name(value: object) -> Names:
@@ -136,6 +145,15 @@ def parse_name(value: object) -> Names:
         return Names.parse(DEFAULT_NAME if value is None else value)
     except InvalidName as invalid:
         raise SettingInvalid(f"{NAME}: {invalid}") from None
+
+
+def _texts(context: Node, key: str, *, at_most: int) -> list[str]:
+    """Several values: a list in cdk.json, separated by commas on the command line."""
+    value = context.try_get_context(key)
+    texts = value.split(",") if isinstance(value, str) else value or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) > at_most:
+        raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} texts, separated by commas.")
+    return [text.strip() for text in texts if text.strip()]
 
 
 def _integer(context: Node, key: str, default: int) -> int:

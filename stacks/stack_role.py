@@ -71,7 +71,7 @@ class TenantStackRole(Construct):
             for name, value in self.environment.items():
                 function.function.add_environment(name, value)
 
-    def _only_for_tenants(self) -> dict[str, dict[str, str]]:
+    def _only_for_tenants(self) -> dict[str, dict[str, str | list[str]]]:
         """Keep CloudFormation from using the role for a stack that is no tenant's.
 
         AWS documents these conditions for StackSets, not for the service role of a stack. A role that CloudFormation
@@ -96,10 +96,11 @@ class TenantStackRole(Construct):
             "Boundary",
             description="What CloudFormation may at most do in the stacks of Berth's tenants.",
             statements=[
-                statement([f"sqs:{operation}" for operation in _QUEUE_OPERATIONS], [tenant_queue_arns(self)]),
+                statement([f"sqs:{operation}" for operation in _QUEUE_OPERATIONS], tenant_queue_arns(self)),
                 statement(["lambda:InvokeFunction"], [tenant_metadata]),
                 iam.PolicyStatement(effect=iam.Effect.DENY, actions=["iam:*", "sts:*"], resources=["*"]),
             ],
         )
-        acknowledge_wildcard(boundary, tenant_queue_arns(self), TENANT_QUEUES_ARE_MANY)
+        for queues in tenant_queue_arns(self):
+            acknowledge_wildcard(boundary, queues, TENANT_QUEUES_ARE_MANY)
         return boundary

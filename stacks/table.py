@@ -23,6 +23,7 @@ from orchestrator.adapters.keys import (
     pace_key,
     registry_key,
 )
+from orchestrator.adapters.unlisted import SCANNED_ATTRIBUTES
 from stacks.permissions import allow
 
 TENANT_ROWS = f"{TENANT_PREFIX}*"
@@ -116,6 +117,21 @@ class TenantTable(Construct):
     def allow_listing_unfinished(self, role: iam.Role) -> None:
         """Let a role list the operations that say Started."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [UNFINISHED_OPERATIONS])
+
+    def allow_scanning(self, role: iam.Role) -> None:
+        """Let a role look at every row of the table, and see no more than what tells unlisted tenants from others.
+
+        A scan has no leading keys to be limited to.
+        """
+        allow(
+            role,
+            ["dynamodb:Scan"],
+            self._table.table_arn,
+            conditions={
+                "ForAllValues:StringEquals": {"dynamodb:Attributes": list(SCANNED_ATTRIBUTES)},
+                "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+            },
+        )
 
     def allow_listing_rollouts(self, role: iam.Role) -> None:
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)

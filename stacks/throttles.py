@@ -38,6 +38,7 @@ THROTTLES: Mapping[str, Throttle] = {
     "GET /rollouts": READS,
     "GET /rollouts/{rolloutId}": READS,
     "GET /reconciliations/{reconciliationId}": READS,
+    "GET /adoptions/{adoptionId}": READS,
     "GET /diagnosis": READS,
     "PUT /tenants/{tenantId}": ORDERS,
     "DELETE /tenants/{tenantId}": ORDERS,
@@ -52,5 +53,6 @@ THROTTLES: Mapping[str, Throttle] = {
     "POST /rollouts/{rolloutId}/approve": ORDERS,
     "POST /rollouts/{rolloutId}/retry": ORDERS,
     "POST /reconciliations": ORDERS,
+    "POST /adoptions": ORDERS,
 }
 """Every route of the API. A route that is not here cannot be deployed."""

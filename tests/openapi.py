@@ -165,12 +165,17 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
         case.path_parameters["rolloutId"] = rollout
     if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("reconciliationId"))):
         case.path_parameters["reconciliationId"] = reconciliation
+    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("adoptionId"))):
+        case.path_parameters["adoptionId"] = reconciliation
     # A cursor comes from the page before. No document can say which ones there are.
     if case.meta is not None and case.meta.generation.mode.is_positive:
         case.query.pop("cursor", None)
     if case.operation.definition.raw["operationId"] == "startRollout":
         _keep_wish_to(at_hand, case, rollout)
-    if case.operation.definition.raw["operationId"] == "startReconciliation" and at_hand.only_dry_runs:
+    if (
+        case.operation.definition.raw["operationId"] in ("startReconciliation", "startAdoption")
+        and at_hand.only_dry_runs
+    ):
         _keep_dry(case)
 
 

@@ -143,6 +143,12 @@ class BerthApi:
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
         return self.request("GET", f"/reconciliations/{quote(reconciliation, safe='')}")
 
+    def adopt(self, *, dry_run: bool = False, cursor: str | None = None, reason: str | None = None) -> ApiAnswer:
+        return self.request("POST", "/adoptions", body={"dryRun": dry_run} | _given(cursor=cursor, reason=reason))
+
+    def adoption(self, adoption: str) -> ApiAnswer:
+        return self.request("GET", f"/adoptions/{quote(adoption, safe='')}")
+
     def health(self) -> ApiAnswer:
         return self.request("GET", "/diagnosis")
 

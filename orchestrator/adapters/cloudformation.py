@@ -17,7 +17,7 @@ from orchestrator.names import Names
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
 from orchestrator.records import Queue
 from orchestrator.releases import TENANT_PARAMETER, digest_of, stack_parameters
-from orchestrator.stack_arns import StackArn
+from orchestrator.stack_arns import StackArn, name_of
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
 from orchestrator.updating import INBOUND_QUEUE, QUEUE_TYPE
@@ -131,11 +131,11 @@ class CloudFormationStacks:
                 DeploymentConfig=self._deployment,
             )
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
         try:
             with self._throttling():
                 drawn_up = self._client.create_change_set(
-                    StackName=self.names.stack_of(tenant),
+                    StackName=name_of(stack_id),
                     ChangeSetName=name,
                     ChangeSetType="UPDATE",
                     TemplateURL=template_url,
@@ -154,13 +154,13 @@ class CloudFormationStacks:
     def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
         try:
             with self._throttling():
-                described = self._client.describe_change_set(StackName=_name_in(stack_id), ChangeSetName=change_set)
+                described = self._client.describe_change_set(StackName=name_of(stack_id), ChangeSetName=change_set)
                 changes = described.get("Changes", [])
                 # The later pages repeat everything but the changes.
                 page = described
                 while token := page.get("NextToken"):
                     page = self._client.describe_change_set(
-                        StackName=_name_in(stack_id), ChangeSetName=change_set, NextToken=token
+                        StackName=name_of(stack_id), ChangeSetName=change_set, NextToken=token
                     )
                     changes += page.get("Changes", [])
         except ClientError as error:
@@ -183,7 +183,7 @@ class CloudFormationStacks:
         try:
             with self._throttling():
                 template = self._client.get_template(
-                    StackName=_name_in(stack_id), ChangeSetName=change_set, TemplateStage="Original"
+                    StackName=name_of(stack_id), ChangeSetName=change_set, TemplateStage="Original"
                 )["TemplateBody"]
         except ClientError as error:
             if error_code(error) in _NO_CHANGE_SET:
@@ -196,7 +196,7 @@ class CloudFormationStacks:
         try:
             with self._throttling():
                 self._client.execute_change_set(
-                    StackName=_name_in(stack_id),
+                    StackName=name_of(stack_id),
                     ChangeSetName=change_set,
                     ClientRequestToken=client_token,
                     DisableRollback=False,
@@ -209,7 +209,7 @@ class CloudFormationStacks:
 
     def forget_changes(self, stack_id: str, change_set: str) -> None:
         with self._throttling():
-            self._client.delete_change_set(StackName=_name_in(stack_id), ChangeSetName=change_set)
+            self._client.delete_change_set(StackName=name_of(stack_id), ChangeSetName=change_set)
 
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
         with self._throttling():
@@ -303,11 +303,6 @@ def _event(event: StackEventTypeDef) -> ResourceEvent:
         cancelled="cancelled" in reason.lower(),
         client_token=event.get("ClientRequestToken", ""),
     )
-
-
-def _name_in(stack_id: str) -> str:
-    """The stack's name: change sets belong to a stack that lives, and those have names."""
-    return stack_id.split("/")[1] if stack_id.startswith("arn:") else stack_id
 
 
 def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:

@@ -21,7 +21,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Wish,
 )
-from orchestrator.records import parse_timestamp
+from orchestrator.records import parse_timestamp, timestamp
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -90,6 +90,8 @@ def _row(reconciliation: Reconciliation) -> Item:
                     "repaired": reconciliation.repaired,
                     "ordered": reconciliation.ordered,
                     "stuck": reconciliation.stuck,
+                    "cursor": reconciliation.cursor,
+                    "scannedAt": timestamp(reconciliation.scanned_at) if reconciliation.scanned_at else None,
                 }
             )
         ),
@@ -116,6 +118,8 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
         ordered=came.get("ordered", 0),
         stuck=came["stuck"],
         reason=item["Reason"]["S"],
+        cursor=came.get("cursor"),
+        scanned_at=parse_timestamp(came["scannedAt"]) if came.get("scannedAt") else None,
     )
 
 

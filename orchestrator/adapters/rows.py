@@ -75,7 +75,8 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
         stack_id=text(item, "StackId"),
         version=text(item, "Version"),
         created_at=moment(item, "CreatedAt"),
-        updated_at=moment(item, "UpdatedAt"),
+        # Rows from before 0.1.0 have it under another name.
+        updated_at=moment(item, "UpdatedAt") or moment(item, "UpdateAt"),
         withdrawn_by=text(item, "WithdrawnBy"),
         outbound_queue=_queue(item, "Outbound"),
         pinned_version=text(item, "PinnedVersion"),
@@ -155,6 +156,7 @@ def listed_from(item: Mapping[str, Any]) -> ListedTenant:
         updated_at=metadata.updated_at,
         root_cause=root_cause_from(item),
         position=item["ListingSort"]["S"],
+        stack_id=metadata.stack_id,
     )
 
 

@@ -36,7 +36,8 @@ class Settings:
     @property
     def names(self) -> Names:
         """The names of the control plane that the function belongs to."""
-        return Names.parse(self._required("BERTH_NAME"))
+        prefixes = self.environment.get("BERTH_LEGACY_STACK_PREFIXES") or ""
+        return Names.parse(self._required("BERTH_NAME"), prefixes.split(",") if prefixes else ())
 
     @property
     def version(self) -> str:

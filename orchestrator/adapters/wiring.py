@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
     from orchestrator.adapters.survey import CloudFormationSurvey
+    from orchestrator.adapters.unlisted import UnlistedRows
     from orchestrator.confirming import Deployment
     from orchestrator.health import Health
     from orchestrator.lifecycle import Lifecycle
@@ -209,6 +210,7 @@ class Wiring:
             version=self.settings.version,
             limits=limits,
             counted_for=counted_for,
+            names=self.names,
         )
 
     # Reconciling
@@ -251,6 +253,7 @@ class Wiring:
             ledger=self.reconciliation_table,
             rollouts=self.rollout_table,
             rollout_executions=self.rollout_executions,
+            unlisted=self.unlisted,
             clock=self.clock,
             has_time=has_time,
             pause=pause,
@@ -261,6 +264,12 @@ class Wiring:
         from orchestrator.adapters.survey import CloudFormationSurvey
 
         return CloudFormationSurvey(client("cloudformation"), service_role=lambda: self.settings.stack_role)
+
+    @cached_property
+    def unlisted(self) -> UnlistedRows:
+        from orchestrator.adapters.unlisted import UnlistedRows
+
+        return UnlistedRows(self._dynamodb, self.settings.table)
 
     @cached_property
     def reconciliation_table(self) -> ReconciliationTable:

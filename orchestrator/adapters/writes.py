@@ -129,7 +129,8 @@ class Writes:
         state, values = self._state(run.tenant, working_on_it, before.version if before else None)
         # Of a tenant that has nothing yet, the list at least says since when.
         sets = [state, "UpdatedAt = if_not_exists(UpdatedAt, :at)"]
-        values[":at"] = time(at)
+        # Rows from before 0.1.0 have the time under another name.
+        values[":at"] = time((before.updated_at if before else None) or at)
         if operation is Operation.DELETE:
             sets.append("WithdrawnBy = :me")
             values[":me"] = s(run.execution)
@@ -216,8 +217,7 @@ class Writes:
         if before.asked_for_at is not None:
             condition, values = "AskedForAt = :seen", {":seen": time(before.asked_for_at)}
         if not keep:
-            given: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
-            return {"Delete": given | ({"ExpressionAttributeValues": values} if values else {})}
+            return self.delete(key, condition, values)
         gone = (
             *("#state", "ListingKey", "ListingSort", "RootCause", "WithdrawnBy", "Version", "Deployed", "StackId"),
             *("InboundQueueArn", "InboundQueueUrl", "OutboundQueueArn", "OutboundQueueUrl", "CreatedAt", "CreatedBy"),
@@ -232,12 +232,12 @@ class Writes:
         sets += "".join(f", {name} = :{name}" for name in fields)
         values |= {f":{name}": value for name, value in fields.items()}
         # Whoever writes says when, but for a stack that goes: that takes its id away.
-        unchanged, seen = _unchanged(row, "UpdatedAt", "StackId")
+        conditions, seen = unchanged(row, "UpdatedAt", "StackId")
         return self.update(
             keys.metadata_key(corrected.tenant),
             f"SET {sets} REMOVE Deployed",
             values=values | seen,
-            condition=" AND ".join(unchanged),
+            condition=" AND ".join(conditions),
             names=_STATE,
         )
 
@@ -286,7 +286,7 @@ class Writes:
             values[":pin"] = s(pin.version)
         elif pin.lift:
             removes = " REMOVE PinnedVersion"
-        conditions, seen = _unchanged(row or {}, "Labels", "PinnedVersion")
+        conditions, seen = unchanged(row or {}, "Labels", "PinnedVersion")
         if asked_for is None:
             conditions += ["attribute_exists(pk)", "attribute_not_exists(WithdrawnBy)"]
         if only_if is not None:
@@ -354,6 +354,10 @@ class Writes:
             check["ExpressionAttributeNames"] = names
         return {"ConditionCheck": check}
 
+    def delete(self, key: keys.Key, condition: str, values: Item) -> Item:
+        given: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
+        return {"Delete": given | ({"ExpressionAttributeValues": values} if values else {})}
+
     def update(
         self,
         key: keys.Key,
@@ -377,7 +381,7 @@ class Writes:
 _STATE = {"#state": "State"}
 
 
-def _unchanged(row: Mapping[str, Any], *names: str) -> tuple[list[str], Item]:
+def unchanged(row: Mapping[str, Any], *names: str) -> tuple[list[str], Item]:
     """Conditions, with their values, that hold while these attributes are what the row has."""
     conditions = [f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})" for name in names]
     return conditions, {f":seen{name}": row[name] for name in names if name in row}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import reconcile, rollout
+from orchestrator.cli import adopt, reconcile, rollout
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
@@ -38,6 +38,7 @@ _EXAMPLES = """\
   berth rollout start                 move them: see berth rollout --help
   berth doctor                        is all well? what to do if not
   berth reconcile --dry-run           where records and stacks differ
+  berth adopt --dry-run               tenants from before Berth
 """
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
@@ -90,6 +91,7 @@ app.add_typer(rollout.app, name="rollout")
 _WHEN_SOMETHING_IS_WRONG = "When something seems wrong"
 app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG)(doctor)
 app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG, epilog=reconcile.HELP)(reconcile.reconcile)
+app.command(rich_help_panel="When tenants are older than Berth", epilog=adopt.HELP)(adopt.adopt)
 
 
 def _show_version(wanted: bool) -> None:

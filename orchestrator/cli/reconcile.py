@@ -30,8 +30,8 @@ STALLED_AFTER = timedelta(minutes=20)
 _TIMEOUT_SECONDS = 1800
 _FOUND = 200
 _STARTED = 202
-_OVER = (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
-_WHERE_TO_LOOK = (
+OVER = (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
+WHERE_TO_LOOK = (
     "Look at berth doctor, and at the log of the function that the control plane's stack names ReconcileFunctionName."
 )
 
@@ -52,6 +52,7 @@ HELP = """\
   stack-drifted         resources are not as the template has them
   broken-stack          served, and somebody left its stack broken
   foreign-stack         named like a tenant's stack, and none
+  unlisted-tenant       from before Berth, and not adopted: see berth adopt
   stalled-rollout       it should go on, and nothing moves it
 """
 
@@ -101,7 +102,7 @@ def reconcile(
             asked = _found(here, api, follow)
         else:
             asked = _asked(here, api, dry_run=dry_run, detect_drift=detect_drift, reason=reason)
-        if wait and asked["status"] not in _OVER:
+        if wait and asked["status"] not in OVER:
             asked = _watch(here, api, asked["reconciliationId"], timeout)
         code = _tell(asked, waited=wait, as_json=as_json)
     raise typer.Exit(code)
@@ -146,12 +147,12 @@ def _watch(here: Invocation, api: Api, reconciliation: str, timeout: float) -> D
         answer = asking(partial(api.reconciliation, reconciliation), partial(_later, here, asking))
     if answer.status != _FOUND:
         raise problem(answer)
-    if _is_dead(here, answer.body):
+    if is_dead(here, answer.body):
         raise ApiProblem(
             f"Reconciliation {reconciliation} has not moved since {render.moment(answer.body['updatedAt'])}: it died.",
             ExitCode.ATTENTION,
             answer.body,
-            [_WHERE_TO_LOOK, "Then ask for another one: berth reconcile"],
+            [WHERE_TO_LOOK, "Then ask for another one: berth reconcile"],
         )
     return answer.body
 
@@ -160,23 +161,24 @@ def _later(here: Invocation, asking: Asking, answer: ApiAnswer) -> str | None:
     if answer.status != _FOUND:
         return too_busy(answer)
     said = answer.body
-    if said["status"] in _OVER or _is_dead(here, said):
+    if said["status"] in OVER or is_dead(here, said):
         return None
     what = f"Reconciliation {said['reconciliationId']}"
     if said["status"] == ReconciliationStatus.PENDING:
         late = asking.seconds > BEGINS_WITHIN_SECONDS
-        return f"{what} should have begun within a minute. {_WHERE_TO_LOOK}" if late else f"{what} is about to begin"
+        return f"{what} should have begun within a minute. {WHERE_TO_LOOK}" if late else f"{what} is about to begin"
     return f"{what} goes on: looked at {looked_at(said)}"
 
 
-def _is_dead(here: Invocation, said: Document) -> bool:
+def is_dead(here: Invocation, said: Document) -> bool:
+    """Whether the function that was to do it has died: nothing has changed for longer than it can run."""
     if said["status"] != ReconciliationStatus.RUNNING:
         return False
     return here.world.now() - parse_timestamp(said["updatedAt"]) > STALLED_AFTER
 
 
 def _tell(came: Document, *, waited: bool, as_json: bool) -> ExitCode:
-    is_over = came["status"] in _OVER
+    is_over = came["status"] in OVER
     if as_json:
         render.show_json(came)
     elif is_over:

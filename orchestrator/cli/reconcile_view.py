@@ -16,6 +16,7 @@ _WOULD: Mapping[str, str] = {
     Remedy.RECREATE: "would forget the queue that is gone, and have the tenant created",
     Remedy.DELETE: "would have what is left of it deleted, unless there are messages in it",
     Remedy.CORRECT: "would have the metadata say what the stack says",
+    Remedy.ADOPT: "would bring the tenant into the lists",
     Remedy.UPGRADE: "would have the tenant moved to the release where it ought to be",
 }
 _A_PERSON = "needs a person: see below"

@@ -11,6 +11,7 @@ from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, R
 from orchestrator.records import new_id
 
 BY_ITSELF = "berth reconcile"
+ADOPTION = "berth adopt"
 
 SCHEDULES = {
     SETTLING: Wish(survey=False),
@@ -27,9 +28,10 @@ class Reconciliations:
 
     def start(self, wish: Wish, by: str) -> Reconciliation:
         now = self.clock.now()
+        what = ADOPTION if wish.adopt else BY_ITSELF
         asked = Reconciliation(
             new_id(now, by, wish),
-            f"{BY_ITSELF}, asked for by {by}" if by else BY_ITSELF,
+            f"{what}, asked for by {by}" if by else what,
             wish,
             ReconciliationStatus.PENDING,
             now,
@@ -41,10 +43,22 @@ class Reconciliations:
 
     def find(self, reconciliation: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(reconciliation)
-        return found or Refused(
+        if found is not None and not found.wish.adopt:
+            return found
+        return Refused(
             Refusal.UNKNOWN_RECONCILIATION,
             f"There is no reconciliation {reconciliation}. Ask for one: berth reconcile",
             {"reconciliationId": reconciliation},
+        )
+
+    def find_adoption(self, adoption: str) -> Reconciliation | Refused:
+        found = self.ledger.reconciliation(adoption)
+        if found is not None and found.wish.adopt:
+            return found
+        return Refused(
+            Refusal.UNKNOWN_ADOPTION,
+            f"There is no adoption {adoption}. Ask for one: berth adopt",
+            {"adoptionId": adoption},
         )
 
     def to_run(self, reconciliation: str) -> Reconciliation | None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from orchestrator.admission import is_deleted
 from orchestrator.fleet import state_of
-from orchestrator.own_stack import what_to_do
+from orchestrator.own_stack import is_for, what_to_do
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.records import Audit, Lock, Metadata, Operation, Queue, Release, Status, TenantState
-from orchestrator.releases import same_content
+from orchestrator.releases import is_known, same_content
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
 
@@ -21,7 +21,7 @@ STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A tenant as it was found: all rows read consistently, and the stack asked for by its name."""
+    """A tenant as it was found: all rows read consistently, and the stack asked for."""
 
     tenant: TenantId
     stack_name: str
@@ -55,7 +55,7 @@ def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
     stack = looked.live_stack
     if looked.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None
-    if stack and stack.tenant_id != looked.tenant.value:
+    if stack and not is_for(looked.tenant, stack, looked.metadata):
         return foreign_stack(looked.stack_name, stack)
     if stack and not looked.stack_is_ours:
         return _planted(looked, stack)
@@ -91,7 +91,7 @@ def _judge_served(
         )
     if condition(stack.status) not in STANDS:
         return _judge_broken(looked, stack)
-    if differences := _differences(metadata, stack, releases):
+    if differences := _differences(looked, metadata, stack, releases):
         true = stack.queue == looked.own_queue
         unsaid = "The stack does not say which queue it has, or at which version it is."
         return _finding(
@@ -101,7 +101,7 @@ def _judge_served(
             Remedy.CORRECT if stack.queue and stack.version and true else Remedy.NONE,
             f"{unsaid if true else 'The queue in its outputs is none of its resources.'} Look at {stack.stack_id}",
         )
-    if metadata.version not in releases:
+    if not is_known(metadata.version, releases):
         return _finding(
             Kind.UNKNOWN_VERSION,
             tenant,
@@ -199,11 +199,15 @@ def _planted(looked: Looked, stack: Stack) -> Finding:
     )
 
 
-def _differences(metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
-    """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference."""
+def _differences(looked: Looked, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
+    """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference.
+
+    Nor have stacks of an earlier system to name their queue in their outputs.
+    """
     told = []
-    if metadata.queue != stack.queue:
-        told.append(f"queue {_url(metadata)} / {stack.queue.url if stack.queue else 'none'}")
+    queue = stack.queue or looked.own_queue
+    if metadata.queue != queue:
+        told.append(f"queue {_url(metadata)} / {queue.url if queue else 'none'}")
     if metadata.stack_id not in (None, stack.stack_id):
         told.append(f"stack {metadata.stack_id} / {stack.stack_id}")
     moved = stack.version not in (None, metadata.version)

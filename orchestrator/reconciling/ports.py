@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.records import Metadata, Request
+from orchestrator.records import Audit, Lock, Metadata, Operation, RecordedChange, Request, RootCause, TenantState
+from orchestrator.tenants import TenantId
 
 
 class StackSurvey(Protocol):
@@ -43,6 +44,70 @@ class Corrections(Protocol):
         """Have the metadata say what the stack says, and append that to the tenant's history.
 
         ``False`` when the tenant has changed since it was seen so, or an operation owns it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedTenant:
+    """A tenant that the index does not have, or whose stack is not on record, as its rows say it."""
+
+    tenant: TenantId
+    metadata: Metadata | None
+    audits: Sequence[Audit]
+    lock: Lock | None
+    earlier: frozenset[tuple[Operation, str | None]] = frozenset()
+    """The operation and version of those audits that the earlier system has written."""
+    listed: bool = False
+    """The index has it: an operation of Berth's has listed it, and has found no stack of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedPage:
+    """A part of the table, and the tenants in it that may be unlisted."""
+
+    tenants: Sequence[str]
+    """Their ids, as the rows have them: they need not be valid."""
+    rows: int
+    """How many rows were looked at."""
+    read_units: float
+    """What that took of the table's capacity."""
+    cursor: str | None
+    """Where the next part begins; ``None`` after the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What an unlisted tenant's rows say once it is adopted."""
+
+    metadata: Metadata | None
+    audits: Sequence[Audit]
+    closed: Sequence[Audit]
+    """Those among the audits that had no end."""
+    state: TenantState
+    root_cause: RootCause | None
+
+
+class UnlistedTenants(Protocol):
+    """Tenants from before Berth, which only a look at the whole table finds."""
+
+    def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
+        """Look at so many rows, from there on.
+
+        Raises :class:`orchestrator.errors.InvalidRequest` if the cursor is none that was returned before.
+        """
+
+    def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
+        """The tenant, if the index does not have it, or if it is served and no stack is on record.
+
+        A tenant whose create is about to begin is not unlisted.
+
+        Raises :class:`orchestrator.errors.UnreadableRows`.
+        """
+
+    def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
+        """Have the rows say so, list the tenant, and append the change to its history.
+
+        ``False`` when the tenant has changed since it was seen so, or an operation owns it. Nothing is written then.
         """
 
 

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import InvalidTenantId, Throttled
+from orchestrator.errors import InvalidRequest, InvalidTenantId, Throttled
 from orchestrator.fleet import LISTED_STATES
 from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.own_stack import is_ours
+from orchestrator.own_stack import find_stack, has_unknown_stack, is_ours
 from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
+from orchestrator.reconciling.adopting import Adopting, KnownStacks, is_unlisted, not_adopted
 from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
-from orchestrator.reconciling.ports import ReconciliationLedger, StackSurvey
+from orchestrator.reconciling.ports import (
+    ReconciliationLedger,
+    StackSurvey,
+    SurveyedStack,
+    UnlistedPage,
+    UnlistedTenants,
+)
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
     SETTLING,
@@ -31,9 +38,10 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settled, Settling, StillOpen, run_of
-from orchestrator.records import Audit, Metadata, Release, TenantState
-from orchestrator.releases import same_content
+from orchestrator.records import Audit, Metadata, Queue, Release, Request, TenantState
+from orchestrator.releases import is_known, same_content
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
+from orchestrator.stack_arns import name_of
 from orchestrator.stack_status import condition
 from orchestrator.tenants import TenantId
 
@@ -43,6 +51,15 @@ STUCK_AFTER = DEADLINE + timedelta(minutes=10)
 DRIFT_AT_ONCE = 10
 """As many stacks are compared with their resources at once: CloudFormation has other things to do."""
 
+SCAN_EVERY = timedelta(days=7)
+"""How often surveys that run by themselves look at every row of the table."""
+
+READ_UNITS_PER_SECOND = 1_000.0
+"""How fast the table is looked at: a third of what one of its partitions bears, which has to serve others as well."""
+
+_ROWS_SCANNED = 1_000
+_ROWS_ADOPTED_FROM = 100
+"""Fewer rows at once where something is done about each tenant in them: all of them have to be told."""
 _PAGE = 200
 _DRIFT_PAUSE_SECONDS = 2.0
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
@@ -71,18 +88,23 @@ class Reconciler:
     ledger: ReconciliationLedger
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
+    unlisted: UnlistedTenants
     clock: Clock
     has_time: Callable[[], bool] = lambda: True
     pause: Callable[[float], None] = lambda _seconds: None
     _findings: list[Finding] = field(default_factory=list)
     _looked_at: LookedAt = field(default_factory=LookedAt)
     _stuck: int = 0
+    _cursor: str | None = None
+    _scanned_at: datetime | None = None
 
     def run(self, asked: Reconciliation) -> Reconciliation:
         """Do what is asked for, and record what came of it, also when time runs out."""
         going_on = replace(asked, status=ReconciliationStatus.RUNNING)
         self._progress(going_on)
         try:
+            if asked.wish.adopt:
+                return self._adopt(asked, going_on)
             self._settle_unfinished(asked)
             self._look_at_rollouts()
             if asked.wish.survey:
@@ -91,6 +113,8 @@ class Reconciler:
             return self._end(asked, ReconciliationStatus.INCOMPLETE, "There was not enough time to look at everything.")
         except Throttled as throttled:
             return self._end(asked, ReconciliationStatus.INCOMPLETE, f"AWS asked to slow down: {throttled}")
+        except InvalidRequest as invalid:
+            return self._end(asked, ReconciliationStatus.INCOMPLETE, str(invalid))
         except Exception as error:
             # Whoever asked must not wait for an end that never comes. The function fails all the same: its log has the
             # error, and its alarm rings.
@@ -116,6 +140,8 @@ class Reconciler:
             repaired=sum(finding.repaired for finding in self._findings),
             ordered=sum(finding.ordered for finding in self._findings),
             stuck=self._stuck,
+            cursor=self._cursor,
+            scanned_at=self._scanned_at,
         )
         self.ledger.record_reconciliation(recorded)
         return recorded
@@ -187,38 +213,100 @@ class Reconciler:
                 )
             )
 
+    # Tenants from before Berth
+
+    def _adopt(self, asked: Reconciliation, going_on: Reconciliation) -> Reconciliation:
+        """Adopt as many as can be told of. Whoever asks again with the cursor gets the rest."""
+        adopting = Adopting(self.unlisted, self.stacks, self.clock)
+        request = Request(by=asked.by, reason=asked.wish.reason)
+        self._cursor = asked.wish.cursor
+        known = KnownStacks(self._every_stack())
+        for page in self._pages(asked.wish.cursor, limit=_ROWS_ADOPTED_FROM):
+            for tenant_id in page.tenants:
+                self._check_time()
+                finding = adopting.adopt(tenant_id, known, request=request, dry_run=asked.wish.dry_run)
+                if finding is not None:
+                    self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
+                    self._found(finding)
+            self._cursor = page.cursor
+            self._progress(going_on)
+            if page.cursor and len(self._findings) + _ROWS_ADOPTED_FROM > MOST_FINDINGS:
+                return self._end(asked, ReconciliationStatus.INCOMPLETE, "There are more rows to look at.")
+        return self._end(asked, ReconciliationStatus.DONE)
+
+    def _find_unlisted(self, asked: Reconciliation) -> None:
+        """Tenants that the index does not have. To find all of them takes a look at every row of the table.
+
+        Only somebody who writes into the table past Berth makes more of them, so what runs by itself looks rarely.
+        """
+        recently = self._scanned_at is not None and self.clock.now() - self._scanned_at < SCAN_EVERY
+        if asked.id == SURVEY and recently:
+            return
+        told = {finding.subject for finding in self._findings if finding.kind is Kind.UNLISTED}
+        for page in self._pages(None, limit=_ROWS_SCANNED):
+            for tenant_id in page.tenants:
+                self._check_time()
+                if tenant_id not in told and is_unlisted(tenant_id, self.unlisted, self.stacks.names):
+                    told.add(tenant_id)
+                    self._found(not_adopted(tenant_id))
+        self._scanned_at = None if told else self.clock.now()
+
+    def _pages(self, cursor: str | None, *, limit: int) -> Iterator[UnlistedPage]:
+        """The table from there on, slowly enough for those who are served from it."""
+        while True:
+            self._check_time()
+            page = self.unlisted.page(cursor, limit=limit)
+            self._looked_at = replace(self._looked_at, rows=self._looked_at.rows + page.rows)
+            yield page
+            cursor = page.cursor
+            if cursor is None:
+                return
+            self.pause(page.read_units / READ_UNITS_PER_SECOND)
+
     # What differs
 
     def _survey(self, asked: Reconciliation, going_on: Reconciliation) -> None:
+        before = self.ledger.reconciliation(SURVEY)
+        self._scanned_at = before.scanned_at if before else None
         releases = {release.version: release for release in self.releases.releases()}
-        stacks = self._all_stacks()
+        named, others = self._all_stacks()
         seen: set[str] = set()
+        of_listed: dict[str, Stack] = {}
         for listed in self._listed():
             self._check_time()
             name = self.stacks.names.stack_of(listed.tenant)
             if name in seen:
                 continue  # It was listed in another state before: what was ordered for it has moved it.
             seen.add(name)
-            self._look_at_listed(listed, stacks.get(name), releases, asked)
+            stack = others.get(listed.stack_id or "") or named.get(name)
+            if stack:
+                of_listed[stack.stack_id] = stack
+            self._look_at_listed(listed, stack, releases, asked)
             if self._looked_at.tenants % _PAGE == 0:
                 self._progress(going_on)
-        for name, stack in stacks.items():
+        for name, stack in named.items():
             if name not in seen:
                 self._check_time()
                 self._look_at_unlisted(name, stack, releases, asked)
         if asked.wish.detect_drift:
-            self._detect_drift([stacks[name] for name in sorted(seen & stacks.keys())], going_on)
+            self._detect_drift([of_listed[stack_id] for stack_id in sorted(of_listed)], going_on)
+        self._find_unlisted(asked)
 
-    def _all_stacks(self) -> dict[str, Stack]:
-        """Tenants' stacks, by name. All others are only counted: they use up the same quota."""
-        total, tenants = 0, dict[str, Stack]()
+    def _all_stacks(self) -> tuple[dict[str, Stack], dict[str, Stack]]:
+        """Stacks with a tenant's name, by name; and all others, by id: some of those may have been adopted."""
+        everybodys, prefix = self._every_stack(), self.stacks.names.tenant_prefix
+        named = {each.name: each.stack for each in everybodys if each.name.startswith(prefix)}
+        others = {each.stack.stack_id: each.stack for each in everybodys if each.name not in named}
+        # All count: they use up the same quota.
+        self._looked_at = replace(self._looked_at, all_stacks=len(everybodys), stacks=len(named))
+        return named, others
+
+    def _every_stack(self) -> list[SurveyedStack]:
+        stacks = []
         for surveyed in self.survey.all():
             self._check_time()
-            total += 1
-            if surveyed.name.startswith(self.stacks.names.tenant_prefix):
-                tenants[surveyed.name] = surveyed.stack
-        self._looked_at = replace(self._looked_at, all_stacks=total, stacks=len(tenants))
-        return tenants
+            stacks.append(surveyed)
+        return stacks
 
     def _listed(self) -> Iterator[ListedTenant]:
         for state in LISTED_STATES:
@@ -238,8 +326,12 @@ class Reconciler:
         """Most tenants are, and the index and the list of stacks are enough to see that."""
         if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
             return False
-        at_version = stack.version == listed.version or same_content(stack.version, listed.version, releases.get)
-        return at_version and listed.version in releases and self.queues.messages(listed.queue.url) is not None
+        # Stacks of an earlier system do not say at which version they are.
+        at_version = stack.version in (None, listed.version) or same_content(
+            stack.version, listed.version, releases.get
+        )
+        known = is_known(listed.version, releases)
+        return at_version and known and self.queues.messages(listed.queue.url) is not None
 
     def _look_at_unlisted(
         self, name: str, stack: Stack, releases: Mapping[str, Release], asked: Reconciliation
@@ -253,11 +345,17 @@ class Reconciler:
         if self.stacks.names.stack_of(tenant) != name:
             self._found(foreign_stack(name, stack))
             return
+        if is_unlisted(tenant.value, self.unlisted, self.stacks.names):
+            self._found(not_adopted(tenant.value))
+            return
         self._look_closer(tenant, releases, asked)
 
     def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
         """The index and the list of stacks lag: whatever is found is found in what is asked for now."""
         looked = self._looked(tenant)
+        if looked.live_stack is None and has_unknown_stack(looked.metadata, self.stacks.names):
+            self._found(not_adopted(tenant.value))
+            return
         finding = judge(looked, releases)
         if finding is None:
             return
@@ -267,14 +365,21 @@ class Reconciler:
 
     def _looked(self, tenant: TenantId) -> Looked:
         metadata, audits = self.tenants.metadata(tenant), self.tenants.audits(tenant)
-        name = self.stacks.names.stack_of(tenant)
-        stack = self.stacks.find(name)
+        stack = find_stack(tenant, metadata, self.stacks)
+        name = name_of(stack.stack_id) if stack else self.stacks.names.stack_of(tenant)
         queue = metadata.queue if metadata and metadata.published else None
         queue_is_gone = queue is not None and self.queues.messages(queue.url) is None
         ours = stack is None or is_ours(stack, metadata, self.stacks)
-        own_queue = self.stacks.queue(stack.stack_id) if stack and ours and _differs(metadata, stack) else None
+        own_queue = self._own_queue(metadata, stack) if stack and ours and _differs(metadata, stack) else None
         # The lock last: whoever took it since is seen, and not disturbed.
         return Looked(tenant, name, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
+
+    def _own_queue(self, metadata: Metadata | None, stack: Stack) -> Queue | None:
+        """The tenant's queue among the stack's resources. A template of an earlier system may call it as it likes."""
+        own_queue = self.stacks.queue(stack.stack_id)
+        if own_queue is None and metadata and metadata.queue in self.stacks.queues(stack.stack_id).values():
+            return metadata.queue
+        return own_queue
 
     def _detect_drift(self, stacks: list[Stack], going_on: Reconciliation) -> None:
         """A few at a time: CloudFormation takes a while over each."""

@@ -37,6 +37,8 @@ class Kind(StrEnum):
     """A tenant is served, no operation on it has failed, and its stack does not stand."""
     FOREIGN_STACK = "foreign-stack"
     """A stack that bears a tenant's name, or the prefix of one, and is no tenant's."""
+    UNLISTED = "unlisted-tenant"
+    """A tenant from before Berth, which the index does not have: neither rollouts nor surveys see it."""
     STALLED_ROLLOUT = "stalled-rollout"
     """A rollout that goes on, by its row, and has no execution."""
 
@@ -56,6 +58,8 @@ class Remedy(StrEnum):
     """Have the metadata say what the stack says."""
     UPGRADE = "upgrade"
     """Have the tenant moved to the release that it ought to be at."""
+    ADOPT = "adopt"
+    """Bring the tenant into the index. Only an adoption does that."""
     NONE = "none"
     """A person has to look."""
 
@@ -93,6 +97,10 @@ class Wish:
     dry_run: bool = False
     reason: str = ""
     """Why, in the words of whoever asks."""
+    adopt: bool = False
+    """An adoption: tenants that the index does not have are brought into it, and nothing else is done."""
+    cursor: str | None = None
+    """Where an adoption goes on that an earlier one has left off."""
 
 
 class ReconciliationStatus(StrEnum):
@@ -112,6 +120,8 @@ class LookedAt:
     all_stacks: int | None = None
     """In this account and region, whoever they belong to; ``None`` when they were not counted."""
     drift: int = 0
+    rows: int = 0
+    """Of the whole table, to find tenants that the index does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,10 @@ class Reconciliation:
     """Operations that are past their deadline and could not be settled."""
     reason: str = ""
     """Why it is incomplete."""
+    cursor: str | None = None
+    """Where the next adoption has to go on; ``None`` when the whole table was looked at."""
+    scanned_at: datetime | None = None
+    """When a survey has last looked at every row of the table, and has found no unlisted tenant."""
 
     @property
     def over(self) -> bool:

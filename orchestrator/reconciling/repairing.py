@@ -44,7 +44,7 @@ class Repairing:
                 return _told(finding, self.lifecycle.upgrade(tenant, None, request))
             case Remedy.CORRECT:
                 return self._correct(finding, looked, request)
-            case Remedy.SETTLE | Remedy.NONE:
+            case Remedy.SETTLE | Remedy.ADOPT | Remedy.NONE:
                 return finding
 
     def _recreate(self, finding: Finding, looked: Looked, request: Request) -> Finding:

@@ -8,7 +8,7 @@ from orchestrator.admission import Refused
 from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found
 from orchestrator.health import Check, Verdict
 from orchestrator.operator_answers import refuse
-from orchestrator.reconciling.records import Finding, Reconciliation
+from orchestrator.reconciling.records import Finding, Reconciliation, Remedy
 from orchestrator.records import timestamp
 
 
@@ -25,6 +25,21 @@ def tell_reconciliation(reconciliation: Reconciliation | Refused) -> Response:
         return refuse(reconciliation)
     response = found(200, _document(reconciliation))
     if not reconciliation.over:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def tell_adoption_started(adoption: Reconciliation) -> Response:
+    response = found(202, _adoption_document(adoption))
+    response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/adoptions/{adoption.id}"})
+    return response
+
+
+def tell_adoption(adoption: Reconciliation | Refused) -> Response:
+    if isinstance(adoption, Refused):
+        return refuse(adoption)
+    response = found(200, _adoption_document(adoption))
+    if not adoption.over:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
@@ -49,6 +64,34 @@ def tell_health(version: str, checks: Sequence[Check]) -> Response:
     )
 
 
+def _adoption_document(adoption: Reconciliation) -> dict[str, object]:
+    return {
+        "adoptionId": adoption.id,
+        "status": adoption.status.value,
+        "reason": adoption.reason or None,
+        "requestedBy": adoption.by or None,
+        "requestedBecause": adoption.wish.reason or None,
+        "dryRun": adoption.wish.dry_run,
+        "startedAt": timestamp(adoption.started_at),
+        "updatedAt": timestamp(adoption.updated_at),
+        "rows": adoption.looked_at.rows,
+        "total": adoption.total,
+        "adopted": adoption.repaired,
+        "tenants": [
+            {
+                "tenantId": finding.subject,
+                "detail": finding.detail,
+                "adoptable": finding.remedy is Remedy.ADOPT,
+                "adopted": finding.repaired,
+                "result": finding.result or None,
+                "advice": finding.advice or None,
+            }
+            for finding in adoption.findings
+        ],
+        "cursor": adoption.cursor,
+    }
+
+
 def _document(reconciliation: Reconciliation) -> dict[str, object]:
     looked_at = reconciliation.looked_at
     return {
@@ -67,6 +110,7 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
             "stacks": looked_at.stacks,
             "allStacks": looked_at.all_stacks,
             "drift": looked_at.drift,
+            "rows": looked_at.rows,
         },
         "total": reconciliation.total,
         "repaired": reconciliation.repaired,

@@ -17,9 +17,15 @@ from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
 from orchestrator.schemas import parse_run
 from orchestrator.validation import REASON, TEXT, Schema, object_of, valid
 
+CURSOR_PATTERN = r"^[A-Za-z0-9_-]{1,2000}$"
+"""As adoptions return it."""
+
 _FLAG = {"type": "boolean"}
 _ID = {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
 _WISH = Schema(object_of({}, {"dryRun": _FLAG, "detectDrift": _FLAG, "reason": REASON}, closed=True))
+_CURSOR = {"type": "string", "pattern": CURSOR_PATTERN}
+_ADOPTION_WISH = Schema(object_of({}, {"dryRun": _FLAG, "cursor": _CURSOR, "reason": REASON}, closed=True))
+_ADOPTION = Schema(object_of({"adoptionId": _ID}))
 _RECONCILIATION = Schema(object_of({"reconciliationId": _ID}))
 _TO_RUN = Schema(object_of({"reconciliationId": {"anyOf": [{"enum": [SETTLING, SURVEY]}, _ID]}}))
 _ENDED = Schema(
@@ -65,6 +71,26 @@ def parse_reconciliation(event: Mapping[str, Any]) -> str:
     given = {"reconciliationId": path_parameter(event, "reconciliationId")}
     reconciliation: str = valid(_RECONCILIATION, given, what="the path")["reconciliationId"]
     return reconciliation
+
+
+def parse_adopt(event: Mapping[str, Any]) -> ReconciliationOrder:
+    parse_nothing(event)
+    body = body_of(event, _ADOPTION_WISH)
+    wish = Wish(
+        survey=False,
+        adopt=True,
+        dry_run=body.get("dryRun", False),
+        cursor=body.get("cursor"),
+        reason=body.get("reason", ""),
+    )
+    return ReconciliationOrder(wish, caller(event))
+
+
+def parse_adoption(event: Mapping[str, Any]) -> str:
+    """The id in the path."""
+    parse_nothing(event)
+    adoption: str = valid(_ADOPTION, {"adoptionId": path_parameter(event, "adoptionId")}, what="the path")["adoptionId"]
+    return adoption
 
 
 def parse_to_run(event: object) -> str:

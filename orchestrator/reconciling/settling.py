@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.admission import delete_counts
+from orchestrator.deleting import why_not_adopted
 from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled
 from orchestrator.operations import finish, write_failure
 from orchestrator.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
@@ -109,8 +110,11 @@ class Settling:
             stack = own_stack(run.tenant, reader=self.reader, stacks=self.stacks)
         except StackNotOurs as not_ours:
             return GaveUp(str(not_ours))
+        if stack is None and run.attempt.operation is Operation.DELETE:
+            reason = why_not_adopted(self.reader.metadata(run.tenant), self.stacks.names, self.queues)
+            return GaveUp(reason) if reason else Gone()
         if stack is None:
-            return Gone() if run.attempt.operation is Operation.DELETE else Again("there is no stack")
+            return Again("there is no stack")
         started = Started(stack.stack_id)
         inspected = inspect_stack(run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
         if isinstance(inspected, GaveUp) and inspected.throttled:

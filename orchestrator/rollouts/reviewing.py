@@ -79,7 +79,7 @@ class Reviewing:
         name, tenant = _change_set(before), before.item.tenant
         drawn_up = self.stacks.changes(stack.stack_id, name)
         if drawn_up is None:
-            self.stacks.draw_up_changes(tenant, template_url=release.template_url, name=name)
+            self.stacks.draw_up_changes(tenant, stack.stack_id, template_url=release.template_url, name=name)
             return None
         if drawn_up.state is ChangeSetState.PENDING:
             return None
@@ -96,7 +96,9 @@ class Reviewing:
                 return replace(before, result=Result.UNCHANGED)
             case ChangeSetState.READY:
                 changes = tuple(_told_change(change) for change in drawn_up.changes)
-                lost = None if allowed else losses(stack, drawn_up.changes, self.queues)
+                metadata = self.tenants.metadata(before.item.tenant)
+                served = metadata.queue if metadata else None
+                lost = None if allowed else losses(stack, drawn_up.changes, self.queues, served=served)
                 if lost:
                     return replace(self._failed(before, lost), changes=changes)
                 return replace(before, result=Result.SUCCEEDED, changes=changes)

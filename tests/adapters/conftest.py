@@ -21,7 +21,9 @@ from moto import mock_aws
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.keys import LISTING_INDEX
 from orchestrator.adapters.rollouts import RolloutTable
+from orchestrator.adapters.unlisted import UnlistedRows
 from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
+from orchestrator.reconciling.ports import UnlistedTenants
 from orchestrator.records import Metadata, Operation, Status
 from orchestrator.tenants import TenantId
 from tests.adapters.tables import (
@@ -206,6 +208,14 @@ def table(rows: DynamoDBClient | None) -> Table:
 
 
 @pytest.fixture
+def unlisted(table: Table, rows: DynamoDBClient | None) -> UnlistedTenants:
+    if rows:
+        return UnlistedRows(rows, TABLE)
+    assert isinstance(table, InMemoryTable)
+    return table
+
+
+@pytest.fixture
 def ledger(rows: DynamoDBClient | None) -> RolloutLedger:
     return RolloutTable(rows, TABLE) if rows else InMemoryRollouts()
 
@@ -240,7 +250,7 @@ def legacy_in_memory(memory: InMemoryTable) -> Legacy:
 
 def legacy_in_dynamodb(dynamodb: DynamoDBClient) -> Legacy:
     def put(tenant: TenantId, sort_key: str, **attributes: str) -> None:
-        row = {"pk": f"TENANT_ID#{tenant}", "sk": sort_key, "UpdatedAt": "2020-08-31T16:02:16.808Z", **attributes}
+        row = {"pk": f"TENANT_ID#{tenant}", "sk": sort_key, **attributes}
         dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
 
     def put_metadata(tenant: TenantId) -> None:
@@ -248,6 +258,7 @@ def legacy_in_dynamodb(dynamodb: DynamoDBClient) -> Legacy:
             tenant,
             "METADATA",
             CreatedAt="2020-08-31T16:02:16.808Z",
+            UpdateAt="2020-08-31T16:02:16.808Z",
             Version=LEGACY_VERSION,
             OutboundQueueArn=LEGACY_OUTBOUND_QUEUE.arn,
             OutboundQueueUrl=LEGACY_OUTBOUND_QUEUE.url,
@@ -256,6 +267,7 @@ def legacy_in_dynamodb(dynamodb: DynamoDBClient) -> Legacy:
         )
 
     def put_audit(operation: Operation, status: Status, version: str | None) -> None:
-        put(ACME, f"AUDIT#{operation}" + (f"#{version}" if version else ""), Execution="arn:legacy", Status=status)
+        sort_key = f"AUDIT#{operation}" + (f"#{version}" if version else "")
+        put(ACME, sort_key, Execution="arn:legacy", Status=status, UpdatedAt="2020-08-31T16:02:16.808Z")
 
     return Legacy(put_metadata, put_audit)

@@ -68,6 +68,8 @@ def test_where_berth_is_deployed_is_a_typed_value() -> None:
 
 def test_what_the_control_plane_is_called_is_a_typed_value() -> None:
     assert Settings({"BERTH_NAME": "Berth-dev"}).names == Names("Berth-dev")
+    legacy = {"BERTH_NAME": "Berth", "BERTH_LEGACY_STACK_PREFIXES": "old-,platform-"}
+    assert Settings(legacy).names == Names("Berth", ("old-", "platform-"))
     with pytest.raises(InvalidName):
         _ = Settings({"BERTH_NAME": "a b"}).names
 

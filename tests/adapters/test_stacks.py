@@ -280,14 +280,14 @@ def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_paramet
         "ClientToken": CHANGES,
     }
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent)
-    assert stacks_in(mode).draw_up_changes(ACME, template_url=URL, name=CHANGES) == CHANGE_SET
+    assert stacks_in(mode).draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES) == CHANGE_SET
 
 
 def test_what_somebody_drew_up_under_that_name_is_not_taken_for_ours(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
-    assert stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES) is None
+    assert stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES) is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
@@ -296,7 +296,7 @@ def test_changes_that_cannot_be_drawn_up_are_an_error_with_cloudformations_words
 ) -> None:
     cloudformation.add_client_error("create_change_set", code, "because of this")
     with pytest.raises(ClientError, match="because of this"):
-        stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES)
+        stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES)
 
 
 def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
@@ -574,7 +574,7 @@ CALLS: dict[str, Callable[[CloudFormationStacks], object]] = {
     "describe_stacks": lambda stacks: stacks.find(STACK_ID),
     "create_stack": lambda stacks: stacks.create(ACME, template_url=URL, client_token="token"),
     "delete_stack": lambda stacks: stacks.delete(STACK_ID, client_token="token"),
-    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, template_url=URL, name=CHANGES),
+    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES),
     "describe_change_set": lambda stacks: stacks.changes(STACK_ID, CHANGES),
     "execute_change_set": lambda stacks: stacks.make_changes(STACK_ID, CHANGES, client_token="token"),
     "delete_change_set": lambda stacks: stacks.forget_changes(STACK_ID, CHANGES),

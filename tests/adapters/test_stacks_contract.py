@@ -130,7 +130,8 @@ def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
 
 
 def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> str:
-    change_set = world.stacks.draw_up_changes(ACME, template_url=world.template(version), name=name)
+    stack_id = found(world).stack_id
+    change_set = world.stacks.draw_up_changes(ACME, stack_id, template_url=world.template(version), name=name)
     assert change_set is not None
     return change_set
 
@@ -263,7 +264,8 @@ def test_changes_that_are_drawn_up_change_nothing_yet(world: World, created: str
 @updates_in_full
 def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> None:
     draw_up(world)
-    assert world.stacks.draw_up_changes(ACME, template_url=world.template(VERSION), name=CHANGES) is None
+    again = world.stacks.draw_up_changes(ACME, created, template_url=world.template(VERSION), name=CHANGES)
+    assert again is None
     assert changes(world, created).state is ChangeSetState.READY
 
 

@@ -10,7 +10,7 @@ from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, delete, ended, run, tenant_of
 
-UNPUBLISHED = "0.0.5"
+UNPUBLISHED = "0.1.5"
 BEFORE = "0.2.0"
 
 
@@ -98,7 +98,7 @@ def _a_row_that_differs(berth: Deployed, tenant: TenantId) -> None:
 
 
 def _a_version_that_was_never_published(berth: Deployed, tenant: TenantId) -> None:
-    a_release(berth, UNPUBLISHED, lambda template: template.update(Description="Older than the oldest."))
+    a_release(berth, UNPUBLISHED, lambda template: template.update(Description="Never published."))
     a_tenant(berth, tenant.value, UNPUBLISHED)
     berth.client("dynamodb").delete_item(TableName=berth.outputs["TableName"], Key=keys.release_key(UNPUBLISHED))
 

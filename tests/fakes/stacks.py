@@ -102,9 +102,9 @@ class FakeStacks:
         if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
             self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
         self._called("draw_up_changes")
-        fake = self._named(NAMES.stack_of(tenant))
+        fake = self._named(_name(stack_id))
         if self._id_of(fake, name):
             return None
         same = template_url == fake.template_url and not self.would_change

@@ -10,6 +10,7 @@ from orchestrator.changes import correction, description
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
 from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
+from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.records import (
     UNKNOWN_CREATOR,
     Attempt,
@@ -34,6 +35,11 @@ from orchestrator.tenants import TenantId
 AuditKey = tuple[Operation, str | None]
 
 
+def _position(key: AuditKey) -> str:
+    operation, version = key
+    return f"{operation}#{version or ''}"
+
+
 @dataclass
 class _Tenant:
     """The rows under one tenant's partition key."""
@@ -50,7 +56,7 @@ class _Tenant:
     """What the index says of the tenant: nothing before its first operation."""
 
     def sorted_audits(self) -> list[Audit]:
-        return [self.audits[key] for key in sorted(self.audits, key=lambda key: f"{key[0]}#{key[1] or ''}")]
+        return [self.audits[key] for key in sorted(self.audits, key=_position)]
 
     @property
     def state(self) -> TenantState:
@@ -369,6 +375,39 @@ class InMemoryTable:
         rows.show()
         return True
 
+    # What an adoption brings into the index
+
+    def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
+        ids = sorted(tenant.value for tenant, rows in self._tenants.items() if rows.metadata or rows.audits)
+        left = [each for each in ids if each > (cursor or "")]
+        there = left[:limit]
+        found = [each for each in there if self.unlisted(TenantId(each))]
+        return UnlistedPage(found, len(there), len(there) / 2, there[-1] if len(left) > limit else None)
+
+    def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
+        rows = self._of(tenant)
+        metadata = rows.metadata
+        listed = rows.listed is not None or (metadata is not None and metadata.asked_for is not None)
+        has_no_stack = metadata is not None and metadata.version is not None and metadata.stack_id is None
+        if not (metadata or rows.audits) or (listed and not has_no_stack):
+            return None
+        earlier = frozenset((rows.audits[key].operation, rows.audits[key].version) for key in rows.unnumbered)
+        return UnlistedTenant(tenant, metadata, tuple(rows.sorted_audits()), rows.lock, earlier, listed)
+
+    def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
+        rows = self._of(seen.tenant)
+        if rows.lock or self.unlisted(seen.tenant) != seen:
+            return False
+        metadata = adopted.metadata or _nothing_about(seen.tenant)
+        deleted = adopted.state is TenantState.DELETED
+        rows.metadata = None if deleted else replace(metadata, updated_at=metadata.updated_at or _stored(change.at))
+        for audit in adopted.audits:
+            rows.audits[audit.operation, None if audit.operation is Operation.DELETE else audit.version] = audit
+        rows.unnumbered.clear()
+        rows.listed = adopted.state, adopted.root_cause
+        self._append(replace(change, at=_stored(change.at)))
+        return True
+
     # Releases
 
     def release(self, version: str) -> Release | None:
@@ -485,6 +524,7 @@ def _listed(tenant: TenantId, rows: _Tenant, state: TenantState, root_cause: Roo
         updated_at=metadata.updated_at,
         root_cause=root_cause,
         position=f"{metadata.version or ''}#{tenant}",
+        stack_id=metadata.stack_id,
     )
 
 

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.errors import BerthError, StackNotOurs, Throttled, Unsettled
+from orchestrator.names import Names
 from orchestrator.ports import Change, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
 from orchestrator.records import Queue
 from orchestrator.tenants import TenantId
-from tests.fakes import NAMES, FakeStacks
+from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
 from tests.simulation.callers import Caller, Role
 
@@ -39,8 +40,17 @@ DELETABLE = frozenset(
 """The statuses in which DeleteStack does something."""
 
 
+LEGACY_PREFIX = "old-tenant-"
+"""How the names of stacks begin that were made before Berth."""
+
+
 class TenantStacks(FakeStacks):
-    """Stacks of which some are from before stacks had versions, with an outbound queue that the next update removes."""
+    """Stacks of which some are from before stacks had versions, with an outbound queue that the next update removes.
+
+    Some of those have names that Berth does not derive.
+    """
+
+    names = Names("Berth", (LEGACY_PREFIX,))
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,11 +63,10 @@ class TenantStacks(FakeStacks):
         """By its name a new stack is shown at once: whoever would create it again is told that it is there."""
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
-    def draw_up_changes(self, tenant: TenantId, *, template_url: str, name: str) -> str | None:
-        stack = self.find(NAMES.stack_of(tenant))
-        outbound = self.outbound.get(stack.stack_id) if stack else None
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
+        outbound = self.outbound.get(stack_id)
         self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
-        return super().draw_up_changes(tenant, template_url=template_url, name=name)
+        return super().draw_up_changes(tenant, stack_id, template_url=template_url, name=name)
 
 
 class CloudFormation:

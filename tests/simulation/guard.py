@@ -53,6 +53,7 @@ WRITES = frozenset(
         "record_queue",
         "forget_queue",
         "correct",
+        "adopt",
     )
 )
 
@@ -131,7 +132,7 @@ class TenantGuard:
     # What changes
 
     def changed(self, caller: Caller, call: str, was: Rows, now: Rows) -> None:
-        if now.said != was.said or call == "table.correct":
+        if now.said != was.said or call in ("table.correct", "table.adopt"):
             assert now.told > was.told, f"{caller} changes {was.said} into {now.said} by {call}, without a trace"
         if now.owner != was.owner:
             self._owner_changes(caller, call, was.owner, now)
@@ -146,6 +147,9 @@ class TenantGuard:
             assert now.owner is None, f"{caller} corrects what belongs to {now.owner}"
             self.served = now.served
             assert self.served is None or self.fits(self.served), f"{caller} corrects {was.served} to {now.served}"
+        if call == "table.adopt":
+            assert now.owner is None, f"{caller} adopts what belongs to {now.owner}"
+            self._world.seen["adopted"] += 1
         if call == "table.forget_queue":
             self.withdrawn = None
         if call == "table.forget_queue" and was.served and not now.served:
@@ -186,6 +190,9 @@ class TenantGuard:
     ) -> None:
         if call == "table.revive":
             self._revived(caller, was.owner)
+            return
+        if call == "table.adopt":
+            assert audit.execution not in self._world.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
             return
         run = self._world.runs.get(audit.execution)
         assert run is not None, f"{caller} writes the audit of {audit.execution}, which never was"

@@ -27,6 +27,7 @@ from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.requests import parse_execution_ended
 from orchestrator.reconciling.settling import Settling
 from orchestrator.records import Queue
+from orchestrator.stack_arns import name_of
 from orchestrator.tenant_stack import stack_settled
 from orchestrator.tenants import TenantId
 from tests.fakes import (
@@ -60,6 +61,7 @@ from tests.simulation.world import Around, Ports, World, watched
 
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
+ADOPTION = Wish(survey=False, adopt=True)
 VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
 
 NEIGHBOUR = Names("Berth-dev")
@@ -363,6 +365,9 @@ class Harbour(World):
         self.call(caller, lambda: settling.settle(parse_execution_ended(body)), over)
 
     def stack_settled(self, stack_id: str) -> None:
+        """Of a stack whose name says no tenant nobody is told: whoever waits for it looks after a while."""
+        if not name_of(stack_id).startswith(NAMES.tenant_prefix):
+            return
         self._travels(self.weather.lost_settlements, partial(self._wake, stack_id))
 
     def _wake(self, stack_id: str) -> None:
@@ -402,6 +407,7 @@ class Harbour(World):
             ledger=self.reconciliations,
             rollouts=InMemoryRollouts(),
             rollout_executions=FakeRolloutExecutions(),
+            unlisted=table,
             clock=ports.clock,
         )
         now = self.clock.now()
@@ -427,7 +433,9 @@ class Harbour(World):
 
     def queue_of(self, tenant: TenantId) -> Queue:
         """A new one: a new stack has a new queue."""
-        name = f"{tenant.slug}-{len(self.stacks.all)}"
+        return self.queue_named(tenant, f"{NAMES.stack_of(tenant)}-InboundQueue-{len(self.stacks.all)}")
+
+    def queue_named(self, tenant: TenantId, name: str) -> Queue:
         queue = Queue(
             f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/000000000000/{name}"
         )

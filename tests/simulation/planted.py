@@ -33,6 +33,7 @@ from orchestrator.names import Names
 from orchestrator.outcomes import Done, GaveUp, NotReady
 from orchestrator.ports import Pin, Publication, Stack
 from orchestrator.reconciling import reconciler, settling
+from orchestrator.reconciling.ports import UnlistedTenant
 from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
 from orchestrator.resource_requests import Claim, TenantQueueRequest
@@ -48,12 +49,16 @@ from tests.simulation.voyage import (
     CROWDED,
     DRAINED,
     HASTY,
+    INHERITED,
     INSISTENT,
     INTRUDED,
     MEDDLED,
     SHARED,
     VANISHING,
     Happening,
+    admitted_long_ago,
+    adopt,
+    all_at_once,
     all_of_them_die,
     ask,
     create,
@@ -312,6 +317,47 @@ def _bring_back_at_the_control_planes_version(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(module, "version_to_create", lambda _metadata, _audits, current, _is_published: current)
 
 
+def _adopt_whoever_is_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    adopt = Table.adopt
+
+    def hasty(self: InMemoryTable, seen: UnlistedTenant, *args: Any) -> bool:
+        rows = self._of(seen.tenant)
+        lock, rows.lock = rows.lock, None
+        try:
+            return adopt(self, self.unlisted(seen.tenant) or seen, *args)
+        finally:
+            rows.lock = lock
+
+    monkeypatch.setattr(Table, "adopt", hasty)
+
+
+def _adopt_berths_own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlisted = Table.unlisted
+
+    def all_earlier(self: InMemoryTable, tenant: TenantId) -> UnlistedTenant | None:
+        seen = unlisted(self, tenant)
+        everything = frozenset((audit.operation, audit.version) for audit in seen.audits) if seen else frozenset()
+        return seen and replace(seen, earlier=everything)
+
+    monkeypatch.setattr(Table, "unlisted", all_earlier)
+
+
+def _find_stacks_by_their_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_name(tenant: TenantId, _metadata: Metadata | None, stacks: Any) -> Any:
+        return stacks.find(stacks.names.stack_of(tenant))
+
+    monkeypatch.setattr(own_stack, "find_stack", by_name)
+
+
+def _forget_tenants_whose_stack_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (deleting, lifecycle, settling):
+        monkeypatch.setattr(module, "why_not_adopted", lambda *_: None)
+
+
+def _make_a_second_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenant_stack, "has_unknown_stack", lambda *_: False)
+
+
 def _leave_withdrawn_what_a_dead_delete_withdrew(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Table.begin
     monkeypatch.setattr(Table, "begin", lambda *args, **named: begin(*args, **{**named, "restore": False}))
@@ -433,7 +479,7 @@ def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
         if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
             name = run.attempt.client_token
-            stacks.draw_up_changes(run.tenant, template_url=release.template_url, name=name)
+            stacks.draw_up_changes(run.tenant, stack.stack_id, template_url=release.template_url, name=name)
             drafting.ledger.remember_changes(run, name)
 
     monkeypatch.setattr(updating, "review", review)
@@ -519,6 +565,21 @@ BUGS = {
     ),
     "a tenant is brought back at the control plane's version": Planted(
         _bring_back_at_the_control_planes_version, "vanished at .*, and was brought back at", None, MEDDLED
+    ),
+    "a tenant is adopted while an operation is at it": Planted(
+        _adopt_whoever_is_at_it, "adopts what belongs to", SLOW, (adopt, adopt, all_at_once, upgrade, delete)
+    ),
+    "Berth's own operations are adopted": Planted(
+        _adopt_berths_own_operations, "which is Berth's own", None, INHERITED
+    ),
+    "stacks are found by their names only": Planted(
+        _find_stacks_by_their_name_only, "has deleted, but there is|several stacks|there is no stack", None, INHERITED
+    ),
+    "a tenant is forgotten whose stack is not known": Planted(
+        _forget_tenants_whose_stack_is_not_known, "has deleted, but there is", None, INHERITED
+    ),
+    "a tenant whose stack is not known gets a second one": Planted(
+        _make_a_second_stack, "several stacks", None, (admitted_long_ago, all_at_once, ask)
     ),
     "a dead delete leaves its tenant withdrawn": Planted(
         _leave_withdrawn_what_a_dead_delete_withdrew, "None is served, not", DEATHS, CROWDED

@@ -10,11 +10,12 @@ from datetime import timedelta
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.health import SETTLING_EVERY
+from orchestrator.reconciling.adopting import is_unlisted
 from orchestrator.reconciling.records import SETTLING, Wish
 from orchestrator.records import HistoryEntry, Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
-from tests.simulation.harbour import LINGER, VERSIONS, Harbour
+from tests.simulation.harbour import ADOPTION, LINGER, VERSIONS, Harbour
 from tests.simulation.player import State
 from tests.simulation.timed import AWAIT_STACK_SECONDS
 
@@ -39,6 +40,10 @@ def repair(harbour: Harbour) -> None:
     """A survey finds what CloudFormation has done since nobody waited for it any more."""
     while any(condition(stack.status) is StackCondition.WORKING for stack in harbour.stacks.living):
         harbour.pass_time(harbour.clock.now() + SETTLING_EVERY)
+    harbour.reconcile(ADOPTION)
+    for tenant in harbour.tenants:
+        left = is_unlisted(tenant.value, harbour.table, harbour.stacks.names)
+        assert not left, f"{tenant} is in no list, or its stack not on record, though everybody was adopted"
     vanished = {tenant: harbour.guard.of[tenant].vanished for tenant in harbour.tenants}
     for _ in range(4):
         harbour.reconcile(Wish())

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+from orchestrator.ports import Stack
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.records import SURVEY, Wish
 from orchestrator.records import Attempt, Operation, Queue, Request, Status
 from orchestrator.releases import fingerprint
 from orchestrator.resource_requests import Kind
 from orchestrator.tenants import TenantId
-from tests.fakes import an_audit, parameters_of, some_metadata
-from tests.simulation.harbour import VERSIONS, Harbour
+from tests.fakes import NAMES, an_audit, parameters_of, some_metadata
+from tests.simulation.cloudformation import LEGACY_PREFIX
+from tests.simulation.harbour import ADOPTION, VERSIONS, Harbour
 from tests.simulation.people import with_labels
 from tests.simulation.stories import LEGACY_VERSION
 from tests.simulation.tenant_queues import properties
@@ -118,15 +120,26 @@ def served(harbour: Harbour, tenant: TenantId) -> None:
 
 
 def legacy(harbour: Harbour, tenant: TenantId) -> None:
-    """From before stacks recorded their own queue, and with an outbound queue."""
-    queue = harbour.queue_of(tenant)
+    """From before stacks recorded their own queue, and with an outbound queue. It is in no list."""
+    _plant_legacy(harbour, tenant, NAMES.stack_of(tenant))
+
+
+def legacy_of_another_name(harbour: Harbour, tenant: TenantId) -> None:
+    """The same, in a stack under a name that Berth does not derive."""
+    _plant_legacy(harbour, tenant, f"{LEGACY_PREFIX}{tenant.slug}")
+
+
+def _plant_legacy(harbour: Harbour, tenant: TenantId, stack_name: str) -> None:
+    queue = harbour.queue_named(tenant, f"{stack_name}-InboundQueue-0")
     outbound = Queue(f"{queue.arn}-out", f"{queue.url}-out")
+    stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{stack_name}/{len(harbour.stacks.all) + 1}"
     url = "https://before.example/template.json"
-    stack = harbour.stacks.plant_done(tenant, version=None, template_url=url, queue=queue, ours=False)
-    harbour.stacks.outbound[stack.stack_id] = outbound
-    harbour.cloudformation.without_resource.add(stack.stack_id)
+    planted = Stack(stack_id, "CREATE_COMPLETE", "", tenant.value, queue, None, ours=False)
+    harbour.stacks.plant(planted, template_url=url)
+    harbour.stacks.outbound[stack_id] = outbound
+    harbour.cloudformation.without_resource.add(stack_id)
     metadata = some_metadata(tenant=tenant, version=LEGACY_VERSION, queue=queue, outbound_queue=outbound)
-    harbour.table.plant_metadata(replace(metadata, stack_id=None))
+    harbour.table.plant_metadata(replace(metadata, stack_id=None), listed=False)
     harbour.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=None), numbered=False)
     _is_served(harbour, tenant, queue, LEGACY_VERSION)
 
@@ -144,7 +157,10 @@ def deleted_before(harbour: Harbour, tenant: TenantId) -> None:
     harbour.guard.of[tenant].deleted = harbour.guard.of[tenant].to_go = True
 
 
-BEGINNINGS: tuple[Beginning, ...] = (*(nothing_there, nothing_there, served, served, served), deleted_before, legacy)
+BEGINNINGS: tuple[Beginning, ...] = (
+    *(nothing_there, nothing_there, served, served, served),
+    *(deleted_before, legacy, legacy_of_another_name),
+)
 
 
 # What may happen
@@ -268,6 +284,10 @@ def survey(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
     harbour.reconcile(harbour.chance.choice((SCHEDULES[SURVEY], Wish(), Wish(), Wish(dry_run=True))))
 
 
+def adopt(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
+    harbour.reconcile(replace(ADOPTION, dry_run=harbour.chance.random() < 0.2))
+
+
 def team_creates(harbour: Harbour, tenant: TenantId, version: str) -> None:
     harbour.teams.create(
         properties(tenant, OnDelete=harbour.chance.choice(("delete", "delete", "retain")), **_said(harbour)), version
@@ -318,7 +338,7 @@ def draw_up_other_changes(harbour: Harbour, tenant: TenantId, version: str) -> N
 HAPPENINGS: tuple[Happening, ...] = (
     *(ask, ask, create, create_with_labels, upgrade, upgrade, delete, delete, retry, retry, retry),
     *(all_at_once, all_at_once, admitted_long_ago, admitted_long_ago, create_and_delete, ask_and_create_with_labels),
-    *(abort, throttle, send, receive, survey, delete_the_stack_by_hand, pin),
+    *(abort, throttle, send, receive, survey, delete_the_stack_by_hand, pin, adopt, adopt),
     *(team_creates, team_updates, team_deletes, team_deploys_again, forge),
 )
 INSISTENT: tuple[Happening, ...] = (*(retry, retry, retry, ask, ask, delete, all_at_once), *(admitted_long_ago, abort))
@@ -330,6 +350,11 @@ MEDDLED: tuple[Happening, ...] = (
     *(delete, delete, admitted_long_ago, create, upgrade, ask),
 )
 """Stacks go behind Berth's back, and what is missing is repaired."""
+INHERITED: tuple[Happening, ...] = (
+    *(adopt, adopt, adopt, upgrade, upgrade, delete, delete, retry, ask, survey),
+    *(all_at_once, admitted_long_ago, delete_the_stack_by_hand, abort, pin, send),
+)
+"""Tenants from before Berth are adopted while others are at them."""
 SHARED: tuple[Happening, ...] = (
     *(team_creates, team_creates, team_updates, team_updates, team_updates, team_deletes, team_deletes),
     *(team_deploys_again, team_deploys_again, forge, forge, create_with_labels, pin),
@@ -361,7 +386,7 @@ INTRUDED: tuple[Happening, ...] = (
 )
 """Somebody makes stacks and change sets under tenants' names, and sends events in their stacks' names."""
 KINDS = (
-    *(HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, SHARED, SHARED),
+    *(HAPPENINGS, HAPPENINGS, HAPPENINGS, INSISTENT, CROWDED, MEDDLED, INHERITED, INHERITED, SHARED, SHARED),
     *(OWNED, OWNED, VANISHING, DRAINED, HASTY),
     *(INTRUDED, INTRUDED),
 )

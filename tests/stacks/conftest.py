@@ -88,6 +88,17 @@ def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
     return _template(_synthesised(assembly, credentialsSeconds="1800", rolloutOnPublish="true"))
 
 
+LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
+
+
+@pytest.fixture(scope="session")
+def with_legacy_stacks(tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane with all that can be switched on, for tenants whose stacks an earlier system has made."""
+    settings = {"credentialsSeconds": "1800", "rolloutOnPublish": "true"}
+    assembly = tmp_path_factory.mktemp("assembly")
+    return _template(_synthesised(assembly, legacyStackPrefixes=",".join(LEGACY_PREFIXES), **settings))
+
+
 @pytest.fixture(scope="session")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """Another control plane with all that can be switched on. Its name goes on where the default name ends."""

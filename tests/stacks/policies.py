@@ -45,6 +45,11 @@ def _condition(condition: Json | None, names: dict[str, str]) -> str:
             "StringEquals": {"dynamodb:Select": "COUNT"},
         }:
             return f", rows {' and '.join(rows)}, to count them"
+        case {
+            "ForAllValues:StringEquals": {"dynamodb:Attributes": attributes},
+            "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+        }:
+            return f", all rows, only {', '.join(attributes)}"
         case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows}} if len(condition) == 1:
             return f", rows {' and '.join(rows)}"
         case {"StringEquals": {"cloudformation:RoleArn": role}}:

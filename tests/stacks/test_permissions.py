@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +26,7 @@ from orchestrator.adapters.keys import (
     tenant_pk,
 )
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
+from orchestrator.adapters.unlisted import UnlistedRows
 from orchestrator.records import TenantState
 from orchestrator.tenants import TenantId
 from stacks.releases import RELEASES
@@ -42,9 +44,10 @@ from stacks.table import (
 )
 from stacks.tenant_machines import FUNCTIONS_OF
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
-from tests.stacks.policies import Grants, grants, labels, listed, spelled, statements, trust
+from tests.stacks.policies import Grants, documents, grants, labels, listed, spelled, statements, trust
 
 if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
 Json = dict[str, Any]
@@ -194,6 +197,7 @@ FUNCTIONS: dict[str, Grants] = {
         "executions of rollout": {"states:DescribeExecution"},
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
+        "the table, all rows, only pk, sk, ListingKey, Version, StackId, Attempt": {"dynamodb:Scan"},
         "tenant stacks": LOOKS_AT_STACKS
         | {
             "cloudformation:DescribeStackEvents",
@@ -420,7 +424,7 @@ def test_where_it_is_switched_on_the_stack_role_serves_tenant_stacks_of_this_acc
 ) -> None:
     trusted = trust(other_settings.to_json()["Resources"][stack_role])
     assert trusted["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
-    assert names[spelled(trusted["Condition"]["ArnLike"]["aws:SourceArn"])] == "tenant stacks"
+    assert [names[spelled(arn)] for arn in trusted["Condition"]["ArnLike"]["aws:SourceArn"]] == ["tenant stacks"]
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
@@ -502,6 +506,29 @@ def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
     assert grants(with_automatic_rollout, role, names | own_log_group) == (
         EVERY_FUNCTION | STARTS_ROLLOUTS | ASKS_ITS_OWN_STACK
     )
+
+
+def test_one_function_scans_the_table_and_sees_only_what_the_scan_asks_for(with_everything: Json) -> None:
+    scanning = [each for _, each in documents(with_everything) if "dynamodb:Scan" in listed(each["Action"])]
+    assert [each["Effect"] for each in scanning] == ["Allow"]
+    asked: dict[str, Any] = {}
+    UnlistedRows(cast("DynamoDBClient", _Scanned(asked)), "table").page(None, limit=1)
+    (condition,) = (each["Condition"] for each in scanning)
+    assert condition["StringEquals"] == {"dynamodb:Select": asked["Select"]}
+    named = re.findall(r"\b(pk|sk|[A-Z]\w+)\b", asked["ProjectionExpression"] + " " + asked["FilterExpression"])
+    attributes = {name for name in named if name not in ("AND", "OR")}
+    assert attributes == set(condition["ForAllValues:StringEquals"]["dynamodb:Attributes"])
+
+
+class _Scanned:
+    """Stands for DynamoDB, and remembers what a scan asks for."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._asked = asked
+
+    def scan(self, **asked: Any) -> dict[str, Any]:
+        self._asked.update(asked)
+        return {"Items": [], "ScannedCount": 0}
 
 
 @pytest.mark.parametrize("function", ["review_tenant", "advance_rollout", "admit_tenant", "record_outcome"])

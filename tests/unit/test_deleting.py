@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from orchestrator import deleting
 from orchestrator.deadlines import DEADLINE
 from orchestrator.deleting import check_messages, messages_of
 from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
+from orchestrator.names import Names
 from orchestrator.operations import record_failure
 from orchestrator.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
 from orchestrator.ports import Stack
@@ -19,6 +21,7 @@ from orchestrator.stack_status import StackCondition
 from orchestrator.tenant_stack import inspect_stack, start_stack
 from tests.fakes import (
     ACME,
+    NAMES,
     NOON,
     OTHER_QUEUE,
     QUEUE,
@@ -233,6 +236,63 @@ def test_a_queue_that_was_never_published_is_counted_too(world: World) -> None:
 def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
     world.queues.held[url] = Messages(1, 1, 1)
     world.queues.gone.add(url)
+    assert world.looks_empty()
+
+
+# Tenants from before Berth, whose stack has another name and is not on record
+
+OLD_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:old-acme-Queue-1", "https://sqs.eu-west-1.amazonaws.com/0/old-acme-Queue-1")
+UNADOPTED = replace(some_metadata(queue=OLD_QUEUE, version="0.0.9"), stack_id=None)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"force": True}, {"drain_seconds": 600}], ids=str)
+def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: World, wishes: dict[str, Any]) -> None:
+    """The stack would be left behind, and nobody would know of it any more."""
+    world.table.plant_metadata(UNADOPTED)
+    assert "berth adopt" in failure(world.check(**wishes)).reason
+
+
+def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: World) -> None:
+    world.table.plant_metadata(replace(UNADOPTED, withdrawn_by=world.run.execution))
+    reason = failure(world.check()).reason
+    record_failure(
+        world.run,
+        failure=RootCause("delete", "Berth", reason),
+        failed_stack=None,
+        reader=world.table,
+        ledger=world.table,
+        stacks=world.stacks,
+        clock=world.clock,
+    )
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    assert metadata.published
+
+
+def test_once_its_queue_was_deleted_by_hand_it_can_be_deleted(world: World) -> None:
+    world.stacks.names = Names("Berth", ("old-",))
+    world.table.plant_metadata(UNADOPTED)
+    assert isinstance(world.check(), GaveUp)
+    world.queues.gone.add(OLD_QUEUE.url)
+    assert isinstance(world.check(), Empty)
+
+
+def test_a_queue_out_of_reach_is_not_asked_for(world: World) -> None:
+    world.table.plant_metadata(UNADOPTED)
+    world.queues.gone.add(OLD_QUEUE.url)
+    assert "berth adopt" in failure(world.check()).reason
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        replace(UNADOPTED, stack_id="arn:aws:cloudformation:eu-west-1:0:stack/old-acme/1"),
+        replace(UNADOPTED, queue=Queue("arn", f"https://sqs/0/{NAMES.stack_of(ACME)}-InboundQueue-1")),
+    ],
+    ids=["its stack is on record", "its stack has the tenant's name"],
+)
+def test_others_are_deleted_as_ever(world: World, row: Metadata) -> None:
+    world.table.plant_metadata(row)
     assert world.looks_empty()
 
 

@@ -12,7 +12,7 @@ from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, LookedAt, Reconciliation, ReconciliationStatus
 from orchestrator.records import Messages, Operation, Status, TenantState
-from tests.fakes import NEXT_VERSION, a_run, an_audit
+from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, World, asked_for, tenant
 
 A_SECOND = timedelta(seconds=1)
@@ -41,12 +41,13 @@ def ran(world: World, name: str, **more: Any) -> Reconciliation:
 def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
     world.add("acme")
     ran(world, SETTLING)
-    ran(world, SURVEY, looked_at=LookedAt(all_stacks=7))
+    ran(world, SURVEY, looked_at=LookedAt(all_stacks=7), scanned_at=NOON)
     assert world.health.examine() == [
         Check("operations", Verdict.OK, "none is past its deadline"),
         Check("tenants", Verdict.OK, "none has failed"),
         Check("reconciler", Verdict.OK, "ran 0 s ago"),
         Check("survey", Verdict.OK, "ran 0 s ago"),
+        Check("adoption", Verdict.OK, "every tenant is listed"),
         Check("dead letters", Verdict.OK, "events: none"),
         Check("dead letters", Verdict.OK, "schedules: none"),
         Check("tenant limit", Verdict.OK, "1 of 1900 that there may be (berth:maxTenants)"),
@@ -62,7 +63,8 @@ def test_whatever_is_not_well_comes_with_what_to_do(world: World) -> None:
     world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
     ran(world, SURVEY, looked_at=LookedAt(all_stacks=2_000))
     told = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
-    assert {check.name for check in told} == {"operations", "tenants", "reconciler", "dead letters", "stacks"}
+    names = {"operations", "tenants", "reconciler", "adoption", "dead letters", "stacks"}
+    assert {check.name for check in told} == names
     assert all(check.advice for check in told)
 
 
@@ -147,6 +149,25 @@ def test_what_it_found_and_did_not_repair_is_told(world: World) -> None:
 def test_what_it_repaired_is_no_reason_to_worry(world: World) -> None:
     ran(world, SETTLING, counts={Kind.UNFINISHED: 2}, repaired=2)
     assert checks(world)["reconciler"].verdict is Verdict.OK
+
+
+def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(world: World) -> None:
+    ran(world, SURVEY, counts={Kind.UNLISTED: 25})
+    world.clock.advance(timedelta(hours=3))
+    told = checks(world)["adoption"]
+    assert (told.verdict, told.detail) == (
+        Verdict.WARNING,
+        "25 from before Berth in no list, 3 h ago: rollouts do not reach them",
+    )
+    assert "berth adopt" in told.advice
+
+
+def test_where_nobody_has_looked_for_them_that_is_said(world: World) -> None:
+    for _ in range(2):
+        told = checks(world)["adoption"]
+        assert told.verdict is Verdict.UNKNOWN
+        assert "berth adopt --dry-run" in told.advice
+        ran(world, SURVEY)
 
 
 def test_one_that_came_to_no_end_is_told_with_the_reason(world: World) -> None:

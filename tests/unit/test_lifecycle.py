@@ -775,6 +775,17 @@ def test_a_tenant_that_has_no_metadata_but_may_have_a_stack_can_be_deleted(world
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
+@pytest.mark.parametrize("request_", [BY_ADA, replace(BY_ADA, force=True)], ids=["", "by force"])
+def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopted_first(
+    world: World, request_: Request
+) -> None:
+    world.table.plant_metadata(replace(some_metadata(), stack_id=None))
+    refused = world.lifecycle.delete(ACME, request_)
+    assert isinstance(refused, Refused)
+    assert (refused.kind, "berth adopt" in refused.reason) == (Refusal.NOT_ADOPTED, True)
+    assert not world.executions.started
+
+
 def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: World) -> None:
     world.provision(outbound_queue=OTHER_QUEUE)
     world.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS

@@ -138,3 +138,38 @@ def test_what_queues_are_recognised_by_stays_when_cloudformation_shortens_their_
     assert len(LONGEST.tenant_prefix) < 80 - 2 - 13 - len("DeadLetterQueue")
     # Even if the stack's name and the logical id had half of the rest each.
     assert len(LONGEST.tenant_prefix) <= (80 - 2 - 13) // 2
+
+
+# Names of an earlier system
+
+LEGACY = Names.parse("Berth", ["old-", "platform-tenant-"])
+A_STACK = StackArn("aws", "eu-west-1", "123456789012", "old-acme", "1")
+
+
+def queue_url(name: str) -> str:
+    return f"https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"
+
+
+@pytest.mark.parametrize("name", ["old-acme", "platform-tenant-1", LEGACY.stack_of(ACME)])
+def test_names_of_an_earlier_system_are_within_reach_where_that_is_set(name: str) -> None:
+    assert LEGACY.reaches(name)
+    assert LEGACY.queue_in(A_STACK, queue_url(f"{name}-InboundQueue-1A2B")) is not None
+    assert Names().reaches(name) is (name == LEGACY.stack_of(ACME))
+
+
+@pytest.mark.parametrize("name", ["older", "platform-1", "xold-acme", "Old-acme", "berth-acme"])
+def test_other_names_are_not(name: str) -> None:
+    assert not LEGACY.reaches(name)
+    assert LEGACY.queue_in(A_STACK, queue_url(name)) is None
+
+
+def test_a_name_of_an_earlier_system_says_nothing_about_whose_stack_it_is() -> None:
+    with pytest.raises(StackNotOurs):
+        LEGACY.tenant_of("old-acme-822b33ad")
+    assert LEGACY.stack_of(ACME) == Names().stack_of(ACME)
+
+
+@pytest.mark.parametrize("prefix", ["", "ol", "-old", "1old", "old_", "old*", "old-\n", "x" * 65, "Ber", "Berth"])
+def test_a_prefix_that_would_reach_too_far_is_refused(prefix: str) -> None:
+    with pytest.raises(InvalidName):
+        Names.parse("Berth", [prefix])

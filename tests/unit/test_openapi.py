@@ -62,7 +62,7 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.records import Wish as WishToReconcile
-from orchestrator.reconciling.requests import parse_reconcile
+from orchestrator.reconciling.requests import CURSOR_PATTERN, parse_adopt, parse_reconcile
 from orchestrator.records import Attempt, ChangeKind, Messages, Operation, Queue, Request, Status, TenantState
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
@@ -139,6 +139,8 @@ class State:
     failed: tuple[Operation, str | None] | None = None
     """The latest operation that ended, and the version that it was to bring about."""
     running: Operation | None = None
+    adopted: bool = True
+    """Whether its stack is on record."""
 
 
 STATES = {
@@ -162,6 +164,10 @@ STATES = {
     "delete-failed": State(failed=(Operation.DELETE, NEXT_VERSION)),
     "delete-of-full-failed": State(at=NEXT_VERSION, withdrawn=True, full=True, failed=(Operation.DELETE, NEXT_VERSION)),
     "delete-before-versions-failed": State(failed=(Operation.DELETE, None)),
+    "from-before-berth": State(at=VERSION, adopted=False),
+    "delete-from-before-berth-failed": State(
+        at=VERSION, withdrawn=True, adopted=False, failed=(Operation.DELETE, NEXT_VERSION)
+    ),
 }
 
 
@@ -228,6 +234,21 @@ RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
 }
 RECONCILIATIONS = {status: f"20261116-130000-{number:04x}" for number, status in enumerate(RECONCILIATION_STATES, 1)}
 NO_RECONCILIATION = "20261116-130000-0000"
+UNLISTED = Finding(Kind.UNLISTED, "032400-000000-0000-0002", "READY at version 0.1.12", Remedy.ADOPT)
+ADOPTION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
+    ReconciliationStatus.PENDING: {},
+    ReconciliationStatus.RUNNING: {"looked_at": LookedAt(rows=200)},
+    ReconciliationStatus.DONE: {
+        "counts": {Kind.UNLISTED: 2},
+        "findings": (
+            replace(UNLISTED, result="listed as READY", repaired=True),
+            replace(UNLISTED, subject="?", remedy=Remedy.NONE, advice="Look."),
+        ),
+        "repaired": 1,
+    },
+    ReconciliationStatus.INCOMPLETE: {"reason": "There are more rows.", "cursor": "WyJhIiwiYiJd"},
+}
+ADOPTIONS = {status: f"20261116-140000-{number:04x}" for number, status in enumerate(ADOPTION_STATES, 1)}
 
 
 class Issuer:
@@ -306,6 +327,11 @@ class World:
             )
         )
 
+    def plant_adoption(self, status: ReconciliationStatus) -> None:
+        wish, came = WishToReconcile(survey=False, adopt=True), ADOPTION_STATES[status]
+        adoption = Reconciliation(ADOPTIONS[status], EXPLICIT.by, wish, status, NOON, LATER, **came)
+        self.reconciliation_table.record_reconciliation(adoption)
+
     def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
         ledger, item = self.rollout_table, Item(TenantId.parse(state.tenant), NEXT_VERSION)
         wished = StageWish(None, 1, Share(0), alarm=state.alarm)
@@ -365,7 +391,7 @@ class World:
                 pinned_version=state.pinned,
                 labels={"plan": "gold"},
             )
-            self.table.plant_metadata(planted)
+            self.table.plant_metadata(planted if state.adopted else replace(planted, stack_id=None))
             self.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=state.at))
         if state.full:
             self.queues.held[OTHER_QUEUE.url] = Messages(3, 1, 0)
@@ -396,6 +422,7 @@ def world(only: str | None = None, **parts: Any) -> World:
             made.plant_rollout(ROLLOUTS[name], rollout)
         for status in RECONCILIATION_STATES:
             made.plant_reconciliation(status)
+            made.plant_adoption(status)
     return made
 
 
@@ -606,9 +633,11 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("Version") == validation.VERSION
     assert rules("Labels") == validation.LABELS
     assert rules("Reason") == validation.REASON
-    for name in ("RolloutId", "ReconciliationId"):
+    for name in ("RolloutId", "ReconciliationId", "AdoptionId"):
         assert rules(name) == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
     assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
+    assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MOST_FINDINGS
+    assert rules("AdoptionCursor") == {"type": "string", "pattern": CURSOR_PATTERN}
     assert parameter("deleteTenant", "drainSeconds") == {**validation.DRAIN_SECONDS, "default": 0}
     for operation_id in ("listTenants", "listRollouts"):
         assert parameter(operation_id, "limit") == {
@@ -693,6 +722,7 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
         ("UpgradeTenant", parse_upgrade),
         ("PinTenant", parse_pin),
         ("StartReconciliation", parse_reconcile),
+        ("StartAdoption", parse_adopt),
         ("OnlyAReason", parse_retry),
     ],
 )
@@ -923,6 +953,11 @@ def of_every_reconciliation() -> Iterator[Asked]:
     yield Asked("startReconciliation")
     yield Asked("startReconciliation", body={"dryRun": True, "detectDrift": True})
     yield Asked("startReconciliation", body={"repair": False})
+    for adoption in (*ADOPTIONS.values(), *RECONCILIATIONS.values(), "settling"):
+        yield Asked("getAdoption", adoption)
+    yield Asked("startAdoption")
+    yield Asked("startAdoption", body={"dryRun": True, "cursor": "WyJhIiwiYiJd", "reason": "Ticket 4711"})
+    yield Asked("startAdoption", body={"cursor": "not one"})
     yield Asked("getDiagnosis")
     yield Asked("getDiagnosis", query={"verbose": "true"})
 
@@ -1105,12 +1140,12 @@ MADE_UP = [
     name
     for name, operation in OPERATIONS.items()
     # All that is asked of one tenant, rollout or reconciliation, with no word more, is parsed by one function each.
-    if name in ("getTenant", "getRollout", "getReconciliation") or operation.query or operation.body
+    if name in ("getTenant", "getRollout", "getReconciliation", "getAdoption") or operation.query or operation.body
 ]
 AT_HAND = AtHand(
     tenants=list(STATES),
     rollouts=[*ROLLOUTS.values(), NO_ROLLOUT],
-    reconciliations=[*RECONCILIATIONS.values(), NO_RECONCILIATION],
+    reconciliations=[*RECONCILIATIONS.values(), *ADOPTIONS.values(), NO_RECONCILIATION],
 )
 
 

@@ -98,6 +98,7 @@ STATUSES = {
     Refusal.PINNED: (409, "pinned"),
     Refusal.BUSY: (409, "tenant-busy"),
     Refusal.NOT_EMPTY: (409, "queue-not-empty"),
+    Refusal.NOT_ADOPTED: (409, "not-adopted"),
     Refusal.NOTHING_TO_RETRY: (409, "nothing-to-retry"),
     Refusal.UNKNOWN_ROLLOUT: (404, "unknown-rollout"),
     Refusal.UNKNOWN_ALARM: (422, "unknown-alarm"),
@@ -105,6 +106,7 @@ STATUSES = {
     Refusal.ROLLOUT_OVER: (409, "rollout-over"),
     Refusal.NOTHING_TO_APPROVE: (409, "nothing-to-approve"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
+    Refusal.UNKNOWN_ADOPTION: (404, "unknown-adoption"),
     Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
     Refusal.TOO_MANY_CREATES: (429, "too-many-creates"),
 }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import StackNotOurs
+from orchestrator.names import Names
 from orchestrator.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.own_stack import own_stack
-from orchestrator.ports import Stack
+from orchestrator.ports import Change, Stack
 from orchestrator.records import Metadata, Operation, Queue, Run
+from orchestrator.updating import QUEUE_TYPE
 from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, a_run, some_metadata, stack_arn
 from tests.unit.test_tenant_stack import World, for_each_operation
 
@@ -133,3 +136,108 @@ def test_the_resources_are_looked_at_once_when_the_queue_answers_and_not_before(
     for _ in range(3):
         world.inspect(Started(STACK))
     assert world.stacks.calls.count("queue") == 1
+
+
+# Stacks that an earlier system made, under names that Berth does not derive
+
+OLD = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
+ADOPTED = replace(SERVED, stack_id=OLD, version="0.0.9")
+GOING = replace(ADOPTED, stack_id=None, queue=None, version=None, gone_stack_id=OLD, withdrawn_by="a delete")
+
+
+def adopted(world: World, row: Metadata = ADOPTED, **more: Any) -> Stack:
+    """A stack that is the tenant's by its row alone."""
+    world.stacks.names = Names("Berth", ("old-tenant-",))
+    world.table.plant_metadata(row)
+    stack = Stack(OLD, "UPDATE_COMPLETE", "", None, None, None, ours=False)
+    return world.stacks.plant(replace(stack, **more))
+
+
+@pytest.mark.parametrize(
+    "row", [ADOPTED, replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["served", "withdrawn", "going"]
+)
+def test_a_stack_on_record_is_the_tenants_own_whatever_its_name(row: Metadata) -> None:
+    world = World()
+    stack = adopted(world, row)
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
+
+
+def test_a_stack_on_record_comes_before_one_of_the_tenants_name() -> None:
+    """Which anybody may make."""
+    world = World()
+    stack = adopted(world)
+    planted(world)
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
+
+
+@pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "gone"])
+def test_once_it_has_gone_the_tenants_stack_is_the_one_of_its_name(row: Metadata) -> None:
+    world = World()
+    adopted(world, row, status="DELETE_COMPLETE")
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
+    stack = planted(world, ours=True)
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
+
+
+def test_a_stack_on_record_that_says_it_is_another_tenants_is_not_touched() -> None:
+    world = World()
+    adopted(world, tenant_id="globex")
+    with pytest.raises(StackNotOurs, match="was made for globex"):
+        own_stack(ACME, reader=world.table, stacks=world.stacks)
+
+
+@pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
+def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row: Metadata | None) -> None:
+    world = World()
+    adopted(world)
+    with_row(world, row or Metadata(ACME, None, None, None, None, None))
+    assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
+
+
+def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
+    world = World(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+    stack = adopted(world)
+    planted(world)
+    world.review()
+    assert list(world.stacks.all[stack.stack_id].change_sets)
+    assert not world.stacks.all[STACK].change_sets
+    assert world.start() == Started(OLD)
+    assert world.stacks.all[OLD].stack.status == "UPDATE_IN_PROGRESS"
+
+
+def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_the_template_has_it() -> None:
+    """Such a template need not name it in its outputs, either; and it may be empty at this moment."""
+    world = World(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+    adopted(world)
+    world.stacks.would_change = (Change("Incoming", QUEUE_TYPE, QUEUE.url, removes=True),)
+    world.review()
+    outcome = world.start()
+    assert isinstance(outcome, GaveUp)
+    assert "would replace or remove the inbound queue (Incoming)" in outcome.reason
+
+
+@pytest.mark.parametrize("row", [replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["first", "again"])
+def test_a_delete_deletes_the_stack_on_record_also_once_that_has_let_go_of_its_queue(row: Metadata) -> None:
+    world = World(a_run(operation=Operation.DELETE))
+    adopted(world, row, status="DELETE_FAILED")
+    assert world.start() == Started(OLD)
+    assert world.stacks.all[OLD].stack.status == "DELETE_IN_PROGRESS"
+
+
+def test_a_tenant_whose_stack_is_not_on_record_gets_no_second_one() -> None:
+    """A create that was admitted before may get its turn only now."""
+    world = World()
+    adopted(world, replace(ADOPTED, stack_id=None))
+    outcome = world.start()
+    assert isinstance(outcome, GaveUp)
+    assert "berth adopt" in outcome.reason
+    assert "create" not in world.stacks.calls
+
+
+def test_a_create_after_it_has_gone_makes_a_stack_of_the_tenants_name() -> None:
+    world = World()
+    adopted(world, replace(GOING, withdrawn_by=None), status="DELETE_COMPLETE")
+    started = world.start()
+    assert isinstance(started, Started)
+    assert started.stack_id != OLD
+    assert world.stacks.names.tenant_of(started.stack_id) == ACME

@@ -444,3 +444,39 @@ def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(wor
     with pytest.raises(Throttled):
         world.forget()
     assert world.table.metadata(ACME) == published
+
+
+# Stacks that an earlier system made, under names that Berth does not derive
+
+OLD = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
+
+
+def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: World) -> None:
+    world.publish(labels={"tier": "gold"})
+    metadata = world.table.metadata(ACME)
+    assert metadata is not None
+    world.table.plant_metadata(replace(metadata, stack_id=OLD))
+    world.stacks.plant(Stack(OLD, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
+    world.say(OLD, OTHER_QUEUE)
+    recorded = world.table.metadata(ACME)
+    assert recorded is not None
+    assert (recorded.queue, recorded.stack_id) == (OTHER_QUEUE, OLD)
+    world.stacks.change(OLD, "DELETE_IN_PROGRESS")
+    assert world.forget(OLD)
+    assert world.forget(OLD) is False, "the event may come again"
+    forgotten = world.table.metadata(ACME)
+    assert forgotten is not None
+    assert (forgotten.queue, forgotten.gone_stack_id) == (None, OLD)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["of our role", "of another role"])
+@pytest.mark.parametrize("published", [True, False], ids=["served", "not served"])
+def test_a_stack_of_another_name_that_is_not_on_record_says_nothing_about_a_tenant(
+    world: World, ours: bool, published: bool
+) -> None:
+    before = world.publish(version=VERSION if published else None)
+    world.stacks.plant(Stack(OLD, "DELETE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=ours))
+    with pytest.raises(StackNotOurs, match="is not the one on record"):
+        world.say(OLD, OTHER_QUEUE)
+    assert not world.forget(OLD)
+    assert world.table.metadata(ACME) == before

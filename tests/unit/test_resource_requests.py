@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator import resource_requests
 from orchestrator.errors import InvalidRequest
+from orchestrator.names import Names
 from orchestrator.records import Queue, Request
 from orchestrator.resource_requests import (
     MOST_NOTES,
@@ -140,6 +142,26 @@ FORGED = {
 def test_no_other_stack_may_say_what_a_tenants_queue_is(kind: Kind, stack_id: str) -> None:
     with pytest.raises(InvalidRequest, match=r"is not the (stack of tenant acme|ARN of a stack)"):
         parse_metadata_request(an_event(METADATA, kind, StackId=stack_id))
+
+
+@pytest.mark.parametrize("name", ["old-acme", "old-globex", NAMES.stack_of(ACME)])
+def test_stacks_of_an_earlier_system_may_ask_where_that_is_set_and_the_record_says_whose_they_are(name: str) -> None:
+    stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{name}/1"
+    event = an_event(METADATA, StackId=stack_id)
+    parse = partial(resource_requests.parse_metadata_request, event, location=LOCATION)
+    assert str(parse(names=Names("Berth", ("old-",))).stack) == stack_id
+    for names in (NAMES, Names("Berth", ("older-",))):
+        if name.startswith("old-"):
+            with pytest.raises(InvalidRequest, match="is not the stack of tenant"):
+                parse(names=names)
+
+
+def test_another_tenants_stack_may_not_ask_because_its_name_begins_alike() -> None:
+    other = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(TenantId('globex'))}/1"
+    with pytest.raises(InvalidRequest, match="is not the stack of tenant"):
+        resource_requests.parse_metadata_request(
+            an_event(METADATA, StackId=other), location=LOCATION, names=Names("Berth", ("old-",))
+        )
 
 
 @pytest.mark.parametrize("missing", list(METADATA))

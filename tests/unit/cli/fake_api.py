@@ -33,8 +33,14 @@ from orchestrator.operator_requests import (
 from orchestrator.ports import Publication
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
-from orchestrator.reconciling.requests import parse_reconcile, parse_reconciliation
+from orchestrator.reconciling.report import (
+    tell_adoption,
+    tell_adoption_started,
+    tell_health,
+    tell_reconciliation,
+    tell_reconciliation_started,
+)
+from orchestrator.reconciling.requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
 from orchestrator.records import Operation, Queue, RootCause, Run
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
@@ -153,6 +159,7 @@ class InMemoryApi(BerthApi):
             "releases": self._route,
             "rollouts": self._route_rollouts,
             "reconciliations": self._route_reconciliations,
+            "adoptions": self._route_reconciliations,
             "diagnosis": self._route_reconciliations,
         }
 
@@ -201,6 +208,11 @@ class InMemoryApi(BerthApi):
                 return tell_reconciliation_started(self.reconciling.start(asked_for.wish, asked_for.by))
             case "GET reconciliations":
                 return tell_reconciliation(self.reconciling.find(parse_reconciliation(event)))
+            case "POST adoptions":
+                adoption = parse_adopt(event)
+                return tell_adoption_started(self.reconciling.start(adoption.wish, adoption.by))
+            case "GET adoptions":
+                return tell_adoption(self.reconciling.find_adoption(parse_adoption(event)))
             case "GET diagnosis":
                 parse_nothing(event)
                 return tell_health(NEXT_VERSION, self.health_told_by.examine())

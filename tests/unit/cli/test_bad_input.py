@@ -145,8 +145,8 @@ PATHS = re.compile(
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
-    f"|GET /(rollouts|reconciliations)/{_ROLLOUT_ID}"
-    "|POST /reconciliations"
+    f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
+    "|POST /(reconciliations|adoptions)"
 )
 """Every path that there is, with nothing in it that leads elsewhere."""
 

@@ -26,7 +26,9 @@ EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}},
 def _runs_by_itself(scene: Scene) -> None:
     """Everything is well: both reconciliations that run by themselves just did."""
     for name in (SETTLING, SURVEY):
-        ran = Reconciliation(name, "", Wish(), ReconciliationStatus.DONE, NOON, NOON, LookedAt(all_stacks=10))
+        ran = Reconciliation(
+            name, "", Wish(), ReconciliationStatus.DONE, NOON, NOON, LookedAt(all_stacks=10), scanned_at=NOON
+        )
         scene.api.reconciliations.record_reconciliation(ran)
 
 
@@ -47,6 +49,7 @@ def test_all_is_well(scene: Scene) -> None:
         "ok      tenants       none has failed",
         "ok      reconciler    ran 0 s ago",
         "ok      survey        ran 0 s ago",
+        "ok      adoption      every tenant is listed",
         "ok      dead letters  reconciliations: none",
         "ok      tenant limit  0 of 1900 that there may be (berth:maxTenants)",
         "ok      stacks        10 of 2000 that the account may have here",
@@ -73,7 +76,7 @@ def test_a_problem_is_told_with_what_to_do(scene: Scene) -> None:
     result = scene.berth("doctor")
     assert result.exit_code == ExitCode.ATTENTION
     lines = result.stdout.splitlines()
-    assert lines[7:9] == [
+    assert lines[8:10] == [
         "problem dead letters  reconciliations: 2 undelivered",
         f"                      Their attributes say why. Mend that, then purge the queue: {DEAD_LETTERS}",
     ]

@@ -67,7 +67,29 @@ def stack_that_is(status: str, **more: Any) -> Stack:
     return replace(STACK, status=status, **more)
 
 
+OLDER_THAN_BERTH = replace(METADATA, version="0.0.9")
+ADOPTED_STACK = replace(STACK, tenant_id=None, queue=None, version=None, ours=False)
+"""As a template of an earlier system may have it: it says neither for whom it is, nor which queue it has."""
+
 CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
+    # Tenants that were adopted
+    "an adopted tenant": (looked(OLDER_THAN_BERTH, stack=ADOPTED_STACK, own_queue=QUEUE), None),
+    "an adopted tenant whose stack has another queue": (
+        looked(OLDER_THAN_BERTH, stack=ADOPTED_STACK, own_queue=OTHER_QUEUE),
+        (Kind.METADATA_DIFFERS, Remedy.NONE),
+    ),
+    "an adopted tenant whose stack is gone, with its queue": (
+        looked(OLDER_THAN_BERTH, stack=None, gone=True),
+        (Kind.MISSING_STACK, Remedy.RECREATE),
+    ),
+    "a tenant that is older than Berth, and at its old version": (
+        looked(OLDER_THAN_BERTH, stack=replace(STACK, version="0.0.9")),
+        None,
+    ),
+    "a stack that says nothing, and that nobody was served from": (
+        looked(replace(METADATA, stack_id=stack_arn(number=2)), stack=ADOPTED_STACK),
+        (Kind.FOREIGN_STACK, Remedy.NONE),
+    ),
     # Nobody is disturbed
     "all is well": (looked(), None),
     "nothing is known, and nothing is there": (looked(None, (), None), None),
@@ -369,10 +391,14 @@ def all_judged() -> list[tuple[Looked, Finding | None]]:
 Judged = list[tuple[Looked, Finding | None]]
 
 
+ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
+"""What is not found by comparing one tenant's rows with its stack."""
+
+
 def test_every_kind_and_remedy_that_a_tenant_can_have_is_among_them(all_judged: Judged) -> None:
     found = [finding for _, finding in all_judged if finding]
-    assert {finding.kind for finding in found} == set(Kind) - {Kind.UNFINISHED, Kind.DRIFTED, Kind.STALLED_ROLLOUT}
-    assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE}
+    assert {finding.kind for finding in found} == set(Kind) - ELSEWHERE
+    assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE, Remedy.ADOPT}
 
 
 def test_nobody_is_disturbed(all_judged: Judged) -> None:
@@ -412,16 +438,24 @@ def test_nothing_is_corrected_by_a_stack_that_does_not_stand_or_does_not_say(all
             assert condition(case.stack.status) in STANDS
             assert case.stack.queue
             assert case.stack.version
-            assert case.stack.tenant_id == ACME.value
+            assert is_its_own(case)
             assert case.stack_is_ours
             assert case.stack.queue == case.own_queue
+
+
+def is_its_own(case: Looked) -> bool:
+    """The stack says whose it is; or it is from before Berth, says nothing, and the tenant is served from it."""
+    stack, metadata = case.live_stack, case.metadata
+    if stack is None or stack.tenant_id is not None or metadata is None:
+        return stack is not None and stack.tenant_id == ACME.value
+    return metadata.version is not None and metadata.stack_id == stack.stack_id
 
 
 def test_a_foreign_stack_is_never_touched(all_judged: Judged) -> None:
     foreign = [
         finding
         for case, finding in all_judged
-        if finding and case.live_stack and (case.live_stack.tenant_id != ACME.value or not case.stack_is_ours)
+        if finding and case.live_stack and not (is_its_own(case) and case.stack_is_ours)
     ]
     assert foreign
     assert {finding.remedy for finding in foreign} == {Remedy.NONE}

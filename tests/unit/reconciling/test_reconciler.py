@@ -224,7 +224,7 @@ def test_when_time_runs_out_what_was_found_so_far_is_told(world: World, allowed:
     world.add("u", queue=OTHER_QUEUE)
     looks = count(1)
     done = world.reconcile(replace(LOOK, detect_drift=True), has_time=lambda: next(looks) <= allowed)
-    assert done.status is (ReconciliationStatus.DONE if allowed > 8 else ReconciliationStatus.INCOMPLETE)
+    assert done.status is (ReconciliationStatus.DONE if allowed > 9 else ReconciliationStatus.INCOMPLETE)
     assert bool(done.reason) is (done.status is ReconciliationStatus.INCOMPLETE)
     assert world.ledger.recorded[done.id] == done
     assert done.looked_at.all_stacks == (4 if allowed >= 4 else None)

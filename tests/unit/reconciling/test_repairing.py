@@ -74,7 +74,7 @@ def test_what_is_left_of_a_deleted_tenant_is_deleted(world: World) -> None:
 
 
 def test_a_tenant_at_an_unknown_version_is_upgraded(world: World) -> None:
-    world.add(ACME.value, version="0.0.9")
+    world.add(ACME.value, version="0.1.9")
     assert repair(world, Remedy.UPGRADE).ordered
     assert world.ordered() == [(Operation.UPDATE, ACME.value, NEXT_VERSION)]
 
@@ -89,7 +89,7 @@ def test_an_order_that_is_refused_is_told_with_the_reason(world: World) -> None:
 
 
 def test_a_pinned_tenant_stays_where_it_is_pinned_to(world: World) -> None:
-    world.add(ACME.value, version="0.0.9", pinned_version="0.0.9")
+    world.add(ACME.value, version="0.1.9", pinned_version="0.1.9")
     refused = repair(world, Remedy.UPGRADE)
     assert not (refused.repaired)
     assert not (refused.ordered)

@@ -13,7 +13,7 @@ from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Throttled
 from orchestrator.ports import Publication
 from orchestrator.reconciling.settling import NothingToSettle, Settled, StillOpen
-from orchestrator.records import Operation, RootCause, Run, Status
+from orchestrator.records import Operation, Queue, RootCause, Run, Status
 from orchestrator.stack_status import StackCondition
 from tests.fakes import (
     ACME,
@@ -159,6 +159,20 @@ def test_a_stack_that_is_someone_elses_is_no_success() -> None:
         assert isinstance(settlement, Settled)
         assert settlement.status is Status.FAILURE
         assert "was made for someone-else" in settlement.reason
+
+
+def test_a_delete_is_no_success_if_the_stack_of_the_tenant_is_not_known() -> None:
+    """A tenant from before Berth, whose stack has another name: it would be left behind."""
+    world, run = world_with(Operation.DELETE, None)
+    old = Queue("arn:aws:sqs:eu-west-1:0:old-acme", "https://sqs.eu-west-1.amazonaws.com/0/old-acme")
+    metadata = replace(world.metadata(ACME), queue=old, version="0.0.9", stack_id=None, gone_stack_id=None)
+    world.table.plant_metadata(metadata)
+    world.executions.end(run.execution)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert "berth adopt" in settlement.reason
+    assert world.metadata(ACME).published, "it is served as before"
 
 
 # What is written

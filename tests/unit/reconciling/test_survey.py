@@ -43,7 +43,7 @@ def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(w
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert done.status is ReconciliationStatus.DONE
-    assert done.looked_at == LookedAt(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0)
+    assert done.looked_at == LookedAt(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
     assert not done.findings
     assert done.total == done.repaired == 0
     assert not world.stacks.calls
@@ -85,7 +85,7 @@ def everything_wrong(world: World) -> dict[str, Kind]:
     """A tenant for everything that can be wrong with one, and one that is well."""
     world.add("well")
     world.add("differs", queue=OTHER_QUEUE)
-    world.add("unknown-version", version="0.0.9")
+    world.add("unknown-version", version="0.1.9")
     world.queues.gone.add(queue_of(world.add("vanished")).url)
     world.take_stack_away(world.add("missing"))
     world.queues.gone.add(queue_of(tenant("missing")).url)

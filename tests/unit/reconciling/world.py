@@ -180,6 +180,7 @@ class World:
             ledger=self.ledger,
             rollouts=self.rollouts,
             rollout_executions=self.rollout_executions,
+            unlisted=self.table,
             clock=self.clock,
             **more,
         )

@@ -1,0 +1,252 @@
+"""Tenants from before Berth: their rows are brought into the index, and their stacks on record.
+
+Their rows have no place in the index, so neither a list nor a rollout nor a survey sees them. Their stacks may have
+names that Berth does not derive. Nothing is changed in CloudFormation by an adoption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from orchestrator.changes import adoption
+from orchestrator.errors import InvalidTenantId, UnreadableRows
+from orchestrator.fleet import root_cause_of, state_of
+from orchestrator.names import Names
+from orchestrator.own_stack import has_unknown_stack
+from orchestrator.ports import Clock, Stack, Stacks
+from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
+from orchestrator.reconciling.records import Finding, Kind, Remedy
+from orchestrator.records import Audit, Metadata, Operation, Request, RootCause, Status
+from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants import TenantId
+from orchestrator.updating import INBOUND_QUEUE
+
+ADOPTED = "adopted"
+"""The mark on the audit of a delete that an adoption has found to be overcome."""
+
+MAY_STILL_RUN = timedelta(hours=1)
+"""An operation of the earlier system that began more recently than this is waited for."""
+
+_LOST = RootCause(
+    "Execution", "AWS::StepFunctions::Execution", "The system before Berth did not record how the operation ended."
+)
+_SETTING = "berth:legacyStackPrefixes"
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """Why the tenant is not adopted."""
+
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStack:
+    stack: Stack
+    logical_id: str
+    """The name that the stack's template gives to the tenant's queue."""
+
+
+@dataclass
+class KnownStacks:
+    """All stacks of the account and region, and which of them an adoption has given to whom."""
+
+    stacks: Sequence[SurveyedStack]
+    given: dict[str, TenantId] = field(default_factory=dict)
+    """By stack id."""
+
+    def candidates(self, tenant: TenantId, metadata: Metadata, own_name: str) -> Iterator[SurveyedStack]:
+        """The stacks that may have the tenant's queue, the likeliest first. CloudFormation's list of resources decides.
+
+        CloudFormation names a queue after its stack, unless the template names it.
+        """
+        queue_name = metadata.queue.name if metadata.queue else ""
+        likely = (
+            lambda each: each.stack.stack_id == metadata.stack_id,
+            lambda each: each.name == own_name,
+            lambda each: each.stack.queue is not None and each.stack.queue == metadata.queue,
+            lambda each: each.stack.tenant_id == tenant.value,
+            lambda each: queue_name.startswith(f"{each.name}-"),
+        )
+        found = {each.stack.stack_id: each for sign in likely for each in self.stacks if sign(each)}
+        yield from found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Adopting:
+    unlisted: UnlistedTenants
+    stacks: Stacks
+    clock: Clock
+
+    def adopt(self, tenant_id: str, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
+        """Adopt the tenant, or say what would be done. ``None`` if the index has it by now."""
+        try:
+            tenant = TenantId.parse(tenant_id)
+            seen = self.unlisted.unlisted(tenant)
+        except (InvalidTenantId, UnreadableRows) as unreadable:
+            return _left(tenant_id, NotNow(str(unreadable), "Correct its rows in the table, or delete them."))
+        if seen is None or not needs_adoption(seen, self.stacks.names):
+            return None
+        found = _refusal(seen, self.clock.now()) or self._stack_of(seen, known)
+        if isinstance(found, NotNow):
+            return _left(tenant_id, found)
+        if found is None and seen.listed:
+            return _left(tenant_id, _NO_STACK)
+        adopted = plan(seen, found.stack.stack_id if found else None)
+        finding = Finding(Kind.UNLISTED, tenant_id, _told(seen, adopted, found), Remedy.ADOPT)
+        if found:
+            known.given[found.stack.stack_id] = tenant
+        if dry_run:
+            return finding
+        at = self.clock.now()
+        change = adoption(
+            seen.metadata or _nothing_about(tenant),
+            adopted.metadata or _nothing_about(tenant),
+            state=adopted.state,
+            closed=adopted.closed,
+            request=request,
+            at=at,
+        )
+        if not self.unlisted.adopt(seen, adopted, change):
+            return replace(finding, result="It has changed meanwhile. Ask again: berth adopt")
+        return replace(finding, result=f"listed as {adopted.state}", repaired=True)
+
+    def _stack_of(self, seen: UnlistedTenant, known: KnownStacks) -> FoundStack | NotNow | None:
+        """The stack that has the tenant's queue among its resources, by CloudFormation's own word."""
+        metadata = seen.metadata
+        if metadata is None or metadata.queue is None:
+            return None
+        names = self.stacks.names
+        out_of_reach: list[str] = []
+        for each in known.candidates(seen.tenant, metadata, names.stack_of(seen.tenant)):
+            stack = each.stack
+            if condition(stack.status) is StackCondition.GONE or stack.tenant_id not in (None, seen.tenant.value):
+                continue
+            if not names.reaches(each.name):
+                out_of_reach.append(each.name)
+                continue
+            resources = self.stacks.queues(stack.stack_id)
+            for logical_id, queue in resources.items():
+                if queue.url == metadata.queue.url:
+                    return _checked(FoundStack(stack, logical_id), seen.tenant, known)
+        if out_of_reach:
+            return NotNow(
+                f"its stack seems to be {' or '.join(out_of_reach)}, and this control plane may not change stacks of "
+                "such names",
+                f"Deploy with a prefix of that name in {_SETTING}, then ask again: berth adopt",
+            )
+        return None
+
+
+_NO_STACK = NotNow(
+    "it is from before Berth, and no stack has its queue",
+    "Receive what is left in its queue, and delete the queue by hand. Then delete the tenant, and create it again.",
+)
+
+
+def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
+    """Whether Berth cannot look after the tenant as it is. A stack of the tenant's name is found without a record."""
+    return not seen.listed or has_unknown_stack(seen.metadata, names)
+
+
+def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool:
+    """Whether that tenant has to be adopted. Rows that cannot be read are somebody else's, too."""
+    try:
+        seen = unlisted.unlisted(TenantId.parse(tenant_id))
+    except (InvalidTenantId, UnreadableRows):
+        return True
+    return seen is not None and needs_adoption(seen, names)
+
+
+def not_adopted(tenant_id: str) -> Finding:
+    """What a survey says of such a tenant."""
+    return Finding(
+        Kind.UNLISTED,
+        tenant_id,
+        "it is from before Berth, and in no list or without a stack on record: no rollout and no survey reaches it",
+        Remedy.NONE,
+        "See what adopting all such tenants would do: berth adopt --dry-run. Then adopt them: berth adopt",
+    )
+
+
+def plan(seen: UnlistedTenant, stack_id: str | None) -> Adopted:
+    """What the rows are to say. Operations of the earlier system that never ended are given an end."""
+    metadata = seen.metadata
+    served = metadata is not None and metadata.published
+    closed: list[Audit] = []
+    audits: list[Audit] = []
+    for audit in seen.audits:
+        is_berths_own = (audit.operation, audit.version) not in seen.earlier
+        audits.append(audit if is_berths_own else _ended(audit, served=served))
+        if audits[-1].status is not audit.status:
+            closed.append(audits[-1])
+    if metadata is not None and stack_id is not None:
+        metadata = replace(metadata, stack_id=stack_id)
+    state = state_of(metadata, audits)
+    return Adopted(metadata, audits, closed, state, root_cause_of(metadata, audits))
+
+
+def _ended(audit: Audit, *, served: bool) -> Audit:
+    """An operation of the earlier system, with an end. A tenant that is served has outlived its delete."""
+    if audit.operation is Operation.DELETE and served:
+        audit = replace(audit, revived_by=audit.revived_by or ADOPTED)
+    if audit.status is not Status.STARTED:
+        return audit
+    if audit.operation is Operation.CREATE and served:
+        return replace(audit, status=Status.SUCCESS)
+    return replace(audit, status=Status.FAILURE, root_cause=_LOST)
+
+
+def _refusal(seen: UnlistedTenant, now: datetime) -> NotNow | None:
+    if seen.lock is not None:
+        attempt = seen.lock.run.attempt
+        return NotNow(f"{attempt.operation} {attempt.version} is at work on it", "Ask again: berth adopt")
+    recent = [
+        audit for audit in seen.audits if audit.status is Status.STARTED and now - audit.updated_at < MAY_STILL_RUN
+    ]
+    if recent:
+        return NotNow(
+            f"the system before Berth began {recent[0].operation} less than an hour ago: {recent[0].execution}",
+            "Switch that system off, wait for the end of what it is doing, then ask again: berth adopt",
+        )
+    return None
+
+
+def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundStack | NotNow:
+    stack = found.stack
+    owner = known.given.get(stack.stack_id, tenant)
+    if owner != tenant:
+        return NotNow(
+            f"its queue is also tenant {owner}'s: both are in {stack.stack_id}",
+            "Find out which of the two has the stack, and delete the other's rows.",
+        )
+    if condition(stack.status) is StackCondition.WORKING:
+        return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
+    return found
+
+
+def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None) -> str:
+    metadata = seen.metadata
+    parts = [f"{adopted.state} at version {metadata.version}" if metadata and metadata.version else adopted.state.value]
+    if found:
+        parts.append(f"stack {found.stack.stack_id}")
+        if found.logical_id != INBOUND_QUEUE:
+            # Releases have it under another name, so CloudFormation would make another queue, and delete this one.
+            parts.append(f"its queue is {found.logical_id} in the template, so an upgrade would replace it")
+    elif metadata and metadata.queue:
+        parts.append("no stack has its queue")
+    if metadata and metadata.outbound_queue:
+        parts.append("with an outbound queue, which goes with its next upgrade")
+    parts += [f"{audit.operation} that never ended becomes {audit.status}" for audit in adopted.closed]
+    return ", ".join(parts)
+
+
+def _left(tenant_id: str, why: NotNow) -> Finding:
+    return Finding(Kind.UNLISTED, tenant_id, why.reason, Remedy.NONE, why.advice)
+
+
+def _nothing_about(tenant: TenantId) -> Metadata:
+    return Metadata(tenant, None, None, None, None, None)

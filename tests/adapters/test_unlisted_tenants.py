@@ -1,0 +1,399 @@
+"""Tenants from before Berth are found by a look at the whole table, and are brought into the index, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orchestrator.changes import adoption
+from orchestrator.errors import InvalidRequest, UnreadableRows
+from orchestrator.ports import Pin
+from orchestrator.reconciling.adopting import ADOPTED, plan
+from orchestrator.reconciling.ports import UnlistedTenant, UnlistedTenants
+from orchestrator.records import (
+    Metadata,
+    Operation,
+    Queue,
+    RecordedChange,
+    Request,
+    Run,
+    Status,
+    TenantState,
+)
+from orchestrator.tenants import TenantId
+from tests.adapters.conftest import TABLE
+from tests.adapters.tables import (
+    DELETE,
+    LATER,
+    LATER_STILL,
+    LEGACY_OUTBOUND_QUEUE,
+    LEGACY_QUEUE,
+    LEGACY_TIME,
+    LEGACY_VERSION,
+    RUN,
+    UPDATE,
+    Legacy,
+    Table,
+    create,
+    delete,
+    everything,
+    for_each_operation,
+    listed_tenants,
+    metadata_of,
+    publish,
+    states,
+)
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, QUEUE_TABOO, VERSION, an_attempt, stack_arn, take
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+GLOBEX = TenantId.parse("globex")
+ADA = Request(by="berth adopt, asked for by ada", reason="Ticket 4711")
+
+
+def seen_as(unlisted: UnlistedTenants, tenant: TenantId = ACME) -> UnlistedTenant:
+    seen = unlisted.unlisted(tenant)
+    assert seen is not None
+    return seen
+
+
+def adopt(unlisted: UnlistedTenants, seen: UnlistedTenant, stack_id: str | None = None) -> bool:
+    adopted = plan(seen, stack_id)
+    nothing = Metadata(seen.tenant, None, None, None, None, None)
+    change = adoption(
+        seen.metadata or nothing,
+        adopted.metadata or nothing,
+        state=adopted.state,
+        closed=adopted.closed,
+        request=ADA,
+        at=LATER,
+    )
+    return unlisted.adopt(seen, adopted, change)
+
+
+def all_pages(unlisted: UnlistedTenants, limit: int) -> tuple[list[str], int, int]:
+    """The tenants that were found, how many rows were looked at, and in how many pages."""
+    found: list[str] = []
+    rows = pages = 0
+    cursor: str | None = None
+    while True:
+        page = unlisted.page(cursor, limit=limit)
+        found += [each for each in page.tenants if each not in found]
+        rows, pages, cursor = rows + page.rows, pages + 1, page.cursor
+        if cursor is None:
+            return sorted(found), rows, pages
+
+
+# Finding
+
+
+def test_a_table_without_such_tenants_has_none(table: Table, unlisted: UnlistedTenants) -> None:
+    assert unlisted.page(None, limit=10).tenants == []
+    create(table)
+    delete(table, GLOBEX)
+    assert all_pages(unlisted, 1)[0] == []
+    assert unlisted.unlisted(ACME) is None
+    assert unlisted.unlisted(GLOBEX) is None
+    assert unlisted.unlisted(TenantId("nobody")) is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_such_tenants_are_found_in_pages_of_any_size(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, limit: int
+) -> None:
+    create(table, TenantId("listed"))
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    legacy.metadata(GLOBEX)
+    found, rows, pages = all_pages(unlisted, limit)
+    assert found == ["acme", "globex"]
+    assert rows >= 3
+    assert pages >= rows // limit
+
+
+def test_a_page_says_what_it_has_cost(legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.metadata(ACME)
+    assert unlisted.page(None, limit=10).read_units > 0
+
+
+@pytest.mark.parametrize("cursor", ["x", "!", "e30", "WzEsMl0", "WyJhIl0", "WyIiLCIiXQ"])
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_a_cursor_that_was_never_returned_is_refused(unlisted: UnlistedTenants, cursor: str) -> None:
+    with pytest.raises(InvalidRequest, match="cursor"):
+        unlisted.page(cursor, limit=10)
+
+
+def test_it_is_told_as_its_rows_say_it(legacy: Legacy, unlisted: UnlistedTenants, table: Table) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
+    seen = seen_as(unlisted)
+    assert (seen.metadata, list(seen.audits), seen.lock) == (table.metadata(ACME), table.audits(ACME), None)
+    assert seen.metadata == Metadata(
+        *(ACME, LEGACY_QUEUE, None, LEGACY_VERSION, LEGACY_TIME, LEGACY_TIME), outbound_queue=LEGACY_OUTBOUND_QUEUE
+    )
+
+
+@for_each_operation
+def test_a_tenant_that_an_operation_has_listed_is_told_as_long_as_its_stack_is_not_on_record(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, run: Run
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    assert not seen_as(unlisted).listed
+    take(table, run)
+    seen = seen_as(unlisted)
+    assert seen.listed
+    assert seen.lock is not None
+    assert all_pages(unlisted, 10)[0] == ["acme"]
+    table.fail(run, QUEUE_TABOO, LATER)
+    assert seen_as(unlisted).listed
+
+
+def test_what_the_earlier_system_wrote_is_told_from_what_berth_wrote(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
+    take(table, UPDATE)
+    table.fail(UPDATE, QUEUE_TABOO, LATER)
+    seen = seen_as(unlisted)
+    assert seen.earlier == {(Operation.CREATE, None), (Operation.UPDATE, "0.1.18")}
+    assert len(seen.audits) == 3
+
+
+def test_a_tenant_that_is_listed_gets_its_stack_on_record_and_berths_own_audits_stay_as_they_are(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    take(table, DELETE)
+    table.fail(DELETE, QUEUE_TABOO, LATER, restore=True)
+    audits = list(table.audits(ACME))
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    assert metadata_of(table).stack_id == stack_arn()
+    assert list(table.audits(ACME)) == audits
+    assert states(table) == [TenantState.READY]
+    assert unlisted.unlisted(ACME) is None
+
+
+def test_a_tenant_whose_create_is_about_to_begin_is_not_unlisted(table: Table, unlisted: UnlistedTenants) -> None:
+    table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt())
+    assert unlisted.unlisted(ACME) is None
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+@pytest.mark.parametrize(
+    "row",
+    [{"sk": "AUDIT#CREATE"}, {"sk": "AUDIT#MOVE", "Status": "Success"}, {"sk": "METADATA", "CreatedAt": "yesterday"}],
+    ids=["no status", "another operation", "no time"],
+)
+def test_rows_that_cannot_be_read_are_told(
+    unlisted: UnlistedTenants, rows: DynamoDBClient, row: dict[str, str], legacy: Legacy
+) -> None:
+    legacy.metadata(GLOBEX)
+    item = {name: {"S": value} for name, value in {"pk": "TENANT_ID#acme", **row}.items()}
+    rows.put_item(TableName=TABLE, Item=item)
+    assert "acme" in all_pages(unlisted, 10)[0]
+    with pytest.raises(UnreadableRows, match="TENANT_ID#acme"):
+        unlisted.unlisted(ACME)
+
+
+# Adopting
+
+
+def test_it_is_listed_with_its_stack_from_then_on(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    before = metadata_of(table)
+    assert states(table) == []
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    assert metadata_of(table) == replace(before, stack_id=stack_arn()), "the outbound queue goes with its upgrade"
+    (listed,) = listed_tenants(table)
+    assert (listed.state, listed.version, listed.queue) == (TenantState.READY, LEGACY_VERSION, LEGACY_QUEUE)
+    assert [each.tenant for each in table.tenants_in(TenantState.READY, version=LEGACY_VERSION, limit=1)] == [ACME]
+    assert table.count_tenants() == 1
+
+
+def test_it_is_adopted_once(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    seen = seen_as(unlisted)
+    assert adopt(unlisted, seen, stack_arn())
+    before = everything(table)
+    assert unlisted.unlisted(ACME) is None
+    assert not adopt(unlisted, seen, stack_arn())
+    assert everything(table) == before
+    assert all_pages(unlisted, 10)[0] == []
+
+
+def test_its_history_says_who_adopted_it_and_why(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.UPDATE, Status.STARTED, "0.1.18")
+    adopt(unlisted, seen_as(unlisted), stack_arn())
+    (change,) = table.history(ACME)
+    assert isinstance(change, RecordedChange)
+    assert (change.kind, change.at, change.request, change.altered) == ("ADOPT", LATER, ADA, False)
+    assert (change.before["stackId"], change.before["state"]) == (None, None)
+    assert (change.after["stackId"], change.after["state"]) == (stack_arn(), "UPDATE_FAILED")
+    assert change.after["closed"] == ["UPDATE 0.1.18: Failure"]
+
+
+def test_a_tenant_that_has_no_queue_yet_is_listed_too(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.audit(Operation.CREATE, Status.STARTED, None)
+    assert adopt(unlisted, seen_as(unlisted))
+    (audit,) = table.audits(ACME)
+    assert (audit.status, audit.execution, audit.updated_at) == (Status.FAILURE, "arn:legacy", LEGACY_TIME)
+    (listed,) = listed_tenants(table)
+    assert (listed.state, listed.root_cause, listed.version) == (TenantState.FAILED, audit.root_cause, None)
+    assert unlisted.unlisted(ACME) is None
+
+
+def test_a_deleted_tenant_is_listed_as_deleted(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    """As in the table of the earlier system: all operations are in it, and the delete was the last."""
+    legacy.audit(Operation.CREATE, Status.STARTED, None)
+    legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
+    legacy.audit(Operation.DELETE, Status.SUCCESS, None)
+    assert adopt(unlisted, seen_as(unlisted))
+    assert states(table) == [TenantState.DELETED]
+    assert table.metadata(ACME) is None
+    assert table.count_tenants() == 0
+    assert unlisted.unlisted(ACME) is None
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE, Status.STARTED])
+def test_a_delete_before_the_tenant_was_served_does_not_count(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, status: Status
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.DELETE, status, None)
+    assert adopt(unlisted, seen_as(unlisted))
+    assert states(table) == [TenantState.READY]
+    (audit,) = table.audits(ACME)
+    assert audit.revived_by == ADOPTED
+    assert audit.status is not Status.STARTED
+
+
+MEDDLERS: dict[str, Callable[[Table, Legacy], object]] = {
+    "an update that begins": lambda table, _legacy: take(table, UPDATE),
+    "a delete that begins": lambda table, _legacy: take(table, DELETE),
+    "an update that succeeds": lambda table, _legacy: (take(table, UPDATE), publish(table, UPDATE)),
+    "a pin": lambda table, _legacy: table.describe(ACME, labels=None, pin=Pin("1.0.0"), request=EXPLICIT, at=LATER),
+    "labels": lambda table, _legacy: table.describe(ACME, labels={"a": "b"}, pin=Pin(), request=EXPLICIT, at=LATER),
+    "a create that is asked for": lambda table, _legacy: table.describe(
+        ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt()
+    ),
+    "its stack, which says that it has a queue": lambda table, _legacy: table.record_queue(
+        ACME, stack_id="stack-1", queue=Queue("arn:new", "https://new"), at=LATER
+    ),
+    "the earlier system": lambda _table, legacy: legacy.audit(Operation.CREATE, Status.FAILURE, None),
+}
+
+
+@pytest.mark.parametrize("meddle", MEDDLERS.values(), ids=MEDDLERS)
+def test_what_has_changed_since_it_was_seen_is_left_alone(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, meddle: Callable[[Table, Legacy], object]
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    seen = seen_as(unlisted)
+    meddle(table, legacy)
+    before = everything(table)
+    assert not adopt(unlisted, seen, stack_arn())
+    assert everything(table) == before
+
+
+def test_operations_on_it_go_on_as_on_any_other(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    adopt(unlisted, seen_as(unlisted), stack_arn())
+    assert take(table, UPDATE) is None
+    assert states(table) == [TenantState.UPDATING]
+    publish(table, UPDATE, version=NEXT_VERSION)
+    assert metadata_of(table).outbound_queue is None
+    assert states(table) == [TenantState.READY]
+    take(table, DELETE)
+    table.remove(DELETE, at=LATER_STILL)
+    assert states(table) == [TenantState.DELETED]
+
+
+def test_a_first_attempt_after_the_adoption_goes_through(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.audit(Operation.CREATE, Status.FAILURE, None)
+    adopt(unlisted, seen_as(unlisted))
+    assert take(table, RUN) is None
+    publish(table)
+    assert [audit.version for audit in table.audits(ACME)] == [None, VERSION]
+
+
+# The rows themselves
+
+
+def row_of(rows: DynamoDBClient, sort_key: str) -> dict[str, Any]:
+    key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": sort_key}}
+    item = rows.get_item(TableName=TABLE, Key=key)["Item"]
+    return {name: next(iter(value.values())) for name, value in item.items() if name not in key}
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_rows_of_the_earlier_system_become_rows_as_berth_writes_them(
+    rows: DynamoDBClient, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.CREATE, Status.SUCCESS, None)
+    adopt(unlisted, seen_as(unlisted), stack_arn())
+    when = "2020-08-31T16:02:16.808Z"
+    assert row_of(rows, "METADATA") == {
+        "CreatedAt": when,
+        "UpdatedAt": when,
+        "Version": LEGACY_VERSION,
+        "InboundQueueArn": LEGACY_QUEUE.arn,
+        "InboundQueueUrl": LEGACY_QUEUE.url,
+        "OutboundQueueArn": LEGACY_OUTBOUND_QUEUE.arn,
+        "OutboundQueueUrl": LEGACY_OUTBOUND_QUEUE.url,
+        "StackId": stack_arn(),
+        "State": "READY",
+        "ListingKey": "TENANT#READY",
+        "ListingSort": f"{LEGACY_VERSION}#acme",
+    }
+    assert row_of(rows, "AUDIT#CREATE") == {
+        "UpdatedAt": when,
+        "Status": "Success",
+        "Execution": "arn:legacy",
+        "Attempt": "1",
+    }
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+@pytest.mark.parametrize("left", [{"OutboundQueueArn": ""}, {"OutboundQueueArn": "", "OutboundQueueUrl": ""}], ids=str)
+def test_columns_of_an_outbound_queue_that_is_gone_go(
+    rows: DynamoDBClient, legacy: Legacy, unlisted: UnlistedTenants, left: dict[str, str]
+) -> None:
+    legacy.metadata(ACME)
+    key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}}
+    row = rows.get_item(TableName=TABLE, Key=key)["Item"]
+    row = {name: value for name, value in row.items() if not name.startswith("Outbound")}
+    rows.put_item(TableName=TABLE, Item=row | {name: {"S": value} for name, value in left.items()})
+    assert adopt(unlisted, seen_as(unlisted))
+    assert not [name for name in row_of(rows, "METADATA") if name.startswith("Outbound")]
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_a_tenant_with_more_operations_than_a_transaction_takes_is_adopted(
+    legacy: Legacy, unlisted: UnlistedTenants, table: Table
+) -> None:
+    legacy.metadata(ACME)
+    legacy.audit(Operation.DELETE, Status.SUCCESS, None)
+    for number in range(120):
+        legacy.audit(Operation.UPDATE, Status.STARTED if number == 119 else Status.SUCCESS, f"0.2.{number:03}")
+    assert adopt(unlisted, seen_as(unlisted))
+    audits = {audit.version: audit for audit in table.audits(ACME)}
+    assert audits["0.2.119"].status is Status.FAILURE
+    assert audits[None].revived_by == ADOPTED
+    assert seen_as(unlisted).listed

@@ -1,0 +1,94 @@
+"""Stacks of an earlier system: the setting widens what is recognised by a tenant's name, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+
+from orchestrator.names import Names
+from stacks.settings import SettingInvalid, Settings
+from tests.fakes import NAMES
+from tests.stacks.conftest import LEGACY_PREFIXES
+from tests.stacks.policies import documents, listed, spelled
+
+Json = dict[str, Any]
+
+
+def resources(statement: Json) -> list[str]:
+    return [spelled(resource) for resource in listed(statement.get("Resource", []))]
+
+
+def legacy(arns: list[str]) -> list[str]:
+    """What the setting adds for each pattern of tenants' stacks and queues."""
+    return [
+        arn.replace(NAMES.tenant_prefix, prefix)
+        for arn in arns
+        if NAMES.tenant_prefix in arn
+        for prefix in LEGACY_PREFIXES
+    ]
+
+
+def test_wherever_tenants_stacks_and_queues_are_allowed_those_of_the_earlier_system_are_too(
+    with_everything: Json, with_legacy_stacks: Json
+) -> None:
+    before, now = list(documents(with_everything)), list(documents(with_legacy_stacks))
+    assert len(before) == len(now)
+    widened = 0
+    for (_, old), (_, new) in zip(before, now, strict=True):
+        patterns = [arn for arn in resources(old) if arn.endswith(("*/*", "*"))]
+        assert sorted(resources(new)) == sorted(resources(old) + legacy(patterns))
+        assert {**old, "Resource": None, "Condition": None} == {**new, "Resource": None, "Condition": None}
+        widened += resources(old) != resources(new)
+    assert widened > 20
+
+
+def test_every_function_knows_how_their_names_begin(with_legacy_stacks: Json, with_everything: Json) -> None:
+    for template, expected in ((with_legacy_stacks, ",".join(LEGACY_PREFIXES)), (with_everything, None)):
+        functions = [each for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"]
+        told = {each["Properties"]["Environment"]["Variables"].get("BERTH_LEGACY_STACK_PREFIXES") for each in functions}
+        assert told == {expected}
+
+
+def test_their_events_are_not_listened_to_because_their_names_say_no_tenant(with_legacy_stacks: Json) -> None:
+    rules = [each for each in with_legacy_stacks["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
+    assert not any(prefix in json.dumps(rules) for prefix in LEGACY_PREFIXES)
+
+
+def settings(value: object, tmp_path: Path, name: str = "Berth") -> Settings:
+    context = {"berth:dependencies": "host", "berth:legacyStackPrefixes": value, "berth:name": name}
+    return Settings.from_context(App(context=context).node, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "prefixes"),
+    [
+        ("old-tenant-", ("old-tenant-",)),
+        ("old-tenant-, platform-", ("old-tenant-", "platform-")),
+        (["old-tenant-", "platform-"], ("old-tenant-", "platform-")),
+        ("", ()),
+        ([], ()),
+    ],
+    ids=str,
+)
+def test_the_setting_is_a_list_or_a_text_with_commas(value: object, prefixes: tuple[str, ...], tmp_path: Path) -> None:
+    assert settings(value, tmp_path).names == Names("Berth", prefixes)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["*", "ol", "old_", "old-*", "-old", "1old", "x" * 65, "Ber", "Berth", 7, True, [7], "a1,b2c,c3d,d4e,e5f,f6g"],
+)
+def test_a_prefix_that_would_reach_too_far_stops_the_deployment(value: object, tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match="berth:legacyStackPrefixes"):
+        settings(value, tmp_path)
+
+
+def test_the_control_planes_own_stack_is_never_within_reach(tmp_path: Path) -> None:
+    """Its functions could otherwise delete it."""
+    with pytest.raises(SettingInvalid, match="the control plane's own stack"):
+        settings("plat", tmp_path, name="platform-berth")
+    assert settings("plat", tmp_path).names.legacy_prefixes == ("plat",)

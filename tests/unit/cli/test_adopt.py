@@ -1,0 +1,169 @@
+"""`berth adopt`: asked for, waited for, gone on with, and told."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.reconcile import STALLED_AFTER
+from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
+from tests.unit.cli.conftest import Scene
+
+DONE, INCOMPLETE, RUNNING = (
+    ReconciliationStatus.DONE,
+    ReconciliationStatus.INCOMPLETE,
+    ReconciliationStatus.RUNNING,
+)
+STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/tenant-acme/1"
+DETAIL = f"READY at version 0.1.12, stack {STACK}"
+FOUND = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT)
+ADOPTED = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT, result="listed as READY", repaired=True)
+CHANGED = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="It has changed meanwhile.")
+ADVICE = "Deploy with a prefix of that name in berth:legacyStackPrefixes, then ask again: berth adopt"
+OUT_OF_REACH = Finding(Kind.UNLISTED, "initech", "its stack seems to be old-initech", Remedy.NONE, ADVICE)
+
+
+def is_now(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
+    scene.api.reconciliation_is_now(
+        looked_at=LookedAt(rows=rows, tenants=len(findings)),
+        counts=counted(findings),
+        findings=findings,
+        repaired=sum(finding.repaired for finding in findings),
+        **changes,
+    )
+
+
+def comes_to(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
+    """That is what the function records while the command sleeps."""
+    scene.meanwhile.append(partial(is_now, scene, *findings, rows=rows, **{"status": DONE} | changes))
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ([], {"dryRun": False}),
+        (["--dry-run"], {"dryRun": True}),
+        (["--reason", "Ticket 4711"], {"dryRun": False, "reason": "Ticket 4711"}),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any]) -> None:
+    comes_to(scene)
+    assert scene.berth("adopt", *options).exit_code == ExitCode.OK
+    name = scene.api.last_reconciliation.id
+    assert scene.api.asked == ["POST /adoptions", *[f"GET /adoptions/{name}"] * 2]
+    assert scene.api.sent[0] == body
+    assert scene.api.last_reconciliation.wish.adopt
+
+
+def test_there_is_nobody_to_adopt(scene: Scene) -> None:
+    comes_to(scene)
+    result = scene.berth("adopt")
+    assert (result.exit_code, result.stdout) == (ExitCode.OK, "There is nobody to adopt: looked at 40 rows.\n")
+
+
+def test_what_was_adopted_is_told_and_what_to_do_next(scene: Scene) -> None:
+    comes_to(scene, ADOPTED)
+    result = scene.berth("adopt")
+    assert result.exit_code == ExitCode.OK
+    told = lines(result.stdout)
+    assert told[0] == "Tenant What was found, and what was done"
+    assert "acme" in told[1]
+    assert "adopted: listed as READY" in result.stdout
+    assert told[-2:] == ["Looked at 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, left 0."]
+    assert "berth rollout plan" in result.stderr
+
+
+def test_a_dry_run_says_what_would_be_done_and_that_nothing_was(scene: Scene) -> None:
+    comes_to(scene, FOUND)
+    result = scene.berth("adopt", "--dry-run")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert "would be listed, with its stack" in result.stdout
+    assert lines(result.stdout)[-1] == "This was a dry run: nothing was changed."
+    assert result.stderr.splitlines()[-1] == "Adopt them: berth adopt"
+
+
+def test_what_cannot_be_adopted_is_told_with_what_to_do(scene: Scene) -> None:
+    comes_to(scene, ADOPTED, CHANGED, OUT_OF_REACH)
+    result = scene.berth("adopt")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert "not adopted: It has changed meanwhile." in result.stdout
+    assert "not adopted: see below" in result.stdout
+    assert lines(result.stdout)[-4:] == ["Adopted 1, left 2.", "", "Needs a person", f"initech: {ADVICE}"]
+
+
+def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
+    scene.meanwhile = [
+        partial(is_now, scene, rows=100, status=RUNNING),
+        partial(is_now, scene, FOUND, rows=1, status=RUNNING),
+    ]
+    comes_to(scene)
+    result = scene.berth("adopt")
+    assert result.stderr.splitlines() == [
+        f"Adoption {scene.api.last_reconciliation.id} is about to begin",
+        "Looked at 100 rows: 0 tenants found",
+        "Looked at 1 row: 1 tenant found",
+    ]
+
+
+def test_it_goes_on_by_itself_until_the_whole_table_was_looked_at_and_tells_all_of_it(scene: Scene) -> None:
+    """An adoption tells of as many tenants as fit its row, and leaves the rest to the next one."""
+    more = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="listed as READY", repaired=True)
+    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
+    comes_to(scene, more, rows=2)
+    result = scene.berth("adopt", "--json", "--reason", "why")
+    assert result.exit_code == ExitCode.OK
+    told = json.loads(result.stdout)
+    assert [each["tenantId"] for each in told["tenants"]] == ["acme", "globex"]
+    assert (told["status"], told["rows"], told["total"], told["adopted"], told["cursor"]) == ("DONE", 42, 2, 2, None)
+    bodies = [body for body in scene.api.sent if body is not None]
+    assert bodies == [{"dryRun": False, "reason": "why"}, {"dryRun": False, "cursor": "abc", "reason": "why"}]
+
+
+def test_what_is_told_twice_is_shown_once(scene: Scene) -> None:
+    """Where time runs out in the middle of a part, that part is looked at again."""
+    comes_to(scene, FOUND, status=INCOMPLETE, cursor="abc", reason="There was not enough time.")
+    comes_to(scene, FOUND, OUT_OF_REACH, rows=2)
+    told = json.loads(scene.berth("adopt", "--dry-run", "--json").stdout)
+    assert ([each["tenantId"] for each in told["tenants"]], told["total"]) == (["acme", "initech"], 2)
+
+
+def test_it_does_not_go_on_where_it_came_no_further(scene: Scene) -> None:
+    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
+    comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS asked to slow down: Rate exceeded")
+    result = scene.berth("adopt")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert lines(result.stdout)[0].startswith("Incomplete: AWS asked to slow down: Rate exceeded")
+    assert scene.api.asked.count("POST /adoptions") == 2
+
+
+def test_it_is_not_waited_for_for_ever(scene: Scene) -> None:
+    scene.meanwhile = [partial(is_now, scene, ADOPTED, status=RUNNING)] * 3
+    result = scene.berth("adopt", "--timeout", "5")
+    assert result.exit_code == ExitCode.NOT_READY
+    assert result.stderr.splitlines()[-1] == "Still going on. Ask again to see the rest: berth adopt"
+
+
+def test_one_whose_function_died_is_told(scene: Scene) -> None:
+    scene.meanwhile = [
+        partial(is_now, scene, status=RUNNING),
+        lambda: scene.api.clock.advance(STALLED_AFTER + timedelta(seconds=1)),
+    ]
+    result = scene.berth("adopt")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert "it died" in result.stderr
+
+
+def test_an_api_that_refuses_is_told(scene: Scene) -> None:
+    scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
+    assert scene.berth("adopt").exit_code == ExitCode.NO_CONTROL_PLANE

@@ -1,0 +1,523 @@
+"""Tenants from before Berth: found, told, and brought into the index with their stacks. Nothing else is touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import InvalidRequest, Throttled, UnreadableRows
+from orchestrator.names import Names
+from orchestrator.ports import Stack
+from orchestrator.reconciling.adopting import MAY_STILL_RUN
+from orchestrator.reconciling.control import SCHEDULES
+from orchestrator.reconciling.ports import UnlistedPage, UnlistedTenant
+from orchestrator.reconciling.reconciler import READ_UNITS_PER_SECOND, SCAN_EVERY
+from orchestrator.reconciling.records import (
+    MOST_FINDINGS,
+    SURVEY,
+    Finding,
+    Kind,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+    Wish,
+)
+from orchestrator.records import (
+    Operation,
+    Queue,
+    RecordedChange,
+    Status,
+    TenantState,
+)
+from orchestrator.stack_arns import name_of
+from orchestrator.tenants import TenantId
+from tests.fakes import NAMES, NOON, OTHER_QUEUE, QUEUE_TABOO, a_run, an_audit, some_metadata
+from tests.unit.reconciling.world import (
+    A_MINUTE,
+    LONG_AGO,
+    MeddledTable,
+    World,
+    asked_for,
+    kinds,
+    only,
+    queue_of,
+    tenant,
+)
+
+ADOPT = Wish(survey=False, adopt=True, reason="Ticket 4711")
+DRY = replace(ADOPT, dry_run=True)
+OLD_VERSION = "0.0.9"
+PREFIX = "old-tenant-"
+ACME = tenant("acme")
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.stacks.names = Names("Berth", (PREFIX,))
+    return world
+
+
+def old_queue(name: str) -> Queue:
+    """As CloudFormation names a queue after a stack of the earlier system."""
+    queue = f"{PREFIX}{name}-InboundQueue-1A2B"
+    return Queue(
+        f"arn:aws:sqs:eu-west-1:000000000000:{queue}", f"https://sqs.eu-west-1.amazonaws.com/000000000000/{queue}"
+    )
+
+
+def old_stack(world: World, name: str, **more: Any) -> Stack:
+    """A stack as the earlier system made it: under a name that Berth does not derive, and it says little of itself."""
+    stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{PREFIX}{name}/{len(world.stacks.all) + 1}"
+    stack = Stack(stack_id, "UPDATE_COMPLETE", "", None, None, None, ours=False)
+    world.stacks.resources[stack_id] = more.pop("resource", old_queue(name))
+    return world.stacks.plant(replace(stack, **more))
+
+
+def old_rows(world: World, name: str, **more: Any) -> TenantId:
+    """Rows as the earlier system wrote them."""
+    who = tenant(name)
+    metadata = some_metadata(tenant=who, version=OLD_VERSION, queue=old_queue(name), outbound_queue=OTHER_QUEUE)
+    world.table.plant_metadata(replace(metadata, **{"stack_id": None} | more), listed=False)
+    old_audit(world, name, Operation.CREATE, Status.SUCCESS)
+    return who
+
+
+def old_audit(world: World, name: str, operation: Operation, status: Status, **more: Any) -> None:
+    given = {"version": None, "at": LONG_AGO, "execution": "arn:legacy"} | more
+    world.table.plant_audit(an_audit(status, operation, tenant=tenant(name), **given), numbered=False)
+
+
+def old_tenant(world: World, name: str = "acme", **more: Any) -> Stack:
+    old_rows(world, name)
+    return old_stack(world, name, **more)
+
+
+def states(world: World) -> dict[str, TenantState]:
+    return {
+        listed.tenant.value: listed.state
+        for state in TenantState
+        for listed in world.table.tenants_in(state, limit=500)
+    }
+
+
+def on_schedule(world: World) -> Reconciliation:
+    """A survey that runs by itself."""
+    return world.reconciler().run(asked_for(SCHEDULES[SURVEY], id=SURVEY))
+
+
+def advice(finding: Finding) -> str:
+    assert (finding.kind, finding.remedy, finding.repaired) == (Kind.UNLISTED, Remedy.NONE, False)
+    return finding.advice
+
+
+# What comes of it
+
+
+def test_a_tenant_is_listed_with_its_stack_whatever_that_is_named(world: World) -> None:
+    stack = old_tenant(world)
+    done = world.reconcile(ADOPT)
+    assert done.status is ReconciliationStatus.DONE
+    finding = only(done)
+    assert (finding.kind, finding.subject, finding.remedy) == (Kind.UNLISTED, "acme", Remedy.ADOPT)
+    assert (finding.repaired, finding.result, done.repaired) == (True, "listed as READY", 1)
+    outbound = "with an outbound queue, which goes with its next upgrade"
+    assert finding.detail == f"READY at version {OLD_VERSION}, stack {stack.stack_id}, {outbound}"
+    metadata = world.metadata(ACME)
+    assert (metadata.stack_id, metadata.outbound_queue) == (stack.stack_id, OTHER_QUEUE)
+    assert states(world) == {"acme": TenantState.READY}
+
+
+def test_its_history_says_who_adopted_it_and_why(world: World) -> None:
+    old_tenant(world)
+    world.reconcile(ADOPT)
+    (change,) = world.table.history(ACME)
+    assert isinstance(change, RecordedChange)
+    assert (change.kind, change.request.reason) == ("ADOPT", "Ticket 4711")
+
+
+def test_nothing_is_asked_of_cloudformation_but_to_look(world: World) -> None:
+    old_tenant(world)
+    world.reconcile(ADOPT)
+    assert set(world.stacks.calls) == {"queues"}
+    assert not world.executions.started
+
+
+def test_in_a_dry_run_all_is_told_and_nothing_written(world: World) -> None:
+    old_tenant(world)
+    before = world.rows()
+    done = world.reconcile(DRY)
+    finding = only(done)
+    assert (finding.remedy, finding.repaired, finding.result) == (Remedy.ADOPT, False, "")
+    assert world.rows() == before
+
+
+def test_asking_again_finds_nobody(world: World) -> None:
+    old_tenant(world)
+    world.reconcile(ADOPT)
+    before = world.rows()
+    again = world.reconcile(ADOPT)
+    assert (again.status, again.total) == (ReconciliationStatus.DONE, 0)
+    assert world.rows() == before
+
+
+def test_tenants_of_berths_own_are_left_alone(world: World) -> None:
+    world.add("berths")
+    world.begin(a_run(tenant=tenant("busy")))
+    before = world.rows()
+    assert world.reconcile(ADOPT).total == 0
+    assert world.rows() == before
+
+
+def test_afterwards_a_survey_finds_it_well(world: World) -> None:
+    old_tenant(world)
+    world.reconcile(ADOPT)
+    assert kinds(world.reconcile(Wish())) == []
+
+
+def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: World) -> None:
+    old_audit(world, "failed", Operation.CREATE, Status.FAILURE)
+    old_audit(world, "started", Operation.CREATE, Status.STARTED)
+    old_audit(world, "gone", Operation.DELETE, Status.SUCCESS)
+    old_audit(world, "vanished", Operation.CREATE, Status.SUCCESS)
+    done = world.reconcile(ADOPT)
+    assert done.repaired == 4
+    assert states(world) == {
+        "failed": TenantState.FAILED,
+        "started": TenantState.FAILED,
+        "gone": TenantState.DELETED,
+        "vanished": TenantState.UNKNOWN,
+    }
+    detail = next(finding.detail for finding in done.findings if finding.subject == "started")
+    assert detail == "FAILED, CREATE that never ended becomes Failure"
+
+
+def test_an_operation_that_never_ended_is_given_an_end(world: World) -> None:
+    old_tenant(world)
+    old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
+    world.reconcile(ADOPT)
+    assert states(world) == {"acme": TenantState.UPDATE_FAILED}
+    update = world.audit(ACME, Operation.UPDATE)
+    assert update.status is Status.FAILURE
+    assert "did not record how" in str(update.root_cause)
+
+
+def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: World) -> None:
+    world.max_tenants = 1
+    for name in ("one", "two", "three"):
+        old_tenant(world, name)
+    assert world.reconcile(ADOPT).repaired == 3
+    assert world.table.count_tenants() == 3
+
+
+# Which stack it is
+
+
+def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: World) -> None:
+    old_rows(world, "acme", queue=queue_of(ACME))
+    stack = world.stacks.plant_done(ACME, queue=queue_of(ACME), version=None, ours=False)
+    world.reconcile(ADOPT)
+    assert world.metadata(ACME).stack_id == stack.stack_id
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("unlike", {"queue": old_queue("acme")}),
+        ("unlike", {"tenant_id": "acme"}),
+        ("acme", {}),
+    ],
+    ids=["by its outputs", "by whom it was made for", "by the queue's name"],
+)
+def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_resources(
+    world: World, name: str, said: dict[str, Any]
+) -> None:
+    old_rows(world, "acme")
+    stack = old_stack(world, name, resource=old_queue("acme"), **said)
+    pretender = old_stack(world, f"{name}-2", resource=OTHER_QUEUE, **said)
+    world.reconcile(ADOPT)
+    assert world.metadata(ACME).stack_id == stack.stack_id != pretender.stack_id
+
+
+def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: World) -> None:
+    old_rows(world, "acme")
+    old_stack(world, "acme", resource=OTHER_QUEUE)
+    finding = only(world.reconcile(ADOPT))
+    assert finding.repaired
+    assert "no stack has its queue" in finding.detail
+    assert world.metadata(ACME).stack_id is None
+
+
+def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_replace_it(world: World) -> None:
+    old_rows(world, "acme")
+    stack = old_stack(world, "acme", resource=None)
+    world.stacks.other_queues[stack.stack_id] = {"Incoming": old_queue("acme")}
+    finding = only(world.reconcile(ADOPT))
+    assert finding.repaired
+    assert "its queue is Incoming in the template, so an upgrade would replace it" in finding.detail
+
+
+def test_a_stack_that_was_made_for_another_tenant_is_not_taken(world: World) -> None:
+    old_tenant(world, tenant_id="globex")
+    world.reconcile(ADOPT)
+    assert world.metadata(ACME).stack_id is None
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_two_tenants_do_not_get_one_stack(world: World, dry_run: bool) -> None:
+    old_tenant(world)
+    old_rows(world, "globex", queue=old_queue("acme"))
+    world.stacks.plant(replace(next(iter(world.stacks.living)), queue=old_queue("acme")))
+    world.stacks.resources[next(iter(world.stacks.all))] = old_queue("acme")
+    done = world.reconcile(replace(ADOPT, dry_run=dry_run))
+    told = {finding.subject: finding for finding in done.findings}
+    assert told["acme"].remedy is Remedy.ADOPT
+    assert "also tenant acme's" in told["globex"].detail
+    assert "delete the other's rows" in advice(told["globex"])
+
+
+def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: World) -> None:
+    world.stacks.names = NAMES
+    stack = old_tenant(world)
+    before = world.rows()
+    finding = only(world.reconcile(ADOPT))
+    assert name_of(stack.stack_id) in finding.detail
+    assert "berth:legacyStackPrefixes" in advice(finding)
+    assert world.rows() == before
+    assert "queues" not in world.stacks.calls
+
+
+# Who is not disturbed
+
+
+def test_an_operation_of_berths_is_not_disturbed(world: World) -> None:
+    """It lists the tenant itself. Here the index does not show that yet."""
+    old_tenant(world)
+    world.begin(a_run(tenant=ACME, operation=Operation.UPDATE))
+    world.table._of(ACME).listed = None
+    finding = only(world.reconcile(ADOPT))
+    assert "UPDATE 0.1.0 is at work on it" in finding.detail
+    assert "Ask again" in advice(finding)
+
+
+def test_an_operation_of_the_earlier_system_is_waited_for(world: World) -> None:
+    old_tenant(world)
+    old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
+    world.clock.advance(MAY_STILL_RUN - timedelta(seconds=1))
+    assert "Switch that system off" in advice(only(world.reconcile(ADOPT)))
+    world.clock.advance(timedelta(seconds=2))
+    assert only(world.reconcile(ADOPT)).repaired
+
+
+def test_cloudformation_at_work_is_waited_for(world: World) -> None:
+    old_tenant(world, status="UPDATE_IN_PROGRESS")
+    assert "Ask again" in advice(only(world.reconcile(ADOPT)))
+
+
+def test_what_changes_at_the_same_moment_is_left_to_the_next_adoption(world: World) -> None:
+    old_tenant(world)
+    adopt = world.table.adopt
+    world.table.adopt = lambda *_: False  # type: ignore[method-assign]
+    finding = only(world.reconcile(ADOPT))
+    assert not finding.repaired
+    assert "has changed meanwhile" in finding.result
+    world.table.adopt = adopt  # type: ignore[method-assign]
+    assert only(world.reconcile(ADOPT)).repaired
+
+
+# Tenants that an operation has listed before they were adopted
+
+
+def listed_tenant(world: World) -> None:
+    """Its stack has another name, so the operation has found none."""
+    old_rows(world, "acme")
+    run = a_run(tenant=ACME, operation=Operation.UPDATE)
+    world.begin_and_die(run)
+    world.table.fail(run, QUEUE_TABOO, NOON)
+
+
+def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: World) -> None:
+    listed_tenant(world)
+    stack = old_stack(world, "acme")
+    assert kinds(world.reconcile(Wish())) == [(Kind.UNLISTED, "acme")]
+    assert only(world.reconcile(ADOPT)).repaired
+    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.audit(ACME, Operation.UPDATE).root_cause == QUEUE_TABOO, "Berth's own operations stay as they are"
+    assert states(world) == {"acme": TenantState.UPDATE_FAILED}
+    assert kinds(world.reconcile(Wish())) == []
+
+
+def test_where_no_stack_has_its_queue_that_is_told_each_time(world: World) -> None:
+    listed_tenant(world)
+    for _ in range(2):
+        finding = only(world.reconcile(ADOPT))
+        assert "no stack has its queue" in finding.detail
+        assert "delete the queue by hand" in advice(finding)
+
+
+def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: World) -> None:
+    who = world.add("acme")
+    world.table.plant_metadata(replace(world.metadata(who), stack_id=None))
+    assert world.reconcile(ADOPT).total == 0
+    assert kinds(world.reconcile(Wish())) == []
+
+
+# Whatever is in the rows
+
+
+class OddTable(MeddledTable):
+    """A table into which somebody has written what cannot be read."""
+
+    def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
+        if cursor == "made up":
+            raise InvalidRequest("The cursor is not one that an adoption has returned.")
+        page = super().page(cursor, limit=limit)
+        return replace(page, tenants=["-no id-", "unreadable", *page.tenants])
+
+    def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
+        if tenant.value == "unreadable":
+            raise UnreadableRows("the rows TENANT_ID#unreadable cannot be read")
+        return super().unlisted(tenant)
+
+
+def test_rows_that_cannot_be_read_are_told_and_the_others_adopted(world: World) -> None:
+    world.table = OddTable()
+    old_tenant(world)
+    done = world.reconcile(ADOPT)
+    told = {finding.subject: finding for finding in done.findings}
+    assert told["acme"].repaired
+    for odd in ("-no id-", "unreadable"):
+        assert "in the table" in advice(told[odd])
+
+
+def test_a_cursor_that_nobody_returned_is_told(world: World) -> None:
+    world.table = OddTable()
+    done = world.reconcile(replace(ADOPT, cursor="made up"))
+    assert (done.status, done.reason) == (
+        ReconciliationStatus.INCOMPLETE,
+        "The cursor is not one that an adoption has returned.",
+    )
+
+
+# A large table
+
+
+def many(world: World, count: int) -> list[str]:
+    names = [f"t{number:04}" for number in range(count)]
+    for name in names:
+        old_audit(world, name, Operation.CREATE, Status.FAILURE)
+    return names
+
+
+def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_there(world: World) -> None:
+    names = many(world, 450)
+    told: list[str] = []
+    cursor: str | None = None
+    parts: list[Reconciliation] = []
+    while not parts or cursor:
+        part = world.reconcile(replace(ADOPT, cursor=cursor))
+        assert part.total == len(part.findings) <= MOST_FINDINGS
+        told += [finding.subject for finding in part.findings]
+        assert (part.cursor is None) is (part.status is ReconciliationStatus.DONE)
+        cursor = part.cursor
+        parts.append(part)
+    assert (told, len(parts)) == (names, 3)
+    assert sum(part.looked_at.rows for part in parts) == 450
+
+
+def test_how_far_it_is_is_recorded_page_by_page(world: World) -> None:
+    many(world, 150)
+    world.reconcile(DRY)
+    assert [each.looked_at.rows for each in world.ledger.written] == [0, 100, 150, 150]
+
+
+@pytest.mark.parametrize("allowed", range(2, 30, 3))
+def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: World, allowed: int) -> None:
+    names = many(world, 12)
+    looks = iter(range(10_000))
+    first = world.reconcile(ADOPT, has_time=lambda: next(looks) < allowed)
+    second = world.reconcile(replace(ADOPT, cursor=first.cursor))
+    assert second.status is ReconciliationStatus.DONE
+    told = [finding.subject for part in (first, second) for finding in part.findings]
+    assert sorted(told) == names
+    assert set(states(world)) == set(names)
+
+
+def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: World) -> None:
+    old_tenant(world)
+    world.stacks.throttled_calls = 1
+    world.stacks.throttle(1)
+    done = world.reconcile(ADOPT)
+    assert done.status is ReconciliationStatus.INCOMPLETE
+    assert "Rate exceeded" in done.reason
+    assert only(world.reconcile(replace(ADOPT, cursor=done.cursor))).repaired
+
+
+def test_the_table_is_looked_at_no_faster_than_it_bears(world: World) -> None:
+    many(world, 250)
+    pauses: list[float] = []
+    world.reconcile(ADOPT, pause=pauses.append)
+    assert pauses == [50 / READ_UNITS_PER_SECOND]
+
+
+# What surveys say of those who are not adopted
+
+
+def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(world: World) -> None:
+    """Whatever the names of their stacks, and whether they have any."""
+    old_tenant(world, "named-otherwise")
+    old_audit(world, "without-a-stack", Operation.CREATE, Status.FAILURE)
+    old_rows(world, "named", queue=queue_of(tenant("named")))
+    world.stacks.plant_done(tenant("named"), queue=queue_of(tenant("named")), version=None, ours=False)
+    before = world.rows()
+    done = world.reconcile(Wish())
+    assert sorted(kinds(done)) == [
+        (Kind.UNLISTED, "named"),
+        (Kind.UNLISTED, "named-otherwise"),
+        (Kind.UNLISTED, "without-a-stack"),
+    ]
+    assert all("berth adopt" in advice(finding) for finding in done.findings)
+    assert (done.left, done.scanned_at) == (3, None)
+    assert world.rows() == before, "only an adoption adopts"
+
+
+def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: World) -> None:
+    world.add("acme")
+    first = on_schedule(world)
+    assert (first.looked_at.rows, first.scanned_at) == (1, NOON)
+    world.clock.advance(SCAN_EVERY - timedelta(seconds=1))
+    second = on_schedule(world)
+    assert (second.looked_at.rows, second.scanned_at) == (0, NOON)
+    world.clock.advance(timedelta(seconds=1))
+    assert on_schedule(world).looked_at.rows == 1
+
+
+def test_a_survey_that_somebody_asks_for_always_looks_at_every_row(world: World) -> None:
+    on_schedule(world)
+    old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
+    assert kinds(world.reconcile(Wish())) == [(Kind.UNLISTED, "acme")]
+
+
+def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: World) -> None:
+    old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
+    for _ in range(2):
+        assert on_schedule(world).counts == {Kind.UNLISTED: 1}
+    world.reconcile(ADOPT)
+    assert on_schedule(world).counts == {}
+
+
+def test_rows_that_cannot_be_read_are_found_by_a_survey(world: World) -> None:
+    world.table = OddTable()
+    assert sorted(kinds(world.reconcile(Wish()))) == [(Kind.UNLISTED, "-no id-"), (Kind.UNLISTED, "unreadable")]
+
+
+def test_a_throttled_look_is_no_proof_that_nobody_is_left(world: World) -> None:
+    def throttled(_cursor: str | None, *, limit: int) -> UnlistedPage:  # noqa: ARG001 - the port's
+        raise Throttled("Scan: Rate exceeded")
+
+    world.table.page = throttled  # type: ignore[method-assign]
+    done = on_schedule(world)
+    assert (done.status, done.scanned_at) == (ReconciliationStatus.INCOMPLETE, None)
