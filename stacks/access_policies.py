@@ -16,8 +16,8 @@ from stacks.permissions import acknowledge_wildcard, statement
 _PARAMETER = re.compile(r"\{\w+\}")
 
 _ALL_OR_NONE = (
-    "The wildcard stands for the id of a tenant, a rollout or a reconciliation: callers are trusted with all of them, "
-    "or with none."
+    "The wildcard stands for the id of a tenant, a rollout, a reconciliation or an adoption: callers are trusted with "
+    "all of them, or with none."
 )
 
 

@@ -30,6 +30,8 @@ NOT_ROUTES = (
     "DELETE /rollouts/{rolloutId}",
     "GET /reconciliations",
     "DELETE /reconciliations/{reconciliationId}",
+    "GET /adoptions",
+    "DELETE /adoptions/{adoptionId}",
     "POST /diagnosis",
 )
 
@@ -41,7 +43,7 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
 
     def answer(output: str, route: str) -> bool:
         some = "20261116-083000-1a2b"
-        method, path = route.format(tenantId="acme", rolloutId=some, reconciliationId=some).split(" ")
+        method, path = route.format(tenantId="acme", rolloutId=some, reconciliationId=some, adoptionId=some).split(" ")
         asked = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
         return any(fnmatchcase(asked, resource) for resource in _resources(control_plane, output))
 
