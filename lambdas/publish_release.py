@@ -19,6 +19,7 @@ def handler(given: object, _context: object) -> None:
             releases=wiring.table,
             templates=wiring.templates,
             clock=wiring.clock,
+            again=asked.another_key,
         )
         return {"TemplateUrl": release.template_url}
 

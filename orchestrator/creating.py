@@ -18,7 +18,7 @@ def start(
         # Every request has a token of its own: a run whose first stack had to be cleared away asks for another one.
         # If the answer to a request is lost, the stack is found by its name.
         moment = f"{clock.now():%Y%m%d%H%M%S%f}"
-        created = stacks.create(run.tenant, template_url=release.template_url, client_token=f"{token}-create-{moment}")
+        created = stacks.create(run.tenant, release=release, client_token=f"{token}-create-{moment}")
         return Started(created) if created else Again("a stack of that name has just appeared")
     if stack.status == DELETING:
         return Clearing(stack.stack_id)

@@ -29,12 +29,23 @@ ACTIONS = {
 }
 
 
-def session_policy(queue: Queue, access: Access) -> dict[str, object]:
-    """What a session may do, at most: the role's own policy bounds it further, to queues with the tenant's tag."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": list(ACTIONS[access]), "Resource": queue.arn}],
-    }
+KEY_ACTIONS = {
+    # The data key of a message is decrypted once before it is used, to see that it is whole.
+    Access.SEND: ("kms:GenerateDataKey", "kms:Decrypt"),
+    Access.RECEIVE: ("kms:Decrypt",),
+}
+"""What SQS does with the queue's key, in the name of whoever sends or receives."""
+
+
+def session_policy(queue: Queue, access: Access, *, kms_key: str | None = None) -> dict[str, object]:
+    """What a session may do, at most.
+
+    The role's own policy bounds it further: to queues with the tenant's tag, and to what SQS does with the key.
+    """
+    statements = [{"Effect": "Allow", "Action": list(ACTIONS[access]), "Resource": queue.arn}]
+    if kms_key is not None:
+        statements.append({"Effect": "Allow", "Action": list(KEY_ACTIONS[access]), "Resource": kms_key})
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 @dataclass(frozen=True, slots=True)

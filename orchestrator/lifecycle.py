@@ -30,6 +30,7 @@ from orchestrator.ports import (
     Clock,
     CreateLimits,
     Executions,
+    Parameters,
     Pin,
     Queues,
     Releases,
@@ -45,11 +46,12 @@ from orchestrator.records import (
     Messages,
     Metadata,
     Operation,
+    Release,
     Request,
     Status,
     TenantState,
 )
-from orchestrator.releases import order
+from orchestrator.releases import fingerprint, order
 from orchestrator.tenants import TenantId
 
 _ROUNDS = 25
@@ -95,6 +97,8 @@ class Lifecycle:
     counted_for: str | None = None
     """Whom creates are counted for, by the minute. Operators' are not counted."""
     names: Names = field(default_factory=Names)
+    parameters: Parameters | None = None
+    """What tenants' templates are given, for whoever upgrades tenants."""
 
     def create(
         self,
@@ -332,10 +336,18 @@ class Lifecycle:
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
         # After a failed update, updating to where the tenant is heals its stack.
-        if metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY:
+        there = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
+        if there and not self._would_be_made_otherwise(metadata, release):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
         return None
+
+    def _would_be_made_otherwise(self, metadata: Metadata, release: Release | None) -> bool:
+        """True if the same release makes another stack now, for example with another key."""
+        if self.parameters is None or release is None or metadata.deployed is None:
+            return False
+        made_from = fingerprint(release, self.parameters(metadata.tenant, release))
+        return made_from not in (None, metadata.deployed)
 
 
 def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:

@@ -90,7 +90,7 @@ def begin(
 
 def _already_made(run: Run, metadata: Metadata, release: Release, parameters: Parameters) -> Done | None:
     """The stack, if it was made from the same as the release would make it from."""
-    if metadata.deployed != fingerprint(release, parameters(run.tenant)):
+    if metadata.deployed != fingerprint(release, parameters(run.tenant, release)):
         return None
     if metadata.stack_id is None or metadata.queue is None:
         return None
@@ -125,7 +125,7 @@ def finish(
     _check_stack(run, stack, metadata, stacks)
     # A stack that was found at another version may have been made from anything.
     release = releases.release(stack.version) if stack.version == run.attempt.version else None
-    deployed = fingerprint(release, parameters(run.tenant)) if release else None
+    deployed = fingerprint(release, parameters(run.tenant, release)) if release else None
     publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
     if run.attempt.operation is Operation.CREATE:
         publication = _of_a_create(run, publication, metadata, releases)

@@ -36,8 +36,8 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
-Parameters = Callable[[TenantId], Mapping[str, str]]
-"""What a tenant's template is given."""
+Parameters = Callable[[TenantId, Release], Mapping[str, str]]
+"""What the template of a release is given for a tenant."""
 
 NewName = Callable[[], str]
 """Makes up a name that nobody can guess, and that nobody was given before."""
@@ -380,13 +380,13 @@ class Stacks(Protocol):
         Queues that are being deleted, or could not be, are among them.
         """
 
-    def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
+    def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
         """Create the tenant's stack and return its id. ``None`` when one of that name has just appeared."""
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
-        """Have CloudFormation work out what the template would change, under this name, and return the changes' id.
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
+        """Have CloudFormation work out what the release would change, under this name, and return the changes' id.
 
         ``None`` when something of that name was drawn up already, by whomever.
         """

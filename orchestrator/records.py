@@ -310,6 +310,8 @@ class Release:
     """The digest of the template without its own version: releases that differ in nothing else have the same."""
     notes: str = ""
     """What is new in it, from the changelog."""
+    parameters: frozenset[str] = frozenset()
+    """What the template can be given besides what every template is. Releases from before 0.7.0 have nothing here."""
 
 
 def timestamp(moment: datetime) -> str:

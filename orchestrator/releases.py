@@ -15,6 +15,8 @@ from orchestrator.tenants import TenantId
 
 TENANT_PARAMETER = "TenantId"
 SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
+KMS_KEY_PARAMETER = "KmsKeyArn"
+_ALWAYS_GIVEN = frozenset({TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER})
 
 VERSION_PATTERN = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$"
 
@@ -57,9 +59,18 @@ def content_digest(template: bytes, version: str) -> str:
     return hashlib.sha256(re.sub(itself, "VERSION", template.decode()).encode()).hexdigest()
 
 
-def stack_parameters(tenant: TenantId, *, service_token: str) -> dict[str, str]:
-    """What every tenant template is given."""
-    return {TENANT_PARAMETER: tenant.value, SERVICE_TOKEN_PARAMETER: service_token}
+def stack_parameters(
+    tenant: TenantId, release: Release, *, service_token: str, kms_key: str | None = None
+) -> dict[str, str]:
+    """What the release's template is given for that tenant.
+
+    CloudFormation refuses what a template does not know, so a release without a parameter for the key is deployed
+    without the key. A template that knows it is also told that there is none: change sets tell all parameters.
+    """
+    given = {TENANT_PARAMETER: tenant.value, SERVICE_TOKEN_PARAMETER: service_token}
+    if KMS_KEY_PARAMETER in release.parameters:
+        given[KMS_KEY_PARAMETER] = kms_key or ""
+    return given
 
 
 def same_content(one: str | None, other: str | None, release_of: Callable[[str], Release | None]) -> bool:
@@ -87,28 +98,49 @@ def publish_release(
     releases: Releases,
     templates: TemplateStore,
     clock: Clock,
+    again: bool = False,
 ) -> Release:
-    """Publish the template that was uploaded with the deployment. Publishing the same again changes nothing."""
+    """Publish the template that was uploaded with the deployment. Publishing the same again changes nothing.
+
+    With ``again`` it is also stored again: S3 encrypts it with the key that the bucket has now.
+    """
     recorded = releases.release(version)
-    if recorded is None:
-        template = templates.read(source_key)
-        found = hashlib.sha256(template).hexdigest()
-        if found != digest:
-            raise InvalidRequest(
-                f"Release {version}: the uploaded template has digest {found}, not {digest}. Deploy again."
-            )
-        _check_spelling(version, template)
-        url = templates.publish(version, digest, template)
-        content = content_digest(template, version)
-        recorded = releases.record_release(Release(version, url, digest, clock.now(), content, notes))
-    if recorded.digest != digest:
-        raise ReleaseIsImmutable(
-            f"Release {version} was published before with another template. Bump version.txt and deploy again."
+    _check_digest(version, recorded, digest)
+    if recorded is not None and not again:
+        return recorded
+    template = templates.read(source_key)
+    found = hashlib.sha256(template).hexdigest()
+    if found != digest:
+        raise InvalidRequest(
+            f"Release {version}: the uploaded template has digest {found}, not {digest}. Deploy again."
         )
+    if recorded is not None:
+        templates.publish(version, digest, template)
+        return recorded
+    given = _spelled_as_releases_are(version, template)
+    recorded = releases.record_release(
+        Release(
+            version,
+            templates.publish(version, digest, template),
+            digest,
+            clock.now(),
+            content_digest(template, version),
+            notes,
+            frozenset(given.get("Parameters", {})) - _ALWAYS_GIVEN,
+        )
+    )
+    _check_digest(version, recorded, digest)
     return recorded
 
 
-def _check_spelling(version: str, template: bytes) -> None:
+def _check_digest(version: str, recorded: Release | None, digest: str) -> None:
+    if recorded is not None and recorded.digest != digest:
+        raise ReleaseIsImmutable(
+            f"Release {version} was published before with another template. Bump version.txt and deploy again."
+        )
+
+
+def _spelled_as_releases_are(version: str, template: bytes) -> Mapping[str, Any]:
     """Before changes are made to a stack, their template is compared with the release by its digest."""
     try:
         given = json.loads(template)
@@ -119,3 +151,4 @@ def _check_spelling(version: str, template: bytes) -> None:
             f"Release {version}: the uploaded template is not spelled as releases are. Write it by `make release`, "
             "and deploy again."
         )
+    return given

@@ -59,6 +59,8 @@ class ReleaseRequest:
     digest: str
     source_key: str
     notes: str = ""
+    another_key: bool = False
+    """The bucket of releases is encrypted with another key than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ _RELEASE = _custom_resource(
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "SourceKey": TEXT,
     },
-    {"Notes": {"type": "string", "maxLength": MOST_NOTES}},
+    {"Notes": {"type": "string", "maxLength": MOST_NOTES}, "KmsKeyArn": TEXT},
 )
 _ROLLOUT = _custom_resource({"Version": VERSION})
 _API_PROOF = _custom_resource({"Generation": {"type": "string", "pattern": "^[0-9]{1,9}$"}})
@@ -168,12 +170,14 @@ def parse_metadata_request(event: object, *, location: Location, names: Names) -
 
 
 def parse_release_request(event: object) -> ReleaseRequest:
-    properties = valid(_RELEASE, event)["ResourceProperties"]
+    checked = valid(_RELEASE, event)
+    properties, before = checked["ResourceProperties"], checked.get("OldResourceProperties")
     return ReleaseRequest(
         version=properties["Version"],
         digest=properties["Digest"],
         source_key=properties["SourceKey"],
         notes=properties.get("Notes", ""),
+        another_key=before is not None and before.get("KmsKeyArn") != properties.get("KmsKeyArn"),
     )
 
 

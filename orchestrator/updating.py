@@ -83,7 +83,7 @@ def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, d
     """
     if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
         name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
-        change_set = stacks.draw_up_changes(run.tenant, stack.stack_id, template_url=release.template_url, name=name)
+        change_set = stacks.draw_up_changes(run.tenant, stack.stack_id, release=release, name=name)
         if change_set is not None:
             drafting.ledger.remember_changes(run, change_set)
 
@@ -182,7 +182,7 @@ def _why_not(
     looks: Looks,
 ) -> str | None:
     """Why the changes are not to be made, if there is a reason."""
-    parameters = drafting.parameters(run.tenant)
+    parameters = drafting.parameters(run.tenant, release)
     strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=stacks)
     if strange is not None or run.request.allow_replacement:
         return strange

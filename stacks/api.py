@@ -24,6 +24,7 @@ from stacks.permissions import allow, names_of
 from stacks.reconciliation import Reconciliation
 from stacks.rollouts import RolloutMachine
 from stacks.settings import Settings
+from stacks.stack_role import TenantStackRole
 from stacks.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.tenant_machines import TenantMachines
 from stacks.throttles import ORDERS, THROTTLES
@@ -94,12 +95,13 @@ class Api(Construct):
         machines: TenantMachines,
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
+        stack_role: TenantStackRole,
         dead_letters: Mapping[str, sqs.Queue],
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
-        self.operators = self._operators(kit, machines, rollouts, reconciliation, dead_letters)
+        self.operators = self._operators(kit, machines, rollouts, reconciliation, stack_role, dead_letters)
         limit_tenants(self.operators, settings=settings)
 
         api = apigateway.HttpApi(
@@ -128,7 +130,7 @@ class Api(Construct):
         )
         # A stage has settings only of routes that are there.
         stage.node.add_dependency(*routes)
-        access_log = log_group(self, "AccessLog", days=kit.log_retention_days)
+        access_log = log_group(self, "AccessLog", days=kit.log_retention_days, encryption=kit.encryption)
         resource = stage.node.default_child
         assert isinstance(resource, apigateway.CfnStage)  # noqa: S101 - what the construct is made of
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
@@ -178,6 +180,7 @@ class Api(Construct):
         machines: TenantMachines,
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
+        stack_role: TenantStackRole,
         dead_letters: Mapping[str, sqs.Queue],
     ) -> BerthFunction:
         operators = BerthFunction(
@@ -191,6 +194,7 @@ class Api(Construct):
                 **machines.environment,
                 **rollouts.environment,
                 **reconciliation.environment,
+                **stack_role.parameters,
                 "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
                     {holds: queue.queue_url for holds, queue in dead_letters.items()}
                 ),

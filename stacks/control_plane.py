@@ -10,6 +10,7 @@ from stacks.alarms import Alarms
 from stacks.api import Api
 from stacks.automatic_rollout import AutomaticRollout
 from stacks.dashboard import Dashboard
+from stacks.encryption import Encryption
 from stacks.functions import FunctionKit
 from stacks.queue_access import QueueAccess
 from stacks.reconciliation import Reconciliation
@@ -43,8 +44,9 @@ class ControlPlaneStack(Stack):
             termination_protection=True,
         )
         self.names = settings.names
-        table = TenantTable(self, "Tenants")
-        kit = FunctionKit.create(self, table=table, version=version, settings=settings)
+        encryption = Encryption(self, "Encryption", key_arn=settings.kms_key_arn)
+        table = TenantTable(self, "Tenants", encryption=encryption)
+        kit = FunctionKit.create(self, table=table, encryption=encryption, version=version, settings=settings)
         releases = ReleasePublisher(self, "Releases", kit=kit)
         stack_role = TenantStackRole(self, "StackRole", kit=kit, settings=settings)
         machines = TenantMachines(
@@ -86,11 +88,18 @@ class ControlPlaneStack(Stack):
             machines=machines,
             rollouts=rollouts,
             reconciliation=reconciliation,
+            stack_role=stack_role,
             dead_letters=dead_letters,
             settings=settings,
         )
         if settings.credentials_seconds is not None:
-            QueueAccess(self, "QueueAccess", get_queue=api.get_queue, seconds=settings.credentials_seconds)
+            QueueAccess(
+                self,
+                "QueueAccess",
+                get_queue=api.get_queue,
+                encryption=encryption,
+                seconds=settings.credentials_seconds,
+            )
         provider = TenantQueueProvider(self, "TenantQueueProvider", kit=kit, machines=machines, settings=settings)
         access = AccessPolicies(self, "Access", api=api, tenant_queue=provider.tenant_queue)
         # These start creates, so every version that a tenant may be created at has to be published by then.

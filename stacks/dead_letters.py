@@ -6,13 +6,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.encryption import Encryption
 
-def dead_letter_queue(scope: Construct, construct_id: str) -> sqs.Queue:
-    return sqs.Queue(
-        scope,
-        construct_id,
-        encryption=sqs.QueueEncryption.SQS_MANAGED,
-        enforce_ssl=True,
-        # As long as SQS can.
-        retention_period=Duration.days(14),
-    )
+
+def dead_letter_queue(scope: Construct, construct_id: str, *, encryption: Encryption) -> sqs.Queue:
+    # As long as SQS can.
+    return encryption.queue(scope, construct_id, retention_period=Duration.days(14))

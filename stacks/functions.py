@@ -13,6 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from orchestrator.names import Names
+from stacks.encryption import Encryption
 from stacks.function_code import LEFT_OUT, PACKAGES
 from stacks.log_groups import log_group
 from stacks.permissions import acknowledge, acknowledge_wildcard, allow, names_of
@@ -40,13 +41,16 @@ class FunctionKit:
     architecture: lambda_.Architecture
     layers: tuple[lambda_.LayerVersion, ...]
     table: TenantTable
+    encryption: Encryption
     version: str
     log_retention_days: int
     linger_seconds: int
     response_url_prefix: str | None
 
     @classmethod
-    def create(cls, scope: Construct, *, table: TenantTable, version: str, settings: Settings) -> FunctionKit:
+    def create(
+        cls, scope: Construct, *, table: TenantTable, encryption: Encryption, version: str, settings: Settings
+    ) -> FunctionKit:
         runtime = lambda_.Runtime(f"python{PYTHON_VERSION}", lambda_.RuntimeFamily.PYTHON)
         architecture = lambda_.Architecture.ARM_64
         layers: tuple[lambda_.LayerVersion, ...] = ()
@@ -68,6 +72,7 @@ class FunctionKit:
             architecture=architecture,
             layers=layers,
             table=table,
+            encryption=encryption,
             version=version,
             log_retention_days=settings.log_retention_days,
             linger_seconds=settings.linger_seconds,
@@ -94,7 +99,7 @@ class BerthFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = name
-        logs = log_group(self, "Logs", days=kit.log_retention_days)
+        logs = log_group(self, "Logs", days=kit.log_retention_days, encryption=kit.encryption)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         allow(self.role, ["logs:CreateLogStream", "logs:PutLogEvents"], logs.log_group_arn)
         self.function = lambda_.Function(

@@ -11,13 +11,22 @@ from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.credentials import ACTIONS, TENANT_TAG
+from orchestrator.credentials import ACTIONS, TENANT_TAG, Access
+from stacks.encryption import Encryption
 from stacks.functions import BerthFunction
 from stacks.permissions import allow, allow_on_tenant_queues
 
 
 class QueueAccess(Construct):
-    def __init__(self, scope: Construct, construct_id: str, *, get_queue: BerthFunction, seconds: int) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        get_queue: BerthFunction,
+        encryption: Encryption,
+        seconds: int,
+    ) -> None:
         super().__init__(scope, construct_id)
         get_queue_itself = iam.ArnPrincipal(get_queue.role.role_arn)
         only_this_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
@@ -44,6 +53,10 @@ class QueueAccess(Construct):
                 "StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": f"${{aws:PrincipalTag/{TENANT_TAG}}}"},
             },
         )
+
+        encryption.allow_queues(role, Access.SEND, Access.RECEIVE)
+        for name, value in encryption.environment.items():
+            get_queue.function.add_environment(name, value)
 
         allow(get_queue.role, ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"], role.role_arn)
         get_queue.function.add_environment("BERTH_QUEUE_ACCESS_ROLE", role.role_arn)

@@ -17,6 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from constructs import Construct
 
+from orchestrator.credentials import Access
 from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
 from stacks.dead_letters import dead_letter_queue
@@ -61,14 +62,13 @@ class Reconciliation(Construct):
         super().__init__(scope, construct_id)
         self._kit = kit
         self._machines = machines
-        # With it, and with a release, a function can tell what a stack was made from.
-        self._stacks = {"BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn, **stack_role.environment}
+        self._stacks = {**stack_role.parameters, **stack_role.environment}
 
-        self.not_closed = dead_letter_queue(self, "NotClosed")
+        self.not_closed = dead_letter_queue(self, "NotClosed", encryption=kit.encryption)
         self.ended = self._ended_executions()
         self.close_execution = self._close_execution()
 
-        self.not_run = dead_letter_queue(self, "NotRun")
+        self.not_run = dead_letter_queue(self, "NotRun", encryption=kit.encryption)
         self.reconcile = self._reconcile(rollouts)
         self._schedule("Settling", SETTLING, SETTLING_EVERY, "Operations whose executions died are given their end.")
         self._schedule("Survey", SURVEY, SURVEY_EVERY, "Every tenant and every stack is looked at.")
@@ -86,11 +86,9 @@ class Reconciliation(Construct):
     # Executions that ended
 
     def _ended_executions(self) -> sqs.Queue:
-        queue = sqs.Queue(
+        queue = self._kit.encryption.queue(
             self,
             "Ended",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
             # Until then the last function of an execution that was cut short may still be at work.
             delivery_delay=Duration.seconds(self._kit.linger_seconds + _TO_SPARE_SECONDS),
             # As Lambda advises: time for its own retries, when it has no room for another call.
@@ -132,6 +130,7 @@ class Reconciliation(Construct):
         )
         self._allow_settling(function.role)
         self._machines.allow_describing(function.role)
+        self._kit.encryption.allow_queues(function.role, Access.RECEIVE)
         function.function.add_event_source(
             SqsEventSource(
                 self.ended,
@@ -158,6 +157,7 @@ class Reconciliation(Construct):
             environment={**self._machines.environment, **self._stacks},
         )
         role, machines, table = function.role, self._machines, self._kit.table
+        self._kit.encryption.allow_queues(role, Access.SEND)
         self._allow_settling(role)
         machines.allow_orders(role, table, (machines.create, machines.update, machines.delete))
         table.allow_listing(role)

@@ -29,7 +29,10 @@ class ReleasePublisher(Construct):
         self.bucket = s3.Bucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if kit.encryption.key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=kit.encryption.key,
+            # One data key serves many objects.
+            bucket_key_enabled=True if kit.encryption.key else None,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
@@ -67,6 +70,8 @@ class ReleasePublisher(Construct):
             published_templates(self.bucket),
             wildcard_because=PUBLISHED_FOR_EVER,
         )
+        kit.encryption.allow_objects(role, writing=True)
+        self._encryption = kit.encryption
 
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
@@ -90,6 +95,8 @@ class ReleasePublisher(Construct):
                 "Digest": digest(template),
                 "SourceKey": source.s3_object_key,
                 "Notes": told,
+                # With another key, what is published is stored again.
+                **({"KmsKeyArn": self._encryption.key_arn} if self._encryption.key_arn else {}),
             },
         )
 

@@ -206,6 +206,7 @@ class RolloutMachine(Construct):
             self._releases.arn_for_objects(LISTS),
             wildcard_because=_LISTS_ARE_MANY,
         )
+        self._kit.encryption.allow_objects(role, writing=True)
 
     # The machine
 
@@ -232,6 +233,7 @@ class RolloutMachine(Construct):
             self._releases.arn_for_objects(RESULTS),
             wildcard_because=_RESULTS_ARE_MANY,
         )
+        self._kit.encryption.allow_objects(role, writing=True)
 
     def _allow_mapping(self, role: iam.Role) -> None:
         """Every tenant's turn is an execution of the machine itself.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -17,6 +19,10 @@ from stacks.function_code import is_current
 from stacks.project import CODE, LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
+_KEY_ARN = re.compile(
+    r"arn:[a-z-]+:kms:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):key/"
+    r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
+)
 _URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
 # The only retentions CloudWatch Logs knows, up to ten years.
 _LOG_RETENTION_DAYS = frozenset(
@@ -64,6 +70,8 @@ class Settings:
     deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
     alarm_topic_arn: str | None = None
     """The SNS topic that alarms notify; without it they only change colour."""
+    kms_key_arn: str | None = None
+    """The customer's own key, for table, bucket, queues and logs; without it, AWS's keys are used."""
     log_retention_days: int = 90
     get_queue_concurrency: int | None = None
     """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
@@ -98,7 +106,10 @@ class Settings:
     """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
 
     @classmethod
-    def from_context(cls, context: Node, layer: Path = LAYER, code: Path = CODE) -> Settings:
+    def from_context(
+        cls, context: Node, layer: Path = LAYER, code: Path = CODE, environment: Mapping[str, str] = os.environ
+    ) -> Settings:
+        """``environment`` is where the CDK says which account and region it is about to deploy to."""
         settings = cls(
             names=name_in(context),
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
@@ -106,6 +117,7 @@ class Settings:
             dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
             deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
+            kms_key_arn=_key_arn(context, "berth:kmsKeyArn", environment),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),
@@ -261,3 +273,20 @@ def _topic_arn(context: Node, key: str) -> str | None:
     if not isinstance(value, str) or not _TOPIC_ARN.fullmatch(value):
         raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of an SNS topic.")
     return value
+
+
+def _key_arn(context: Node, key: str, environment: Mapping[str, str]) -> str | None:
+    value = context.try_get_context(key)
+    if value is None:
+        return None
+    match = _KEY_ARN.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of a KMS key, not of an alias.")
+    # Where the CDK does not know yet where it deploys to, it does not say.
+    region = environment.get("CDK_DEFAULT_REGION") or match["region"]
+    account = environment.get("CDK_DEFAULT_ACCOUNT") or match["account"]
+    if (match["region"], match["account"]) != (region, account):
+        raise SettingInvalid(
+            f"{key} is {value!r}; it must be a key of the account and region that are deployed to: {account}, {region}."
+        )
+    return str(value)

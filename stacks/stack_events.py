@@ -21,7 +21,7 @@ class StackEvents(Construct):
         kit.table.allow(self.stack_event.role, "GetItem", rows=TENANT_ROWS)
         allow(self.stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 
-        self.undelivered = dead_letter_queue(self, "Undelivered")
+        self.undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)
         acknowledge(self.undelivered, "AwsSolutions-SQS3", "This is itself the dead-letter queue of an event rule.")
         events.Rule(
             self,

@@ -39,6 +39,7 @@ class TenantStackRole(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
         super().__init__(scope, construct_id)
+        self._encryption = kit.encryption
         self.tenant_metadata = BerthFunction(
             self,
             "TenantMetadata",
@@ -65,6 +66,11 @@ class TenantStackRole(Construct):
     def environment(self) -> dict[str, str]:
         """With it a function can tell stacks that were made with the role from stacks that merely look like it."""
         return {"BERTH_STACK_ROLE": self.role.role_arn}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """With it, and with a release, a function can tell what a stack is made from."""
+        return {"BERTH_METADATA_SERVICE_TOKEN": self.tenant_metadata.arn, **self._encryption.environment}
 
     def known_to(self, *functions: BerthFunction) -> None:
         for function in functions:

@@ -24,6 +24,7 @@ from orchestrator.adapters.keys import (
     registry_key,
 )
 from orchestrator.adapters.unlisted import SCANNED_ATTRIBUTES
+from stacks.encryption import Encryption
 from stacks.permissions import allow
 
 TENANT_ROWS = f"{TENANT_PREFIX}*"
@@ -38,6 +39,8 @@ RECONCILIATION_ROWS = RECONCILIATIONS
 CREATES_ROWS = f"{CREATES_PREFIX}*"
 """How many creates each caller has started in the current minute."""
 
+_READING = frozenset({"GetItem", "Query", "ConditionCheckItem"})
+
 LISTED_TENANTS = "TENANT#*"
 """The partitions of the index that tenants are listed in, whatever their state."""
 LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
@@ -45,8 +48,9 @@ LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
 
 
 class TenantTable(Construct):
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, encryption: Encryption) -> None:
         super().__init__(scope, construct_id)
+        self._encryption = encryption
         self._policy = iam.PolicyDocument(statements=[_nobody_changes_history_in_bulk()])
         self._appending: dict[str, str] = {}
         """The ARNs of roles that append to history, each by the role's path in the tree of constructs."""
@@ -56,7 +60,10 @@ class TenantTable(Construct):
             partition_key=_string("pk"),
             sort_key=_string("sk"),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            encryption=(
+                dynamodb.TableEncryption.CUSTOMER_MANAGED if encryption.key else dynamodb.TableEncryption.AWS_MANAGED
+            ),
+            encryption_key=encryption.key,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
@@ -109,6 +116,7 @@ class TenantTable(Construct):
                 "StringEquals": {"dynamodb:Select": "COUNT"},
             },
         )
+        self._encryption.allow_table(role, writing=False)
 
     def allow_counting_creates(self, role: iam.Role) -> None:
         """Let a role count the creates that each caller starts."""
@@ -147,6 +155,7 @@ class TenantTable(Construct):
             resource,
             conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partitions)}},
         )
+        self._encryption.allow_table(role, writing=not _READING.issuperset(operations))
 
 
 def _nobody_changes_history_in_bulk() -> iam.PolicyStatement:

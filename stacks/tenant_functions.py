@@ -80,7 +80,7 @@ class TenantFunctions:
 
     def _begin(self) -> BerthFunction:
         begin = BerthFunction(
-            self._scope, "Begin", kit=self._kit, name="begin", environment=self._what_stacks_are_made_from
+            self._scope, "Begin", kit=self._kit, name="begin", environment=self._stack_role.parameters
         )
         table = self._kit.table
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
@@ -147,7 +147,7 @@ class TenantFunctions:
 
     def _finish(self) -> BerthFunction:
         finish = BerthFunction(
-            self._scope, "Finish", kit=self._kit, name="finish", environment=self._what_stacks_are_made_from
+            self._scope, "Finish", kit=self._kit, name="finish", environment=self._stack_role.parameters
         )
         table = self._kit.table
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
@@ -181,11 +181,6 @@ class TenantFunctions:
             releases=self._releases,
         )
 
-    @property
-    def _what_stacks_are_made_from(self) -> dict[str, str]:
-        """With it, and with a release, a function can tell whether an update would change anything."""
-        return {"BERTH_METADATA_SERVICE_TOKEN": self._stack_role.tenant_metadata.arn}
-
 
 def function_with_the_stack_role(
     scope: Construct,
@@ -207,7 +202,7 @@ def function_with_the_stack_role(
         timeout_seconds=_STACK_SECONDS,
         environment={
             **stack_role.environment,
-            "BERTH_METADATA_SERVICE_TOKEN": stack_role.tenant_metadata.arn,
+            **stack_role.parameters,
             "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
         },
     )
@@ -225,4 +220,5 @@ def function_with_the_stack_role(
     )
     # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
     allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
+    kit.encryption.allow_objects(function.role, writing=False)
     return function

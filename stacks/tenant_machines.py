@@ -98,6 +98,7 @@ def machine(
                 scope,
                 f"{construct_id}Logs",
                 days=kit.log_retention_days,
+                encryption=kit.encryption,
                 name=f"/aws/vendedlogs/states/{Stack.of(scope).stack_name}-{stem.replace('_', '-')}",
             ),
             level=sfn.LogLevel.ALL,

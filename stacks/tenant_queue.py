@@ -25,7 +25,8 @@ class TenantQueue(Construct):
     ``version`` pins the tenant to a release. Only the resource that had the tenant created sets ``version`` and
     ``labels``; any other leaves them out. ``on_delete`` says what becomes of the tenant when this resource goes: it is
     retained, unless deleting was asked for and it was this resource that had the tenant created. ``control_plane`` is
-    the name of the one that has the tenant, where there are several in the account and region.
+    the name of the one that has the tenant, where there are several in the account and region. ``kms_key_arn`` is the
+    key of that control plane, if it has one: whoever is granted the use of the queue is granted the use of the key.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class TenantQueue(Construct):
         labels: Mapping[str, str] | None = None,
         on_delete: OnDelete = OnDelete.RETAIN,
         control_plane: str = DEFAULT_NAME,
+        kms_key_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         properties: dict[str, object] = {"TenantId": tenant_id, "OnDelete": on_delete.value}
@@ -55,4 +57,6 @@ class TenantQueue(Construct):
         )
         self.queue_url = resource.get_att_string("QueueUrl")
         self.queue_arn = resource.get_att_string("QueueArn")
-        self.queue = sqs.Queue.from_queue_attributes(self, "Queue", queue_arn=self.queue_arn, queue_url=self.queue_url)
+        self.queue = sqs.Queue.from_queue_attributes(
+            self, "Queue", queue_arn=self.queue_arn, queue_url=self.queue_url, key_arn=kms_key_arn
+        )

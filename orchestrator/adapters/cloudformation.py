@@ -14,9 +14,9 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import error_code, error_message, throttling
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.names import Names
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
-from orchestrator.records import Queue
-from orchestrator.releases import TENANT_PARAMETER, digest_of, stack_parameters
+from orchestrator.ports import Change, ChangeSet, ChangeSetState, Parameters, ResourceEvent, ResourceState, Stack
+from orchestrator.records import Queue, Release
+from orchestrator.releases import TENANT_PARAMETER, digest_of
 from orchestrator.stack_arns import StackArn, name_of
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
@@ -61,14 +61,14 @@ class CloudFormationStacks:
         *,
         names: Names,
         service_role: str,
-        service_token: str = "",
+        parameters: Parameters = lambda _tenant, _release: {},
         mode: DeploymentConfigModeType = "EXPRESS",
         on_throttled: Callable[[], None] = lambda: None,
     ) -> None:
         self.names = names
         self._client = client
         self._service_role = service_role
-        self._service_token = service_token
+        self._parameters = parameters
         self._mode = mode
         self._on_throttled = on_throttled
 
@@ -105,13 +105,13 @@ class CloudFormationStacks:
         }
         return {name: queue for name, queue in found.items() if queue is not None}
 
-    def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
+    def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
         try:
             with self._throttling():
                 response = self._client.create_stack(
                     StackName=self.names.stack_of(tenant),
-                    TemplateURL=template_url,
-                    Parameters=self._parameters(tenant),
+                    TemplateURL=release.template_url,
+                    Parameters=self._given(tenant, release),
                     RoleARN=self._service_role,
                     ClientRequestToken=client_token,
                     DeploymentConfig=self._deployment,
@@ -131,15 +131,15 @@ class CloudFormationStacks:
                 DeploymentConfig=self._deployment,
             )
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         try:
             with self._throttling():
                 drawn_up = self._client.create_change_set(
                     StackName=name_of(stack_id),
                     ChangeSetName=name,
                     ChangeSetType="UPDATE",
-                    TemplateURL=template_url,
-                    Parameters=self._parameters(tenant),
+                    TemplateURL=release.template_url,
+                    Parameters=self._given(tenant, release),
                     RoleARN=self._service_role,
                     DeploymentConfig=self._deployment,
                     # A request that the SDK repeats, because the answer was lost, is answered with the same id.
@@ -231,8 +231,8 @@ class CloudFormationStacks:
             if not _does_not_exist(error):
                 raise
 
-    def _parameters(self, tenant: TenantId) -> list[ParameterTypeDef]:
-        parameters = stack_parameters(tenant, service_token=self._service_token)
+    def _given(self, tenant: TenantId, release: Release) -> list[ParameterTypeDef]:
+        parameters = self._parameters(tenant, release)
         return [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
 
     @contextmanager

@@ -283,6 +283,7 @@ def release_from(item: Mapping[str, Any]) -> Release:
         published_at=parse_timestamp(item["PublishedAt"]["S"]),
         content=text(item, "Content") or "",
         notes=text(item, "Notes") or "",
+        parameters=frozenset(item.get("Parameters", {}).get("SS", ())),
     )
 
 
@@ -294,6 +295,8 @@ def release_fields(release: Release) -> Item:
         "PublishedAt": time(release.published_at),
         "Content": s(release.content),
         "Notes": s(release.notes),
+        # DynamoDB knows no empty sets.
+        **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
     }
 
 

@@ -117,6 +117,11 @@ class Settings:
         return self._required("BERTH_METADATA_SERVICE_TOKEN")
 
     @property
+    def kms_key(self) -> str | None:
+        """The key that tenants' queues are encrypted with; AWS's own where there is none."""
+        return self.environment.get("BERTH_KMS_KEY") or None
+
+    @property
     def deployment_mode(self) -> str:
         return self._required("BERTH_DEPLOYMENT_MODE")
 

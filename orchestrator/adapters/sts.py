@@ -22,10 +22,13 @@ class StsCredentials:
     The client is made when it is first needed: most calls of getQueue ask for no credentials.
     """
 
-    def __init__(self, make_client: Callable[[], STSClient], role: str, seconds: int) -> None:
+    def __init__(
+        self, make_client: Callable[[], STSClient], role: str, seconds: int, *, kms_key: str | None = None
+    ) -> None:
         self._make_client = make_client
         self._role = role
         self._seconds = seconds
+        self._kms_key = kms_key
 
     @cached_property
     def _client(self) -> STSClient:
@@ -37,7 +40,7 @@ class StsCredentials:
                 RoleArn=self._role,
                 RoleSessionName=f"berth-{access}-{tenant}",
                 SourceIdentity=source_identity,
-                Policy=json.dumps(session_policy(queue, access)),
+                Policy=json.dumps(session_policy(queue, access, kms_key=self._kms_key)),
                 Tags=[{"Key": TENANT_TAG, "Value": tenant.value}],
                 DurationSeconds=self._seconds,
             )["Credentials"]

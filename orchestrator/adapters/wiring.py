@@ -112,7 +112,7 @@ class Wiring:
             client("cloudformation"),
             names=self.names,
             service_role=self.settings.stack_role,
-            service_token=self.settings.metadata_service_token,
+            parameters=self.parameters,
             mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
             on_throttled=self._note_throttled,
         )
@@ -125,7 +125,8 @@ class Wiring:
         """What tenants' templates are given."""
         from orchestrator.releases import stack_parameters
 
-        return partial(stack_parameters, service_token=self.settings.metadata_service_token)
+        settings = self.settings
+        return partial(stack_parameters, service_token=settings.metadata_service_token, kms_key=settings.kms_key)
 
     @cached_property
     def drafting(self) -> Drafting:
@@ -164,7 +165,9 @@ class Wiring:
             return None
         from orchestrator.adapters.sts import StsCredentials
 
-        return StsCredentials(lambda: client("sts"), role, self.settings.credentials_seconds)
+        return StsCredentials(
+            lambda: client("sts"), role, self.settings.credentials_seconds, kms_key=self.settings.kms_key
+        )
 
     @cached_property
     def counted_creates(self) -> Limits:
@@ -188,7 +191,7 @@ class Wiring:
 
         most = self.settings.max_tenants
         count = CountOfTheFleet(self.table.count_tenants, self.clock, doubted=most - MOST_ORDERS_WHILE_IT_HOLDS)
-        return self._lifecycle(Limits(count, most))
+        return self._lifecycle(Limits(count, most), parameters=self.parameters)
 
     @cached_property
     def tenant_queue_lifecycle(self) -> Lifecycle:
@@ -197,7 +200,9 @@ class Wiring:
 
         return self._lifecycle(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
 
-    def _lifecycle(self, limits: CreateLimits, *, counted_for: str | None = None) -> Lifecycle:
+    def _lifecycle(
+        self, limits: CreateLimits, *, counted_for: str | None = None, parameters: Parameters | None = None
+    ) -> Lifecycle:
         from orchestrator.lifecycle import Lifecycle
 
         return Lifecycle(
@@ -211,6 +216,7 @@ class Wiring:
             limits=limits,
             counted_for=counted_for,
             names=self.names,
+            parameters=parameters,
         )
 
     # Reconciling
@@ -245,7 +251,7 @@ class Wiring:
             queues=self.queues,
             settling=self.settling,
             repairing=Repairing(
-                lifecycle=self._lifecycle(Unlimited()),
+                lifecycle=self._lifecycle(Unlimited(), parameters=self.parameters),
                 corrections=self.table,
                 queue_metadata=self.table,
                 clock=self.clock,

@@ -57,7 +57,11 @@ class Reviewing:
         if release is None:
             return self._failed(before, f"Version {before.item.version} was never published.")
         metadata = self.tenants.metadata(tenant)
-        if metadata and metadata.deployed and metadata.deployed == fingerprint(release, self.parameters(tenant)):
+        if (
+            metadata
+            and metadata.deployed
+            and metadata.deployed == fingerprint(release, self.parameters(tenant, release))
+        ):
             return replace(before, result=Result.UNCHANGED)
         try:
             stack = own_stack(tenant, reader=self.tenants, stacks=self.stacks)
@@ -79,13 +83,13 @@ class Reviewing:
         name, tenant = _change_set(before), before.item.tenant
         drawn_up = self.stacks.changes(stack.stack_id, name)
         if drawn_up is None:
-            self.stacks.draw_up_changes(tenant, stack.stack_id, template_url=release.template_url, name=name)
+            self.stacks.draw_up_changes(tenant, stack.stack_id, release=release, name=name)
             return None
         if drawn_up.state is ChangeSetState.PENDING:
             return None
         strange = None
         if drawn_up.state is ChangeSetState.READY:
-            parameters = self.parameters(tenant)
+            parameters = self.parameters(tenant, release)
             strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=self.stacks)
         self.stacks.forget_changes(stack.stack_id, drawn_up.id)
         return self._failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)

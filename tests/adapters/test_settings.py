@@ -14,7 +14,7 @@ from orchestrator.stack_arns import Location, StackArn
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS", "names": "BERTH_NAME"}
-OPTIONAL = {"api_proof_digest", "queue_access_role", "response_url_prefix"}
+OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue"}
 SPANS = {"linger", "empty_for"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,14 +15,15 @@ from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
 from orchestrator.records import Queue
-from orchestrator.releases import canonical
+from orchestrator.releases import canonical, stack_parameters
 from stacks.releases import digest, release_file
 from tests.adapters.conftest import client
-from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION
+from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
 
 STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"
 ROLE, SERVICE_TOKEN = "arn:aws:iam::000000000000:role/tenant-stacks", "arn:aws:lambda:eu-west-1:0:function:metadata"
-URL = "https://releases.s3.eu-west-1.amazonaws.com/0.1.0.json"
+RELEASE = a_release(VERSION)
+URL = RELEASE.template_url
 PARAMETERS = [
     {"ParameterKey": "TenantId", "ParameterValue": "acme"},
     {"ParameterKey": "MetadataServiceToken", "ParameterValue": SERVICE_TOKEN},
@@ -30,6 +32,7 @@ CHANGES = "berth-name"
 """The name of a change set."""
 CHANGE_SET = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{CHANGES}/1"
 
+given = partial(stack_parameters, service_token=SERVICE_TOKEN)
 for_each_mode = pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
 
 
@@ -43,7 +46,7 @@ def cloudformation() -> Iterator[Stubber]:
 
 @pytest.fixture
 def stacks() -> CloudFormationStacks:
-    return CloudFormationStacks(client("cloudformation"), names=NAMES, service_role=ROLE, service_token=SERVICE_TOKEN)
+    return CloudFormationStacks(client("cloudformation"), names=NAMES, service_role=ROLE, parameters=given)
 
 
 def described(**changes: Any) -> dict[str, Any]:
@@ -215,9 +218,7 @@ def test_any_other_refusal_is_not_taken_for_absence(
 
 
 def stacks_in(mode: Any) -> CloudFormationStacks:
-    return CloudFormationStacks(
-        client("cloudformation"), names=NAMES, service_role=ROLE, service_token=SERVICE_TOKEN, mode=mode
-    )
+    return CloudFormationStacks(client("cloudformation"), names=NAMES, service_role=ROLE, parameters=given, mode=mode)
 
 
 @for_each_mode
@@ -233,7 +234,22 @@ def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
         "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
     }
     cloudformation.add_response("create_stack", {"StackId": STACK_ID}, sent)
-    assert stacks_in(mode).create(ACME, template_url=URL, client_token="token-create") == STACK_ID
+    assert stacks_in(mode).create(ACME, release=RELEASE, client_token="token-create") == STACK_ID
+
+
+def test_a_release_that_knows_of_the_key_is_given_it_also_in_changes(cloudformation: Stubber) -> None:
+    release = a_release(parameters=["KmsKeyArn"])
+    stacks = CloudFormationStacks(
+        client("cloudformation"), names=NAMES, service_role=ROLE, parameters=partial(given, kms_key=A_KEY)
+    )
+    with_key = [*PARAMETERS, {"ParameterKey": "KmsKeyArn", "ParameterValue": A_KEY}]
+    sent = {"Parameters": with_key, "TemplateURL": URL, "StackName": NAMES.stack_of(ACME), "RoleARN": ROLE}
+    rest = {"ClientRequestToken": ANY, "DeploymentConfig": ANY}
+    cloudformation.add_response("create_stack", {"StackId": STACK_ID}, sent | rest)
+    stacks.create(ACME, release=release, client_token="token")
+    rest = {"ChangeSetName": ANY, "ChangeSetType": "UPDATE", "DeploymentConfig": ANY, "ClientToken": ANY}
+    cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent | rest)
+    stacks.draw_up_changes(ACME, release=release, name=CHANGES)
 
 
 @pytest.mark.parametrize("code", ["AlreadyExistsException", "TokenAlreadyExistsException"])
@@ -241,7 +257,7 @@ def test_a_stack_that_exists_already_is_not_created(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:
     cloudformation.add_client_error("create_stack", code, f"Stack [{NAMES.stack_of(ACME)}] exists")
-    assert stacks.create(ACME, template_url=URL, client_token="token") is None
+    assert stacks.create(ACME, release=RELEASE, client_token="token") is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
@@ -250,7 +266,7 @@ def test_a_refused_creation_is_an_error_with_cloudformations_words(
 ) -> None:
     cloudformation.add_client_error("create_stack", code, "because of this")
     with pytest.raises(ClientError, match="because of this"):
-        stacks.create(ACME, template_url=URL, client_token="token")
+        stacks.create(ACME, release=RELEASE, client_token="token")
 
 
 @for_each_mode
@@ -280,14 +296,14 @@ def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_paramet
         "ClientToken": CHANGES,
     }
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent)
-    assert stacks_in(mode).draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES) == CHANGE_SET
+    assert stacks_in(mode).draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
 
 
 def test_what_somebody_drew_up_under_that_name_is_not_taken_for_ours(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
-    assert stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES) is None
+    assert stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
@@ -296,7 +312,7 @@ def test_changes_that_cannot_be_drawn_up_are_an_error_with_cloudformations_words
 ) -> None:
     cloudformation.add_client_error("create_change_set", code, "because of this")
     with pytest.raises(ClientError, match="because of this"):
-        stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES)
+        stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES)
 
 
 def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
@@ -572,9 +588,9 @@ def test_undoing_goes_on_by_the_stacks_id_with_its_role_and_skips_no_resource(
 
 CALLS: dict[str, Callable[[CloudFormationStacks], object]] = {
     "describe_stacks": lambda stacks: stacks.find(STACK_ID),
-    "create_stack": lambda stacks: stacks.create(ACME, template_url=URL, client_token="token"),
+    "create_stack": lambda stacks: stacks.create(ACME, release=RELEASE, client_token="token"),
     "delete_stack": lambda stacks: stacks.delete(STACK_ID, client_token="token"),
-    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, STACK_ID, template_url=URL, name=CHANGES),
+    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES),
     "describe_change_set": lambda stacks: stacks.changes(STACK_ID, CHANGES),
     "execute_change_set": lambda stacks: stacks.make_changes(STACK_ID, CHANGES, client_token="token"),
     "delete_change_set": lambda stacks: stacks.forget_changes(STACK_ID, CHANGES),

@@ -12,6 +12,8 @@ What the stand-ins for AWS cannot show is left out for them, here and nowhere el
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +22,8 @@ from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.errors import Conflict
 from orchestrator.local.home import polls
 from orchestrator.ports import ChangeSet, ChangeSetState, Stack, Stacks
-from orchestrator.releases import digest_of
+from orchestrator.records import Release
+from orchestrator.releases import digest_of, stack_parameters
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import ACME, NAMES, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
 
@@ -37,8 +40,8 @@ class InMemory:
         self._fake = FakeStacks()
         self.stacks: Stacks = self._fake
 
-    def template(self, version: str) -> str:
-        return a_release(version).template_url
+    def release(self, version: str) -> Release:
+        return a_release(version)
 
     def settle(self) -> None:
         self._fake.settle()
@@ -54,13 +57,13 @@ class OnAws:
             account.client("cloudformation"),
             names=NAMES,
             service_role=f"arn:aws:iam::{account.number}:role/tenant-stacks",
-            service_token="arn:aws:lambda:eu-west-1:0:function:metadata",
+            parameters=partial(stack_parameters, service_token="arn:aws:lambda:eu-west-1:0:function:metadata"),
         )
         self._s3, self._cloudformation = account.client("s3"), account.client("cloudformation")
         self.templates: dict[str, dict[str, Any]] = {}
         self._s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
 
-    def template(self, version: str) -> str:
+    def release(self, version: str) -> Release:
         """It differs from version to version by how long its queue keeps messages."""
         template: dict[str, Any] = {
             "Parameters": {"TenantId": {"Type": "String"}, "MetadataServiceToken": {"Type": "String"}},
@@ -78,7 +81,7 @@ class OnAws:
         }
         self.templates[version] = template
         self._s3.put_object(Bucket=BUCKET, Key=f"{version}.json", Body=json.dumps(template))
-        return f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json"
+        return replace(a_release(version), template_url=f"https://s3.{REGION}.amazonaws.com/{BUCKET}/{version}.json")
 
     def settle(self) -> None:
         for _ in polls(20):
@@ -90,7 +93,7 @@ class OnAws:
         parameters = {"TenantId": "acme", "MetadataServiceToken": "x"}
         self._cloudformation.create_stack(
             StackName=NAMES.stack_of(ACME),
-            TemplateURL=self.template(VERSION),
+            TemplateURL=self.release(VERSION).template_url,
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
         )
         self.settle()
@@ -114,7 +117,7 @@ def created(world: World) -> str:
 
 
 def create(world: World, client_token: str = "create-1") -> str | None:
-    return world.stacks.create(ACME, template_url=world.template(VERSION), client_token=client_token)
+    return world.stacks.create(ACME, release=world.release(VERSION), client_token=client_token)
 
 
 def found(world: World, name_or_id: str = NAMES.stack_of(ACME)) -> Stack:
@@ -131,7 +134,7 @@ def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
 
 def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> str:
     stack_id = found(world).stack_id
-    change_set = world.stacks.draw_up_changes(ACME, stack_id, template_url=world.template(version), name=name)
+    change_set = world.stacks.draw_up_changes(ACME, stack_id, release=world.release(version), name=name)
     assert change_set is not None
     return change_set
 
@@ -264,8 +267,7 @@ def test_changes_that_are_drawn_up_change_nothing_yet(world: World, created: str
 @updates_in_full
 def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> None:
     draw_up(world)
-    again = world.stacks.draw_up_changes(ACME, created, template_url=world.template(VERSION), name=CHANGES)
-    assert again is None
+    assert world.stacks.draw_up_changes(ACME, created, release=world.release(VERSION), name=CHANGES) is None
     assert changes(world, created).state is ChangeSetState.READY
 
 

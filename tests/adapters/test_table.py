@@ -548,7 +548,7 @@ class TestReleases:
         assert list(table.releases()) == []
 
     def test_a_recorded_release_is_found_by_its_version(self, table: Table) -> None:
-        release = a_release()
+        release = a_release(parameters=["KmsKeyArn"])
         assert table.record_release(release) == release
         assert table.release(VERSION) == release
         assert table.release("0.1.00") is None

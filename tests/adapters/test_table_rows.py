@@ -532,6 +532,12 @@ def test_a_release_has_a_row_of_its_own(table: DynamoTable, dynamodb: DynamoDBCl
     }
 
 
+def test_what_a_release_can_be_given_is_in_its_row(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    release = table.record_release(a_release(parameters=["KmsKeyArn", "Another"]))
+    assert rows(dynamodb)["RELEASE", "VERSION#0.1.0"]["Parameters"] == {"SS": ["Another", "KmsKeyArn"]}
+    assert table.release(VERSION) == release
+
+
 def test_a_release_from_before_content_and_notes_were_recorded_has_neither(
     table: DynamoTable, dynamodb: DynamoDBClient
 ) -> None:

@@ -9,7 +9,7 @@ from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
 from orchestrator.errors import MissingSetting, Throttled
 from tests.adapters.conftest import TABLE, client
-from tests.fakes import ACME, NAMES, VERSION
+from tests.fakes import A_KEY, ACME, NAMES, VERSION, a_release
 
 SETTINGS = {
     "BERTH_NAME": "Berth",
@@ -42,10 +42,12 @@ def test_who_starts_rollouts_knows_the_version_that_tenants_are_moved_to() -> No
 
 
 def test_what_tenants_templates_are_given() -> None:
-    assert wiring_without().parameters(ACME) == {
+    assert wiring_without().parameters(ACME, a_release()) == {
         "TenantId": "acme",
         "MetadataServiceToken": "arn:aws:lambda:eu-west-1:0:function:metadata",
     }
+    keyed = Wiring(Settings(SETTINGS | {"BERTH_KMS_KEY": A_KEY}))
+    assert keyed.parameters(ACME, a_release(parameters=["KmsKeyArn"]))["KmsKeyArn"] == A_KEY
     with pytest.raises(MissingSetting, match="BERTH_METADATA_SERVICE_TOKEN"):
         _ = wiring_without("BERTH_METADATA_SERVICE_TOKEN").parameters
 

@@ -1,6 +1,7 @@
 """The ports of :mod:`orchestrator.ports`, in memory, and a few examples that tests share."""
 
 from tests.fakes.examples import (
+    A_KEY,
     ACME,
     EXPLICIT,
     LOCATION,
@@ -37,6 +38,7 @@ from tests.fakes.table import InMemoryTable
 
 __all__ = [
     "ACME",
+    "A_KEY",
     "EXPLICIT",
     "LOCATION",
     "NAMES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -37,6 +38,7 @@ LOCATION = Location("aws", "eu-west-1", "000000000000")
 QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:acme-inbound", "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound")
 OTHER_QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:other", "https://sqs.eu-west-1.amazonaws.com/0/other")
 A_DIGEST = "d" * 64
+A_KEY = "arn:aws:kms:eu-west-1:000000000000:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 NOTHING_MORE = Request()
 EXPLICIT = Request(by="arn:aws:sts::000000000000:assumed-role/operator/ada", explicit=True)
 QUEUE_TABOO = RootCause("InboundQueue", "AWS::SQS::Queue", "Access to the resource is denied.")
@@ -85,15 +87,23 @@ def some_metadata(
 
 
 def a_release(
-    version: str = VERSION, *, digest: str = A_DIGEST, content: str | None = None, notes: str = ""
+    version: str = VERSION,
+    *,
+    digest: str = A_DIGEST,
+    content: str | None = None,
+    notes: str = "",
+    parameters: Iterable[str] = (),
 ) -> Release:
     """Each version has its own content, unless one is given."""
     url = f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
-    return Release(version, url, digest, NOON, f"content of {version}" if content is None else content, notes)
+    own = f"content of {version}" if content is None else content
+    return Release(version, url, digest, NOON, own, notes, frozenset(parameters))
 
 
-def parameters_of(tenant: TenantId) -> dict[str, str]:
-    return stack_parameters(tenant, service_token="arn:aws:lambda:eu-west-1:000000000000:function:metadata")
+def parameters_of(tenant: TenantId, release: Release | None = None) -> dict[str, str]:
+    """Of a release that takes what every release takes, unless another is given."""
+    token = "arn:aws:lambda:eu-west-1:000000000000:function:metadata"
+    return stack_parameters(tenant, release or a_release(), service_token=token, kms_key=A_KEY)
 
 
 def a_drafting(ledger: OperationLedger) -> Drafting:

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.errors import Conflict, Throttled
 from orchestrator.outcomes import Done
 from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
-from orchestrator.records import Queue
+from orchestrator.records import Queue, Release
 from orchestrator.tenants import TenantId
 from tests.fakes.examples import A_DIGEST, NAMES, NOON, QUEUE, VERSION, parameters_of, stack_arn
 
@@ -85,7 +85,7 @@ class FakeStacks:
         inbound = self.resources.get(stack_id, self.all[stack_id].stack.queue)
         return {**({"InboundQueue": inbound} if inbound else {}), **self.other_queues.get(stack_id, {})}
 
-    def create(self, tenant: TenantId, *, template_url: str, client_token: str) -> str | None:
+    def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
         self._called("create")
         for stack in self.living:
             if _same(_name(stack.stack_id), NAMES.stack_of(tenant)):
@@ -93,7 +93,9 @@ class FakeStacks:
                 return stack.stack_id if same_request else None
         stack_id = self.stack_id(tenant)
         self.plant(
-            Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None, ours=True), client_token, template_url
+            Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None, ours=True),
+            client_token,
+            release.template_url,
         )
         return stack_id
 
@@ -102,22 +104,22 @@ class FakeStacks:
         if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
             self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         self._called("draw_up_changes")
         fake = self._named(_name(stack_id))
         if self._id_of(fake, name):
             return None
-        same = template_url == fake.template_url and not self.would_change
+        same = release.template_url == fake.template_url and not self.would_change
         reason = "The submitted information didn't contain changes." if same else ""
         state = ChangeSetState.EMPTY if same else ChangeSetState.READY
         return self.add_changes(
             fake.stack.stack_id,
             name,
-            template_url,
+            release.template_url,
             state=state,
             reason=reason,
             changes=() if same else self.would_change,
-            parameters=parameters_of(tenant),
+            parameters=parameters_of(tenant, release),
         )
 
     def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:

@@ -10,7 +10,7 @@ from orchestrator.errors import BerthError, StackNotOurs, Throttled, Unsettled
 from orchestrator.names import Names
 from orchestrator.ports import Change, Stack
 from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Queue
+from orchestrator.records import Queue, Release
 from orchestrator.tenants import TenantId
 from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
@@ -63,10 +63,10 @@ class TenantStacks(FakeStacks):
         """By its name a new stack is shown at once: whoever would create it again is told that it is there."""
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, template_url: str, name: str) -> str | None:
+    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         outbound = self.outbound.get(stack_id)
         self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
-        return super().draw_up_changes(tenant, stack_id, template_url=template_url, name=name)
+        return super().draw_up_changes(tenant, stack_id, release=release, name=name)
 
 
 class CloudFormation:

@@ -479,7 +479,7 @@ def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
         if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
             name = run.attempt.client_token
-            stacks.draw_up_changes(run.tenant, stack.stack_id, template_url=release.template_url, name=name)
+            stacks.draw_up_changes(run.tenant, stack.stack_id, release=release, name=name)
             drafting.ledger.remember_changes(run, name)
 
     monkeypatch.setattr(updating, "review", review)

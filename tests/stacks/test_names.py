@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aws_cdk import App, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
 from orchestrator.errors import InvalidName
@@ -17,6 +18,7 @@ from orchestrator.names import Names
 from stacks.settings import SettingInvalid, Settings
 from stacks.tenant_queue import TenantQueue
 from tests.fakes import ACME, NAMES
+from tests.stacks.conftest import KEY
 from tests.stacks.policies import documents, listed, spelled
 
 Json = dict[str, Any]
@@ -178,6 +180,21 @@ def test_a_name_that_cannot_be_one_stops_the_deployment(name: object, tmp_path: 
 
 
 # Other teams' stacks
+
+
+def test_a_team_that_is_granted_the_use_of_a_queue_is_granted_the_use_of_its_key() -> None:
+    for key in (None, KEY):
+        stack = Stack(App(), "Team")
+        producer = iam.Role(stack, "Producer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        TenantQueue(stack, "Acme", tenant_id="acme", kms_key_arn=key).queue.grant_send_messages(producer)
+        (policy,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
+        allowed = {
+            action: spelled(statement["Resource"])
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for action in listed(statement["Action"])
+        }
+        assert "sqs:SendMessage" in allowed
+        assert {allowed.get("kms:Decrypt"), allowed.get("kms:GenerateDataKey*")} == {key}
 
 
 def service_token(**chosen: str) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.credentials import ACTIONS, Access, Credentials, session_policy
 from orchestrator.records import Queue
-from tests.fakes import NOON, OTHER_QUEUE, QUEUE
+from tests.fakes import A_KEY, NOON, OTHER_QUEUE, QUEUE
 
 SQS_ACTIONS = [
     "sqs:AddPermission",
@@ -35,6 +35,7 @@ SQS_ACTIONS = [
     "sqs:TagQueue",
     "sqs:UntagQueue",
 ]
+KMS_ACTIONS = ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:CreateGrant"]
 OTHER_ACTIONS = ["sts:AssumeRole", "s3:GetObject", "kms:Decrypt", "sns:Publish", "iam:PassRole"]
 
 OTHER_QUEUES = [
@@ -104,6 +105,15 @@ def test_a_session_may_do_exactly_what_it_is_for(access: Access) -> None:
     policy = session_policy(QUEUE, access)
     allowed = {action for action in SQS_ACTIONS + OTHER_ACTIONS if allows(policy, action, QUEUE.arn)}
     assert allowed == MAY[access]
+
+
+@pytest.mark.parametrize("access", list(Access))
+def test_where_queues_have_a_key_a_session_may_use_that_key_as_sqs_needs_it(access: Access) -> None:
+    policy = session_policy(QUEUE, access, kms_key=A_KEY)
+    assert {action for action in SQS_ACTIONS + OTHER_ACTIONS if allows(policy, action, QUEUE.arn)} == MAY[access]
+    allowed = {action for action in SQS_ACTIONS + OTHER_ACTIONS + KMS_ACTIONS if allows(policy, action, A_KEY)}
+    assert allowed == {"kms:Decrypt", *(["kms:GenerateDataKey"] if access is Access.SEND else [])}
+    assert not [action for action in KMS_ACTIONS if allows(policy, action, A_KEY.replace("1234abcd", "abcd1234"))]
 
 
 def test_no_action_is_for_two_kinds_of_access() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from orchestrator.decisions import Ready
 from orchestrator.errors import LostOwnership
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published
-from orchestrator.records import Lock, Operation, Request, Run
+from orchestrator.records import Lock, Operation, Release, Request, Run
 from orchestrator.releases import fingerprint, stack_parameters
 from orchestrator.tenants import TenantId
 from tests.fakes import (
@@ -134,7 +135,7 @@ def test_an_update_to_another_content_touches_the_stack_before_it_begins(world: 
 
 
 def test_an_update_with_other_parameters_is_a_change_also_at_the_same_content(alike: World) -> None:
-    alike.parameters = lambda tenant: stack_parameters(tenant, service_token="another function")
+    alike.parameters = partial(stack_parameters, service_token="another function")
     assert alike.begin(UPDATE) == Begun()
     assert alike.metadata().deployed is None
 
@@ -142,9 +143,9 @@ def test_an_update_with_other_parameters_is_a_change_also_at_the_same_content(al
 def test_the_parameters_are_the_tenants_own(alike: World) -> None:
     asked_for: list[TenantId] = []
 
-    def parameters(tenant: TenantId) -> dict[str, str]:
+    def parameters(tenant: TenantId, release: Release) -> dict[str, str]:
         asked_for.append(tenant)
-        return parameters_of(tenant)
+        return parameters_of(tenant, release)
 
     alike.parameters = parameters
     alike.begin(UPDATE)

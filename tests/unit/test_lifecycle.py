@@ -30,6 +30,7 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
+from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, stack_parameters
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -57,6 +58,7 @@ from tests.fakes import (
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 BOB = "arn:aws:sts::000000000000:assumed-role/operator/bob"
 BY_ADA, BY_BOB = Request(by=ADA), Request(by=BOB)
+LATER_VERSION = "0.3.0"
 UNPUBLISHED_VERSION = "9.9.9"
 A_SECOND = timedelta(seconds=1)
 LABELS = {"team": "billing"}
@@ -514,6 +516,31 @@ def test_a_tenant_that_is_there_already_is_not_updated(world: World) -> None:
     assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, None, BY_ADA))
     assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
     assert not world.executions.started
+
+
+@pytest.mark.parametrize("key", [None, "another key"])
+def test_a_tenant_is_upgraded_to_where_it_is_if_its_stack_would_be_made_with_another_key(key: str | None) -> None:
+    world = World()
+    knows = world.table.record_release(a_release(LATER_VERSION, parameters=[KMS_KEY_PARAMETER]))
+    world.provision(LATER_VERSION, deployed=fingerprint(knows, parameters_of(ACME, knows)))
+    same = replace(world.lifecycle, parameters=parameters_of)
+    assert LATER_VERSION in already_so(same.upgrade(ACME, LATER_VERSION, BY_ADA))
+    now = partial(stack_parameters, service_token=parameters_of(ACME)["MetadataServiceToken"], kms_key=key)
+    ordered = accepted(replace(same, parameters=now).upgrade(ACME, LATER_VERSION, BY_ADA))
+    assert (ordered.attempt.operation, ordered.attempt.version) == (Operation.UPDATE, LATER_VERSION)
+
+
+def test_a_tenant_at_a_release_without_a_key_need_not_be_upgraded_to_where_it_is(world: World) -> None:
+    world.provision(VERSION, deployed=fingerprint(a_release(VERSION), parameters_of(ACME)))
+    now = partial(stack_parameters, service_token=parameters_of(ACME)["MetadataServiceToken"], kms_key="another key")
+    already_so(replace(world.lifecycle, parameters=now).upgrade(ACME, VERSION, BY_ADA))
+
+
+def test_of_a_tenant_whose_stack_may_be_made_from_anything_nothing_is_known(world: World) -> None:
+    world.table.record_release(a_release(LATER_VERSION, parameters=[KMS_KEY_PARAMETER]))
+    world.provision(LATER_VERSION, deployed=None)
+    now = partial(stack_parameters, service_token="another function", kms_key="another key")
+    already_so(replace(world.lifecycle, parameters=now).upgrade(ACME, LATER_VERSION, BY_ADA))
 
 
 def test_a_downgrade_has_to_be_allowed(world: World) -> None:

@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.records import Release
 from orchestrator.releases import (
+    KMS_KEY_PARAMETER,
     SERVICE_TOKEN_PARAMETER,
     TENANT_PARAMETER,
     VERSION_PATTERN,
     canonical,
     content_digest,
+    fingerprint,
     is_older,
     order,
     publish_release,
     stack_parameters,
 )
-from tests.fakes import ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable
+from tests.fakes import A_KEY, ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable, a_release
 
 TEMPLATE, CHANGED = canonical({"Resources": {}}), canonical({"Resources": {"More": {}}})
 MISSPELLED = {
@@ -48,7 +50,13 @@ class World:
         self.table, self.templates, self.clock = InMemoryTable(), FakeTemplates(dict(UPLOADED)), FakeClock()
 
     def publish(
-        self, key: str = "template", *, version: str = VERSION, digest: str | None = None, notes: str = ""
+        self,
+        key: str = "template",
+        *,
+        version: str = VERSION,
+        digest: str | None = None,
+        notes: str = "",
+        again: bool = False,
     ) -> Release:
         return publish_release(
             version,
@@ -58,6 +66,7 @@ class World:
             releases=self.table,
             templates=self.templates,
             clock=self.clock,
+            again=again,
         )
 
 
@@ -88,6 +97,33 @@ def test_publishing_the_same_again_changes_nothing_and_needs_no_upload(world: Wo
     world.clock.advance(timedelta(days=1))
     world.templates.uploads.clear()
     assert world.publish() == first
+
+
+def test_with_another_key_the_same_template_is_stored_again(world: World) -> None:
+    first = world.publish()
+    world.templates.published.clear()
+    world.clock.advance(timedelta(days=1))
+    assert world.publish(again=True) == first == world.table.release(VERSION)
+    assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
+
+
+def test_what_is_stored_again_is_what_was_published(world: World) -> None:
+    world.publish()
+    world.templates.published.clear()
+    with pytest.raises(ReleaseIsImmutable):
+        world.publish("changed", again=True)
+    world.templates.uploads["template"] = CHANGED
+    with pytest.raises(InvalidRequest, match="the uploaded template has digest"):
+        world.publish(again=True)
+    assert world.templates.published == {}
+
+
+def test_what_a_template_can_be_given_is_recorded(world: World) -> None:
+    known = {name: {"Type": "String"} for name in (TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER, KMS_KEY_PARAMETER, "X")}
+    template = canonical({"Parameters": known, "Resources": {}})
+    world.templates.uploads["more"] = template
+    assert world.publish().parameters == frozenset()
+    assert world.publish("more", version="0.2.0", digest=digest_of(template)).parameters == {KMS_KEY_PARAMETER, "X"}
 
 
 def test_another_template_under_a_published_version_is_refused_and_the_published_one_stays(world: World) -> None:
@@ -226,10 +262,31 @@ def test_a_real_release_that_is_only_published_under_another_version_has_the_sam
 
 
 def test_a_stack_is_given_its_tenant_and_who_keeps_its_metadata() -> None:
-    assert stack_parameters(ACME, service_token="a function") == {
+    assert stack_parameters(ACME, a_release(), service_token="a function") == {
         TENANT_PARAMETER: "acme",
         SERVICE_TOKEN_PARAMETER: "a function",
     }
+
+
+@pytest.mark.parametrize(("key", "given"), [(A_KEY, A_KEY), (None, "")], ids=["with a key", "without"])
+def test_only_a_release_that_knows_of_the_key_is_given_it(key: str | None, given: str) -> None:
+    knows = a_release(parameters=[KMS_KEY_PARAMETER, "SomethingElse"])
+    always = stack_parameters(ACME, a_release(), service_token="a function", kms_key=key)
+    assert KMS_KEY_PARAMETER not in always
+    assert stack_parameters(ACME, knows, service_token="a function", kms_key=key) == {
+        **always,
+        KMS_KEY_PARAMETER: given,
+    }
+
+
+def test_another_key_is_another_stack_but_not_for_releases_that_do_not_know_of_it() -> None:
+    knows = a_release(parameters=[KMS_KEY_PARAMETER])
+
+    def made_from(release: Release, key: str | None) -> str | None:
+        return fingerprint(release, stack_parameters(ACME, release, service_token="a function", kms_key=key))
+
+    assert len({made_from(knows, key) for key in (None, A_KEY, A_KEY.replace("1", "2"))}) == 3
+    assert made_from(a_release(), None) == made_from(a_release(), A_KEY)
 
 
 # Which comes before which

@@ -31,7 +31,7 @@ from orchestrator.resource_requests import (
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import StackResource
 from orchestrator.tenants import TenantId
-from tests.fakes import ACME, LOCATION, NAMES, QUEUE
+from tests.fakes import A_KEY, ACME, LOCATION, NAMES, QUEUE
 
 STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"
 RESOURCE = StackResource.parse(STACK, "Queue")
@@ -177,6 +177,23 @@ def test_a_release_is_asked_to_be_published() -> None:
 @pytest.mark.parametrize("notes", ["", "- Everything is better.", "x" * MOST_NOTES], ids=["none", "some", "most"])
 def test_a_release_may_come_with_what_is_new_in_it(notes: str) -> None:
     assert parse_release_request(an_event({**RELEASE, "Notes": notes})).notes == notes
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "another"),
+    [
+        ({}, {}, False),
+        ({}, {"KmsKeyArn": A_KEY}, True),
+        ({"KmsKeyArn": A_KEY}, {"KmsKeyArn": A_KEY}, False),
+        ({"KmsKeyArn": A_KEY}, {"KmsKeyArn": "another"}, True),
+        ({"KmsKeyArn": A_KEY}, {}, True),
+    ],
+    ids=["none", "the first", "the same", "another", "none any more"],
+)
+def test_a_release_is_told_of_another_key(before: dict[str, str], now: dict[str, str], another: bool) -> None:
+    changed = an_event({**RELEASE, **now}, "Update", OldResourceProperties={**RELEASE, **before})
+    assert parse_release_request(changed).another_key is another
+    assert parse_release_request(an_event({**RELEASE, **now})).another_key is False
 
 
 def test_a_rollout_is_asked_for_by_a_deployment_of_another_version() -> None:

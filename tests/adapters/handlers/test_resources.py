@@ -22,6 +22,7 @@ from tests.adapters.handlers.functions import (
     queue_of,
 )
 from tests.fakes import (
+    A_KEY,
     ACME,
     LOCATION,
     NEXT_VERSION,
@@ -242,6 +243,34 @@ class TestPublishRelease:
         assert (release.notes, len(release.content)) == ("Faster.", 64)
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})
+
+    @pytest.mark.parametrize(
+        ("before", "stored"), [({}, 2), ({"KmsKeyArn": A_KEY}, 1)], ids=["another key", "the same"]
+    )
+    def test_with_another_key_what_is_published_is_stored_again(
+        self, functions: Functions, endpoint: Endpoint, before: dict[str, str], stored: int
+    ) -> None:
+        template = canonical({"Resources": {}})
+        for bucket in (RELEASES, SOURCES):
+            client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        versioning: Any = {"Status": "Enabled"}
+        client("s3").put_bucket_versioning(Bucket=RELEASES, VersioningConfiguration=versioning)
+        client("s3").put_object(Bucket=SOURCES, Key="template.json", Body=template)
+        digest = hashlib.sha256(template).hexdigest()
+        properties = {"Version": VERSION, "Digest": digest, "SourceKey": "template.json"}
+        functions.deploy("publish_release", endpoint.event(ResourceProperties=properties | before))
+        published = functions.table.release(VERSION)
+        functions.deploy(
+            "publish_release",
+            endpoint.event(
+                RequestType="Update",
+                ResourceProperties=properties | {"KmsKeyArn": A_KEY},
+                OldResourceProperties=properties | before,
+            ),
+        )
+        assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
+        assert len(client("s3").list_object_versions(Bucket=RELEASES)["Versions"]) == stored
+        assert functions.table.release(VERSION) == published
 
     def test_removing_the_control_plane_keeps_what_was_released(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.table.record_release(a_release())

@@ -300,7 +300,9 @@ class TestSteps:
 
 class TestUpdatesThatChangeNothing:
     def test_an_update_to_what_the_stack_was_made_from_is_done_at_once(self, functions: Functions) -> None:
-        made_from = fingerprint(a_release(NEXT_VERSION), stack_parameters(ACME, service_token=SERVICE_TOKEN))
+        made_from = fingerprint(
+            a_release(NEXT_VERSION), stack_parameters(ACME, a_release(NEXT_VERSION), service_token=SERVICE_TOKEN)
+        )
         functions.serve(a_run(2), deployed=made_from)
         begun = step(functions, "begin", UPDATE)
         assert (begun["outcome"], begun["version"]) == ("done", NEXT_VERSION)

@@ -288,9 +288,7 @@ class TestRecordFailure:
     ) -> None:
         (planted,) = stacks.living
         stacks.failures.append("Access denied.")
-        stacks.draw_up_changes(
-            ACME, planted.stack_id, template_url=a_release(NEXT_VERSION).template_url, name="changes"
-        )
+        stacks.draw_up_changes(ACME, planted.stack_id, release=a_release(NEXT_VERSION), name="changes")
         stacks.make_changes(planted.stack_id, "changes", client_token="token")
         stacks.settle()
         take(functions.table, UPDATE)

@@ -1,0 +1,77 @@
+"""The customer's own key, where there is one: what is encrypted with it, and who may use it for what.
+
+The key's own policy is the customer's. It lets the account's roles use the key as far as their policies say, and lets
+those services use it that come in their own name: the README has the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from orchestrator.credentials import KEY_ACTIONS, Access
+from stacks.permissions import allow
+
+# DynamoDB uses the key in the name of whoever reads or writes the table.
+_READING_TABLE = ("kms:Decrypt", "kms:DescribeKey")
+_WRITING_TABLE = ("kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo")
+_READING_OBJECTS = ("kms:Decrypt",)
+_WRITING_OBJECTS = ("kms:GenerateDataKey",)
+
+
+class Encryption(Construct):
+    """Without a key everything is encrypted with keys of AWS, which everybody may use who may use the resource."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, key_arn: str | None) -> None:
+        super().__init__(scope, construct_id)
+        self.key_arn = key_arn
+        self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
+        self._given: set[tuple[str, str, str]] = set()
+        """What each role, by its path, may do by way of each service."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a function is told that gives the key to others."""
+        return {"BERTH_KMS_KEY": self.key_arn} if self.key_arn else {}
+
+    def queue(self, scope: Construct, construct_id: str, **settings: Any) -> sqs.Queue:
+        queue = sqs.Queue(
+            scope,
+            construct_id,
+            encryption=None if self.key_arn else sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            **settings,
+        )
+        if self.key_arn:
+            # Not by the construct: it would let whoever uses the queue use the key for anything.
+            resource = queue.node.default_child
+            assert isinstance(resource, sqs.CfnQueue)  # noqa: S101 - what the construct is made of
+            resource.kms_master_key_id = self.key_arn
+            resource.sqs_managed_sse_enabled = False
+        return queue
+
+    def allow_table(self, role: iam.Role, *, writing: bool) -> None:
+        self._allow(role, "dynamodb", [*_READING_TABLE, *(_WRITING_TABLE if writing else ())])
+
+    def allow_objects(self, role: iam.Role, *, writing: bool) -> None:
+        self._allow(role, "s3", [*_READING_OBJECTS, *(_WRITING_OBJECTS if writing else ())])
+
+    def allow_queues(self, role: iam.Role, *accesses: Access) -> None:
+        self._allow(role, "sqs", [action for access in accesses for action in KEY_ACTIONS[access]])
+
+    def _allow(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
+        """Let a role use the key by way of that service, and not by itself. Once, however often that is asked for."""
+        if self.key_arn is None:
+            return
+        path = role.node.path
+        further = [action for action in dict.fromkeys(actions) if (path, service, action) not in self._given]
+        self._given |= {(path, service, action) for action in further}
+        if further:
+            via = f"{service}.{Aws.REGION}.{Aws.URL_SUFFIX}"
+            allow(role, further, self.key_arn, conditions={"StringEquals": {"kms:ViaService": via}})

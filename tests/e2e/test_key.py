@@ -1,0 +1,120 @@
+"""A control plane with a key of the customer's: what is encrypted with it, and how tenants come by it and lose it.
+
+The emulator keeps what it is told about keys, and encrypts nothing. The tests tell one story, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from orchestrator.local.deployment import deploy
+from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.releases import KMS_KEY_PARAMETER
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed
+from tests.e2e.operators import a_release, a_tenant, ended, run, upgrade
+
+ACME = TenantId("acme")
+BEFORE, KNOWS = "0.6.0", "9.0.0"
+OWN = "SqsManagedSseEnabled"
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("key"))
+    emulator.start()
+    try:
+        yield emulator
+    finally:
+        emulator.stop()
+
+
+@pytest.fixture(scope="module")
+def key(emulator: Emulator) -> str:
+    return str(Deployed(emulator, {}).client("kms").create_key()["KeyMetadata"]["Arn"])
+
+
+@pytest.fixture(scope="module")
+def berth(emulator: Emulator, key: str) -> Deployed:
+    return Deployed(emulator, deploy(emulator, lambda _step: None, kmsKeyArn=key))
+
+
+def attributes(berth: Deployed, url: str) -> dict[str, str]:
+    told: dict[str, str] = berth.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    return told
+
+
+def queues_of(berth: Deployed, tenant: TenantId) -> list[dict[str, str]]:
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in berth.stack(tenant)["Outputs"]}
+    return [attributes(berth, outputs[name]) for name in ("InboundQueueUrl", "DeadLetterQueueUrl")]
+
+
+def knows_of_keys(template: dict[str, Any]) -> None:
+    """Give the template the parameter, if it does not have it."""
+    if KMS_KEY_PARAMETER in template["Parameters"]:
+        return
+    template["Parameters"][KMS_KEY_PARAMETER] = {"Type": "String", "Default": ""}
+    template["Conditions"] = {"HasKey": {"Fn::Not": [{"Fn::Equals": [{"Ref": KMS_KEY_PARAMETER}, ""]}]}}
+    for name in ("InboundQueue", "DeadLetterQueue"):
+        template["Resources"][name]["Properties"] |= {
+            "KmsMasterKeyId": {"Fn::If": ["HasKey", {"Ref": KMS_KEY_PARAMETER}, {"Ref": "AWS::NoValue"}]},
+            OWN: {"Fn::If": ["HasKey", False, True]},
+        }
+
+
+def test_what_the_control_plane_keeps_is_encrypted_with_the_key(berth: Deployed, key: str) -> None:
+    """But for the table, of which the emulator does not say that."""
+    bucket = berth.client("s3").get_bucket_encryption(Bucket=berth.outputs["ReleaseBucketName"])
+    (rule,) = bucket["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    assert attributes(berth, berth.outputs["EndedExecutionsQueueUrl"])["KmsMasterKeyId"] == key
+    groups = berth.client("logs").describe_log_groups(logGroupNamePrefix="/aws/vendedlogs/states/Berth")["logGroups"]
+    assert {group["kmsKeyId"] for group in groups} == {key}
+
+
+def test_a_release_that_knows_of_no_key_is_deployed_without_one(berth: Deployed) -> None:
+    a_tenant(berth, ACME.value, BEFORE)
+    for queue in queues_of(berth, ACME):
+        assert "KmsMasterKeyId" not in queue
+
+
+def test_a_tenant_gets_the_key_with_a_release_that_knows_of_it(berth: Deployed, key: str) -> None:
+    a_release(berth, KNOWS, knows_of_keys)
+    url = berth.ask(ACME).body["queueUrl"]
+    berth.client("sqs").send_message(QueueUrl=url, MessageBody="from before")
+    assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"
+    assert [queue["KmsMasterKeyId"] for queue in queues_of(berth, ACME)] == [key, key]
+    assert berth.ask(ACME).body["queueUrl"] == url, "the queue is the same"
+    assert len(berth.client("sqs").receive_message(QueueUrl=url)["Messages"]) == 1
+    a_tenant(berth, "globex", KNOWS)
+    assert [queue["KmsMasterKeyId"] for queue in queues_of(berth, TenantId("globex"))] == [key, key]
+    assert upgrade(berth, ACME, KNOWS).status == 200, "there is nothing to upgrade"
+
+
+def test_a_session_for_the_queue_may_use_the_key(berth: Deployed, key: str) -> None:
+    function = berth.client("lambda").get_function_configuration(FunctionName=berth.outputs["GetQueueFunctionName"])
+    assert function["Environment"]["Variables"]["BERTH_KMS_KEY"] == key
+    given = berth.api().request("POST", f"/tenants/{ACME}/queue/credentials/send", query={}, body=None)
+    assert given.status == 200, given.body
+
+
+def test_without_the_key_releases_are_stored_again_and_a_tenant_loses_it_when_it_is_upgraded(berth: Deployed) -> None:
+    bucket = berth.outputs["ReleaseBucketName"]
+    kept = f"tenant-stack/{BEFORE}/"
+
+    def versions() -> int:
+        return len(berth.client("s3").list_object_versions(Bucket=bucket, Prefix=kept)["Versions"])
+
+    before = versions()
+    outputs = deploy(berth.emulator, lambda _step: None)
+    assert outputs["TableName"] == berth.outputs["TableName"]
+    assert versions() == before + 1
+    plan = run(berth, "--local", "reconcile", "--dry-run", "--json")
+    assert plan.returncode == 0, plan.stdout
+    assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"
+    for queue in queues_of(berth, ACME):
+        assert not queue.get("KmsMasterKeyId")
+        assert queue[OWN] == "true"

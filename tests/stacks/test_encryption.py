@@ -1,0 +1,243 @@
+"""The customer's key: what keeps data is encrypted with it, and each role uses it for its own ends only."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+
+from stacks.project import ROOT
+from stacks.settings import SettingInvalid, Settings
+from tests.stacks.conftest import KEY
+from tests.stacks.policies import documents, listed, spelled, statements
+
+Json = dict[str, Any]
+
+READS_TABLE = {"kms:Decrypt", "kms:DescribeKey"}
+WRITES_TABLE = READS_TABLE | {"kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"}
+READS_OBJECTS = {"kms:Decrypt"}
+WRITES_OBJECTS = READS_OBJECTS | {"kms:GenerateDataKey"}
+
+
+def resources(template: Json, kind: str) -> list[Json]:
+    found = [each["Properties"] for each in template["Resources"].values() if each["Type"] == kind]
+    assert found
+    return found
+
+
+# What is encrypted
+
+
+def test_the_table_is_encrypted_with_the_key(with_key: Json) -> None:
+    (table,) = resources(with_key, "AWS::DynamoDB::Table")
+    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
+
+
+def test_the_bucket_is_encrypted_with_the_key_by_one_data_key_for_many_objects(with_key: Json) -> None:
+    (bucket,) = resources(with_key, "AWS::S3::Bucket")
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule == {
+        "BucketKeyEnabled": True,
+        "ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY},
+    }
+
+
+def test_every_queue_is_encrypted_with_the_key(with_key: Json) -> None:
+    for queue in resources(with_key, "AWS::SQS::Queue"):
+        assert (queue["KmsMasterKeyId"], queue["SqsManagedSseEnabled"]) == (KEY, False)
+
+
+def test_every_log_group_is_encrypted_with_the_key(with_key: Json) -> None:
+    for group in resources(with_key, "AWS::Logs::LogGroup"):
+        assert group["KmsKeyId"] == KEY
+
+
+def test_nothing_that_keeps_data_was_forgotten(with_key: Json) -> None:
+    keeps_data = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::Logs::LogGroup"}
+    others = {"AWS::SNS::Topic", "AWS::Kinesis::Stream", "AWS::SecretsManager::Secret", "AWS::SSM::Parameter"}
+    kinds = {each["Type"] for each in with_key["Resources"].values()}
+    assert keeps_data <= kinds
+    assert not others & kinds
+
+
+def test_without_a_key_nothing_is_said_of_one(with_everything: Json, with_key: Json) -> None:
+    assert "kms" not in json.dumps(with_everything).lower()
+    assert set(with_everything["Resources"]) == set(with_key["Resources"]), "a key replaces nothing"
+
+
+# Who may use the key
+
+
+def uses_of(template: Json) -> dict[str, dict[str, set[str]]]:
+    """What each role may do with the key, by the service that does it for the role."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for role, statement in statements(template):
+        actions = {action for action in listed(statement["Action"]) if action.startswith("kms:")}
+        if actions:
+            (condition,) = statement["Condition"].values()
+            found[role][spelled(condition["kms:ViaService"]).partition(".")[0]] |= actions
+    return found
+
+
+def test_the_key_is_used_by_way_of_a_service_and_no_other_key_is(with_key: Json) -> None:
+    uses = [
+        statement
+        for _, statement in documents(with_key)
+        if any(action.startswith("kms:") for action in listed(statement["Action"]))
+    ]
+    assert uses
+    for statement in uses:
+        assert statement["Effect"] == "Allow"
+        assert listed(statement["Resource"]) == [KEY]
+        assert not [action for action in listed(statement["Action"]) if "*" in action]
+        (operator,) = statement["Condition"]
+        assert operator == "StringEquals"
+        (service,) = statement["Condition"][operator].values()
+        assert spelled(service) in {f"{each}.<AWS::Region>.<AWS::URLSuffix>" for each in ("dynamodb", "s3", "sqs")}
+
+
+def actions_of(template: Json, role: str, service: str) -> set[str]:
+    return {
+        action
+        for holder, statement in statements(template)
+        if holder == role
+        for action in listed(statement["Action"])
+        if action.startswith(f"{service}:")
+    }
+
+
+def test_a_role_uses_the_key_for_the_table_just_as_it_uses_the_table(with_key: Json) -> None:
+    roles = {role for role, _ in statements(with_key)}
+    reading = {f"dynamodb:{operation}" for operation in ("GetItem", "Query", "ConditionCheckItem")}
+    for role in roles:
+        on_table = actions_of(with_key, role, "dynamodb")
+        expected = set() if not on_table else READS_TABLE if on_table <= reading else WRITES_TABLE
+        assert uses_of(with_key)[role]["dynamodb"] == expected, role
+
+
+def test_a_role_uses_the_key_for_the_bucket_just_as_it_uses_the_bucket(with_key: Json) -> None:
+    for role in {role for role, _ in statements(with_key)}:
+        on_objects = actions_of(with_key, role, "s3")
+        expected = set() if not on_objects else WRITES_OBJECTS if "s3:PutObject" in on_objects else READS_OBJECTS
+        assert uses_of(with_key)[role]["s3"] == expected, role
+
+
+def function_role(template: Json, name: str) -> str:
+    (role,) = (
+        each["Properties"]["Role"]["Fn::GetAtt"][0]
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::Lambda::Function" and each["Properties"]["Handler"] == f"lambdas.{name}.handler"
+    )
+    return str(role)
+
+
+def test_only_who_receives_from_or_sends_to_a_queue_uses_the_key_for_that(with_key: Json) -> None:
+    on_queues = {role: uses["sqs"] for role, uses in uses_of(with_key).items() if uses.get("sqs")}
+    (access,) = (name for name in with_key["Resources"] if name.startswith("QueueAccessRole") and "Policy" not in name)
+    assert on_queues == {
+        function_role(with_key, "close_execution"): {"kms:Decrypt"},
+        # What it could not do is sent to its dead letters in its name.
+        function_role(with_key, "reconcile"): {"kms:GenerateDataKey", "kms:Decrypt"},
+        # For those who are given credentials.
+        access: {"kms:GenerateDataKey", "kms:Decrypt"},
+    }
+
+
+def test_the_role_of_tenants_stacks_has_no_use_for_the_key(with_key: Json) -> None:
+    """It makes queues that are encrypted with the key, and neither sends nor receives."""
+    boundaries = [each for each in with_key["Resources"].values() if each["Type"] == "AWS::IAM::ManagedPolicy"]
+    assert "kms" not in json.dumps(boundaries)
+    stack_roles = {role for role, statement in statements(with_key) if "sqs:CreateQueue" in listed(statement["Action"])}
+    assert stack_roles
+    assert not stack_roles & {role for role, uses in uses_of(with_key).items() if any(uses.values())}
+
+
+# Who is told of it
+
+
+def test_whoever_makes_tenants_stacks_or_compares_them_is_told_of_the_key(with_key: Json) -> None:
+    told = {
+        each["Properties"]["Handler"].split(".")[1]: each["Properties"]["Environment"]["Variables"]
+        for each in with_key["Resources"].values()
+        if each["Type"] == "AWS::Lambda::Function"
+    }
+    knows = {name for name, variables in told.items() if variables.get("BERTH_KMS_KEY") == KEY}
+    makes = {name for name, variables in told.items() if "BERTH_METADATA_SERVICE_TOKEN" in variables}
+    assert {"start_stack", "review_changes", "review_tenant", "begin", "finish", "reconcile"} <= makes
+    assert knows == makes | {"get_queue"}
+
+
+def test_with_another_key_every_release_is_stored_again(with_key: Json, with_everything: Json) -> None:
+    published = [each["Properties"] for each in with_key["Resources"].values() if each["Type"] == "Custom::Release"]
+    assert published
+    assert {each["KmsKeyArn"] for each in published} == {KEY}
+    before = [each for each in with_everything["Resources"].values() if each["Type"] == "Custom::Release"]
+    assert not [each for each in before if "KmsKeyArn" in each["Properties"]]
+
+
+# The setting
+
+
+def key_in(tmp_path: Path, value: object, **environment: str) -> str | None:
+    context = {"berth:kmsKeyArn": value, "berth:dependencies": "host"}
+    return Settings.from_context(App(context=context).node, tmp_path, environment=environment).kms_key_arn
+
+
+@pytest.mark.parametrize("key", [KEY, KEY.replace("1234abcd-12ab-34cd-56ef-1234567890ab", f"mrk-{'0f' * 16}")])
+def test_a_key_is_named_by_its_arn(tmp_path: Path, key: str) -> None:
+    assert key_in(tmp_path, key) == key
+    assert key_in(tmp_path, key, CDK_DEFAULT_ACCOUNT="123456789012", CDK_DEFAULT_REGION="eu-west-1") == key
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("", "1234abcd-12ab-34cd-56ef-1234567890ab", "alias/berth", KEY.replace("key/", "alias/"), f"{KEY}\n"),
+        *(KEY.replace(":kms:", ":sns:"), KEY.replace("123456789012", "*"), f"{KEY}*", KEY[:-1], 7),
+    ],
+)
+def test_what_is_no_keys_arn_stops_the_deployment(tmp_path: Path, key: object) -> None:
+    with pytest.raises(SettingInvalid, match=r"berth:kmsKeyArn is .* must be the ARN of a KMS key"):
+        key_in(tmp_path, key)
+
+
+@pytest.mark.parametrize("elsewhere", [{"CDK_DEFAULT_ACCOUNT": "1" * 12}, {"CDK_DEFAULT_REGION": "eu-central-1"}])
+def test_a_key_of_another_account_or_region_stops_the_deployment(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+    with pytest.raises(SettingInvalid, match="must be a key of the account and region that are deployed to"):
+        key_in(tmp_path, KEY, **elsewhere)
+
+
+# What the key's own policy has to say
+
+
+@pytest.fixture(scope="session")
+def key_policy() -> dict[str, Json]:
+    """The statements of the page on encryption, by their ids."""
+    page = (ROOT / "docs" / "encryption.md").read_text(encoding="utf-8")
+    policy = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    return {statement["Sid"]: statement for statement in policy["Statement"]}
+
+
+def test_the_documented_policy_lets_in_every_service_that_comes_in_its_own_name(
+    key_policy: dict[str, Json], with_key: Json
+) -> None:
+    """EventBridge sends to queues, and CloudWatch keeps logs. Everybody else comes in the name of a role."""
+    senders = {
+        statement["Principal"]["Service"]
+        for _, statement in documents(with_key)
+        if "sqs:SendMessage" in listed(statement["Action"]) and "Service" in statement.get("Principal", {})
+    }
+    assert senders == {"events.amazonaws.com"}
+    services = {
+        statement["Principal"]["Service"] for statement in key_policy.values() if "Service" in statement["Principal"]
+    }
+    assert services == {*senders, "logs.REGION.amazonaws.com"}
+    assert set(key_policy["EventBridge"]["Action"]) == {"kms:GenerateDataKey", "kms:Decrypt"}
+    assert key_policy["CloudWatchLogs"]["Condition"] == {
+        "ArnLike": {"kms:EncryptionContext:aws:logs:arn": "arn:aws:logs:REGION:ACCOUNT:log-group:*"}
+    }
+    assert key_policy["Roles"]["Principal"] == {"AWS": "arn:aws:iam::ACCOUNT:root"}
