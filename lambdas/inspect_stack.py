@@ -14,6 +14,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         lambda: inspect_stack(
             asked.run,
             started=asked.started,
+            reader=wiring.table,
             stacks=wiring.stacks,
             queues=wiring.queues,
             clock=wiring.clock,

@@ -13,7 +13,7 @@ from orchestrator.admission import delete_counts, refusal, why_it_stays
 from orchestrator.deadlines import overdue
 from orchestrator.errors import Conflict, LostOwnership, StackHasGone, StackNotOurs, Throttled, Unsettled
 from orchestrator.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.own_stack import has_unknown_stack, is_ours, own_stack
+from orchestrator.own_stack import has_unknown_stack, is_for, is_ours, may_be_its_stack, own_stack
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -171,7 +171,7 @@ def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks
         raise StackHasGone(f"Tenant {run.tenant}: stack {told.stack_id} has gone, so its queue is not published.")
     # An update ends at its own version, though the stack may name an older one that is no different.
     at_version = at_target if run.attempt.operation is Operation.UPDATE else stack.version == told.version
-    own = stack.tenant_id == run.tenant.value and is_ours(stack, metadata, stacks)
+    own = is_for(run.tenant, stack, metadata) and is_ours(stack, metadata, stacks)
     if not own or not at_version or stacks.queue(told.stack_id) != told.queue:
         raise StackNotOurs(
             f"Tenant {run.tenant}: {run.attempt.name} is said to have ended with queue {told.queue.url} at version "
@@ -224,7 +224,7 @@ def record_failure(
             f"Tenant {run.tenant}: {run.attempt.name} does not own the tenant, and Step Functions does not show "
             f"{run.execution} as running with this input. Nothing was recorded."
         )
-    if failed_stack is not None and not stacks.names.is_stack_of(run.tenant, failed_stack):
+    if failed_stack and not may_be_its_stack(run.tenant, failed_stack, reader=reader, names=stacks.names):
         failed_stack = None  # What went wrong in another stack is no cause of this failure.
     return write_failure(
         locked or run,

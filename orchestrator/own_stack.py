@@ -58,6 +58,11 @@ def has_unknown_stack(metadata: Metadata | None, names: Names) -> bool:
     return not metadata.queue.name.startswith(names.tenant_prefix)
 
 
+def may_be_its_stack(tenant: TenantId, stack_id: str, *, reader: TenantReader, names: Names) -> bool:
+    """Whether the stack bears the tenant's stack name, or is on record as the tenant's, under whatever name."""
+    return names.is_stack_of(tenant, stack_id) or stack_id == recorded_stack(reader.metadata(tenant))
+
+
 def is_for(tenant: TenantId, stack: Stack, metadata: Metadata | None) -> bool:
     """Whether the stack says that it is the tenant's. Templates of an earlier system need not say for whom they are."""
     if stack.tenant_id is not None or metadata is None:

@@ -28,7 +28,7 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.own_stack import has_unknown_stack, own_stack
+from orchestrator.own_stack import has_unknown_stack, may_be_its_stack, own_stack
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.records import Lock, Operation, Release, Run
 from orchestrator.stack_status import StackCondition, condition
@@ -130,14 +130,16 @@ def stack_settled(stack_id: str, *, names: Names, reader: TenantReader, executio
 
 
 def inspect_stack(
-    run: Run, *, started: Start, stacks: Stacks, queues: Queues, clock: Clock
+    run: Run, *, started: Start, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
 ) -> Done | Gone | NotReady | Working | Again | GaveUp:
     """Say where the stack is, and whether its queue can be used."""
     if isinstance(started, GaveUp | Gone):
         return started
     stack_id = started.stack_id if isinstance(started, Started | Clearing | Unchanged) else None
-    if stack_id is not None and not stacks.names.is_stack_of(run.tenant, stack_id):
-        raise StackNotOurs(f"Tenant {run.tenant}: stack {stack_id} does not bear the tenant's stack name.")
+    if stack_id is not None and not may_be_its_stack(run.tenant, stack_id, reader=reader, names=stacks.names):
+        raise StackNotOurs(
+            f"Tenant {run.tenant}: stack {stack_id} neither bears the tenant's stack name nor is on record."
+        )
     stack: Stack | None = None
     try:
         outcome: Done | Gone | NotReady | Working | Again | GaveUp

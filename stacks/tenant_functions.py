@@ -141,6 +141,8 @@ class TenantFunctions:
 
     def _inspect_stack(self) -> BerthFunction:
         inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
+        # The stack of an adopted tenant bears another name, and is looked up.
+        self._kit.table.allow(inspect_stack.role, "GetItem", rows=TENANT_ROWS)
         allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
         allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
         return inspect_stack

@@ -116,7 +116,9 @@ class Settling:
         if stack is None:
             return Again("there is no stack")
         started = Started(stack.stack_id)
-        inspected = inspect_stack(run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
+        inspected = inspect_stack(
+            run, started=started, reader=self.reader, stacks=self.stacks, queues=self.queues, clock=self.clock
+        )
         if isinstance(inspected, GaveUp) and inspected.throttled:
             raise Throttled(inspected.reason)  # It was not looked at, so nothing is known. Here there is no hurry.
         if isinstance(inspected, Done) and not self._may_be_served(run):

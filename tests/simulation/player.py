@@ -169,7 +169,9 @@ def _await_stack(run: Run, event: Event, ports: Ports) -> Outcome:
 @_step
 def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
     started = parsed(schemas.parse_stack_step, event).started
-    return inspect_stack(run, started=started, stacks=ports.stacks, queues=ports.queues, clock=ports.clock)
+    return inspect_stack(
+        run, started=started, reader=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+    )
 
 
 def _finish(event: Event, ports: Ports) -> Event:

@@ -114,7 +114,9 @@ class World:
         )
 
     def inspect(self, started: Start) -> Inspected:
-        return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
+        return inspect_stack(
+            self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
+        )
 
     def drive(self) -> Inspected:
         """As the machine does it, with CloudFormation settling whenever it is waited for."""

@@ -90,7 +90,9 @@ class Sequence:
         )
 
     def inspect(self, run: Run, started: Start) -> Any:
-        return inspect_stack(run, started=started, stacks=self.stacks, queues=self.world.queues, clock=self.clock)
+        return inspect_stack(
+            run, started=started, reader=self.table, stacks=self.stacks, queues=self.world.queues, clock=self.clock
+        )
 
     def finish(self, run: Run, stack: Done | None) -> None:
         self.clock.advance(A_SECOND)

@@ -105,7 +105,9 @@ class World:
         )
 
     def inspect(self, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
-        return inspect_stack(self.run, started=started, stacks=self.stacks, queues=self.queues, clock=self.clock)
+        return inspect_stack(
+            self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
+        )
 
     def remembered_token(self) -> str | None:
         lock = self.table.lock(ACME)
