@@ -60,7 +60,11 @@ def has_unknown_stack(metadata: Metadata | None, names: Names) -> bool:
 
 def may_be_its_stack(tenant: TenantId, stack_id: str, *, reader: TenantReader, names: Names) -> bool:
     """Whether the stack bears the tenant's stack name, or is on record as the tenant's, under whatever name."""
-    return names.is_stack_of(tenant, stack_id) or stack_id == recorded_stack(reader.metadata(tenant))
+    return names.is_stack_of(tenant, stack_id) or is_on_record(stack_id, reader.metadata(tenant))
+
+
+def is_on_record(stack_id: str, metadata: Metadata | None) -> bool:
+    return metadata is not None and stack_id in (metadata.stack_id, metadata.gone_stack_id)
 
 
 def is_for(tenant: TenantId, stack: Stack, metadata: Metadata | None) -> bool:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from orchestrator.changes import replacement
 from orchestrator.errors import StackNotOurs, Throttled, Unsettled
-from orchestrator.own_stack import is_ours
+from orchestrator.own_stack import is_on_record, is_ours
 from orchestrator.ports import Clock, QueueMetadata, Stacks, TenantReader
 from orchestrator.records import Metadata, Queue
-from orchestrator.stack_arns import name_of
 from orchestrator.tenants import TenantId
 
 _ROUNDS = 3
@@ -70,8 +69,7 @@ def _queue_to_record(
 
 def _may_speak(tenant: TenantId, stack_id: str, metadata: Metadata | None, stacks: Stacks) -> bool:
     """Whether the stack bears the tenant's stack name, or is on record as the tenant's under another one."""
-    named = name_of(stack_id) == stacks.names.stack_of(tenant)
-    return named or (metadata is not None and stack_id in (metadata.stack_id, metadata.gone_stack_id))
+    return stacks.names.is_stack_of(tenant, stack_id) or is_on_record(stack_id, metadata)
 
 
 def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks: Stacks) -> Queue | None:

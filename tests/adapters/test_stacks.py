@@ -249,7 +249,7 @@ def test_a_release_that_knows_of_the_key_is_given_it_also_in_changes(cloudformat
     stacks.create(ACME, release=release, client_token="token")
     rest = {"ChangeSetName": ANY, "ChangeSetType": "UPDATE", "DeploymentConfig": ANY, "ClientToken": ANY}
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent | rest)
-    stacks.draw_up_changes(ACME, release=release, name=CHANGES)
+    stacks.draw_up_changes(ACME, STACK_ID, release=release, name=CHANGES)
 
 
 @pytest.mark.parametrize("code", ["AlreadyExistsException", "TokenAlreadyExistsException"])

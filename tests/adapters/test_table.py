@@ -696,6 +696,7 @@ class TestListings:
                 updated_at=LATER,
                 root_cause=None,
                 position=f"{VERSION}#acme",
+                stack_id="stack-1",
             )
         ]
 

@@ -33,12 +33,13 @@ from tests.fakes import (
     a_release,
     execution_arn,
     parameters_of,
+    stack_arn,
 )
 
 EXAMPLES = 30
 """Each is a story of up to fifteen steps on two tables, one of them in the emulator: it answers faster than moto."""
 
-STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/one/1"
+STACK = stack_arn(ACME)
 
 
 class Story:

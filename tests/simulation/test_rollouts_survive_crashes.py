@@ -205,8 +205,8 @@ BUGS = {
     "an undo comes before the update": Planted(
         _undo_before_an_update_has_begun,
         f"{STILL_THERE}|is at 0.2.0, and said",
-        ("_kill_and_abort", "_throttle_starts"),
-        range(600, 1_600),
+        ("_kill_and_abort", "_kill_a_turn"),
+        range(1_200),
     ),
     "an alarm that recovered is overlooked": Planted(
         _look_at_the_alarm_as_it_is_now,

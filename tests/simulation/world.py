@@ -164,7 +164,8 @@ class World:
 
 def a_queue(number: int) -> Queue:
     """The queue of the stack of that number: a new stack has a new queue."""
-    return Queue(f"arn:aws:sqs:eu-west-1:000000000000:acme-{number}", f"https://sqs.eu-west-1.amazonaws.com/0/{number}")
+    name = f"{NAMES.stack_of(ACME)}-InboundQueue-{number}"
+    return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
 
 
 # Where stories begin

@@ -260,6 +260,7 @@ FUNCTIONS: dict[str, Grants] = {
         **on_machines("states:SendTaskSuccess", *TENANT_MACHINES),
     },
     "inspect_stack": {
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
         "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
         "tenant queues": {"sqs:GetQueueAttributes"},

@@ -264,6 +264,7 @@ def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: W
         reader=world.table,
         ledger=world.table,
         stacks=world.stacks,
+        executions=FakeExecutions(),
         clock=world.clock,
     )
     metadata = world.table.metadata(ACME)

@@ -642,7 +642,7 @@ def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) 
     run = a_run()
     world.begin(run)
     world.stacks.failures.append("Queue quota exceeded.")
-    stack_id = world.stacks.create(ACME, template_url="https://example.com/t", client_token="t")
+    stack_id = world.stacks.create(ACME, release=a_release(), client_token="t")
     assert stack_id is not None
     world.stacks.settle()
 

@@ -188,6 +188,7 @@ class Fleet:
     def as_fakes(self) -> dict[str, Any]:
         return {
             "table": self.table,
+            "unlisted": self.table,
             "create_counts": InMemoryCreateCounts(),
             "executions": self.executions,
             "stacks": self.stacks,

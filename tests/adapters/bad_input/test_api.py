@@ -41,6 +41,7 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "POST /rollouts/{rolloutId}/approve": {"stage": 1, "reason": WHY},
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
+    "POST /adoptions": {"dryRun": True, "cursor": "acme", "reason": WHY},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60", "reason": WHY},
@@ -48,7 +49,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "GET /tenants": {"status": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
 }
-IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION}
+IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION, "adoptionId": RECONCILIATION}
 
 ROUTES = (
     *QUEUE_ROUTES,
@@ -71,6 +72,8 @@ ROUTES = (
     "POST /rollouts/{rolloutId}/retry",
     "POST /reconciliations",
     "GET /reconciliations/{reconciliationId}",
+    "POST /adoptions",
+    "GET /adoptions/{adoptionId}",
     "GET /diagnosis",
 )
 

@@ -343,6 +343,7 @@ def _fakes() -> dict[str, Any]:
     assert metadata.stack_id == planted.stack_id
     return {
         "table": table,
+        "unlisted": table,
         "create_counts": InMemoryCreateCounts(),
         "executions": executions,
         "stacks": stacks,

@@ -246,13 +246,15 @@ def operator_event(
     tenant: str | None = "acme",
     rollout: str | None = None,
     reconciliation: str | None = None,
+    adoption: str | None = None,
     query: dict[str, str] | None = None,
     body: object = None,
     by: str = ADA,
 ) -> dict[str, Any]:
     """What API Gateway sends for a call of the operators' API."""
     method, path = route.split(" ")
-    for name, value in (("tenantId", tenant), ("rolloutId", rollout), ("reconciliationId", reconciliation)):
+    ids = {"tenantId": tenant, "rolloutId": rollout, "reconciliationId": reconciliation, "adoptionId": adoption}
+    for name, value in ids.items():
         path = path.replace(f"{{{name}}}", value or "")
     event: dict[str, Any] = {
         "version": "2.0",
@@ -264,12 +266,8 @@ def operator_event(
         "stageVariables": {"proof": PROOF},
     }
     # What there is none of is left out.
-    if "{tenantId}" in route and tenant is not None:
-        event["pathParameters"] = {"tenantId": tenant}
-    if "{rolloutId}" in route and rollout is not None:
-        event["pathParameters"] = {"rolloutId": rollout}
-    if "{reconciliationId}" in route and reconciliation is not None:
-        event["pathParameters"] = {"reconciliationId": reconciliation}
+    if given := {name: value for name, value in ids.items() if f"{{{name}}}" in route and value is not None}:
+        event["pathParameters"] = given
     if query:
         event["queryStringParameters"] = query
     if body is not None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters import keys
 from orchestrator.adapters.reconciliations import ReconciliationTable
 from orchestrator.errors import InvalidRequest
 from orchestrator.execution_input import machine_input
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.records import Operation, Queue, Run, Status
+from orchestrator.records import Operation, Queue, Run, Status, TenantState
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import (
@@ -30,12 +31,14 @@ from tests.adapters.handlers.functions import (
     plant_stack,
     queue_of,
 )
-from tests.fakes import ACME, NAMES, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+from tests.fakes import ACME, NAMES, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
 
 START = "POST /reconciliations"
 SHOW = "GET /reconciliations/{reconciliationId}"
 HEALTH = "GET /diagnosis"
-RECONCILING_ROUTES = [START, SHOW, HEALTH]
+ADOPT = "POST /adoptions"
+SHOW_ADOPTION = "GET /adoptions/{adoptionId}"
+RECONCILING_ROUTES = [START, SHOW, ADOPT, SHOW_ADOPTION, HEALTH]
 
 AN_ID = "20200101-000000-0000"
 COUNTED = ("OperationsStuck", "Repairs", "FindingsLeft")
@@ -287,6 +290,21 @@ class TestReconcile:
         assert (done.status, done.repaired, done.ordered) == (ReconciliationStatus.DONE, 0, 1)
         (execution,) = functions.all_executions
         assert ADA in input_of(execution)["request"]["by"]
+
+    def test_a_tenant_from_before_berth_is_adopted_when_an_operator_asks_for_that(self, functions: Functions) -> None:
+        row = keys.metadata_key(ACME) | {
+            "InboundQueueArn": {"S": QUEUE.arn},
+            "InboundQueueUrl": {"S": QUEUE.url},
+            "Version": {"S": VERSION},
+            "UpdateAt": {"S": "2020-08-31T16:02:16.808Z"},
+        }
+        functions.dynamodb.put_item(TableName=TABLE, Item=row)
+        status, _, asked = functions.operate(ADOPT, body={"reason": "Ticket 4711"})
+        assert status == 202
+        reconcile(functions, asked["adoptionId"])
+        told = functions.operate(SHOW_ADOPTION, adoption=asked["adoptionId"])[2]
+        assert (told["status"], told["adopted"]) == ("DONE", 1)
+        assert [tenant.tenant for tenant in functions.table.tenants_in(TenantState.READY, limit=9)] == [ACME]
 
     def test_a_dry_run_changes_nothing(
         self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
