@@ -81,4 +81,7 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 	@$(BIN)/python -m stacks.build
 	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy
+verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
+	@$(BIN)/berth verify $(VERIFY_ARGS)
+
+.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy verify

@@ -19,6 +19,7 @@ from orchestrator.cli.orders import create, delete, pin, retry, unpin, upgrade
 from orchestrator.cli.releases import releases
 from orchestrator.cli.tenant import tenant
 from orchestrator.cli.tenants import tenants
+from orchestrator.cli.verify import verify
 from orchestrator.names import DEFAULT_NAME
 
 _EXAMPLES = """\
@@ -37,6 +38,7 @@ _EXAMPLES = """\
   berth rollout plan                  what moving all tenants would change
   berth rollout start                 move them: see berth rollout --help
   berth doctor                        is all well? what to do if not
+  berth verify                        does a deployment work? after each one
   berth reconcile --dry-run           where records and stacks differ
   berth adopt --dry-run               tenants from before Berth
 """
@@ -90,6 +92,7 @@ for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, t
 app.add_typer(rollout.app, name="rollout")
 _WHEN_SOMETHING_IS_WRONG = "When something seems wrong"
 app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG)(doctor)
+app.command(rich_help_panel="After a deployment")(verify)
 app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG, epilog=reconcile.HELP)(reconcile.reconcile)
 app.command(rich_help_panel="When tenants are older than Berth", epilog=adopt.HELP)(adopt.adopt)
 

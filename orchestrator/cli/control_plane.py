@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from orchestrator.cli.api import Api
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
 from orchestrator.names import DEFAULT_NAME
@@ -57,6 +57,15 @@ class DeployedStack:
         return self.outputs.get("Version")
 
 
+class UsableQueue(Protocol):
+    """A tenant's queue, with credentials for it."""
+
+    def send(self, body: str) -> None: ...
+
+    def receive(self) -> list[str]:
+        """Messages that come within some seconds. They are deleted from the queue."""
+
+
 class ControlPlane(Protocol):
     """One that was chosen, whether it is deployed or not. :class:`orchestrator.cli.deployed.Deployment` looks."""
 
@@ -67,6 +76,9 @@ class ControlPlane(Protocol):
     def stack(self) -> DeployedStack: ...
 
     def api(self) -> Api: ...
+
+    def queue(self, url: str, credentials: Document, /) -> UsableQueue:
+        """``credentials`` are those that the API has given out for it."""
 
     @property
     def api_url(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from boto3.session import Session
 from botocore.config import Config
@@ -16,6 +17,36 @@ from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Opt
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.errors import Throttled
 from orchestrator.names import Names
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+    from orchestrator.cli.api import Document
+
+_LONG_POLL_SECONDS = 5
+"""Less than what the SDK waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqsQueue:
+    """Implements :class:`orchestrator.cli.control_plane.UsableQueue`."""
+
+    client: SQSClient
+    url: str
+
+    def send(self, body: str) -> None:
+        with throttling():
+            self.client.send_message(QueueUrl=self.url, MessageBody=body)
+
+    def receive(self) -> list[str]:
+        with throttling():
+            received = self.client.receive_message(
+                QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=_LONG_POLL_SECONDS
+            )
+            messages = received.get("Messages", [])
+            for message in messages:
+                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+        return [message["Body"] for message in messages]
 
 
 class Deployment:
@@ -44,6 +75,17 @@ class Deployment:
         if credentials is None:
             raise NoCredentialsError
         return BerthApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
+
+    def queue(self, url: str, credentials: Document) -> SqsQueue:
+        client = self._session.client(
+            "sqs",
+            endpoint_url=self._endpoint_url,
+            config=self._config,
+            aws_access_key_id=credentials["accessKeyId"],
+            aws_secret_access_key=credentials["secretAccessKey"],
+            aws_session_token=credentials["sessionToken"],
+        )
+        return SqsQueue(client, url)
 
     @property
     def api_url(self) -> str:

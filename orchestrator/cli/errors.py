@@ -8,6 +8,8 @@ What the command line adds to the tree of :mod:`orchestrator.errors`:
     ├── OperationFailed         the operation that was waited for has failed
     ├── NoRollout               the newest rollout was meant, and there is none
     ├── NothingToApprove        the stage that waits was meant, and none does
+    ├── NotProven               a step of `berth verify` did not come out as it should
+    ├── NothingToProve          a step of `berth verify` does not apply here
     └── NotConfirmed            someone was asked whether they mean it, and they did not say so
 """
 
@@ -46,7 +48,7 @@ _MEANINGS = {
     ExitCode.GONE: "being deleted, deleted, or no such tenant, rollout or reconciliation",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
-    ExitCode.ATTENTION: "something needs attention (doctor, reconcile)",
+    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, verify)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -82,6 +84,14 @@ class NoRollout(BerthError):
 
 class NothingToApprove(BerthError):
     """The stage that waits for approval was meant, and none does."""
+
+
+class NotProven(BerthError):
+    """A step of `berth verify` did not come out as it should."""
+
+
+class NothingToProve(BerthError):
+    """A step of `berth verify` does not apply here."""
 
 
 class NotConfirmed(BerthError):

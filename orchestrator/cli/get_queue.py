@@ -50,13 +50,13 @@ def get_queue(
         ):
             answer = asking(
                 lambda: api.get_credentials(tenant_id, credentials) if credentials else api.get_queue(tenant_id),
-                _later(tenant_id) if wait else too_busy,
+                until_ready(tenant_id) if wait else too_busy,
             )
         code = _show(tenant_id, answer, as_json=as_json, waited=asking.seconds if wait else None)
     raise typer.Exit(code)
 
 
-def _later(tenant: TenantId) -> Later:
+def until_ready(tenant: TenantId) -> Later:
     def later(answer: ApiAnswer) -> str | None:
         if answer.status == _PROVISIONING:
             return f"Tenant {tenant} is being provisioned by {answer.body.get('execution')}"

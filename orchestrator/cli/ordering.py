@@ -48,7 +48,7 @@ def carry_out(
         api = here.connect()
         with here.asking(timeout or PATIENCE_SECONDS) as asking:
             with noting_an_interrupt(f"Interrupted. If it was started, it goes on. See: berth tenant {tenant}"):
-                answer = asking(lambda: order(api, tenant_id), _in_the_way if timeout else too_busy)
+                answer = asking(lambda: order(api, tenant_id), in_the_way if timeout else too_busy)
             if answer.status not in (_DONE, _STARTED):
                 raise problem(answer, can_wait=can_wait, waited=asking.seconds if timeout else None)
             ended = None
@@ -69,7 +69,7 @@ def _confirm(tenant: TenantId, lost: str) -> None:
         raise NotConfirmed("That is not the tenant's id, so nothing was done.")
 
 
-def _in_the_way(answer: ApiAnswer) -> str | None:
+def in_the_way(answer: ApiAnswer) -> str | None:
     return str(answer.body["detail"]) if kind_of(answer) == Refusal.BUSY else too_busy(answer)
 
 

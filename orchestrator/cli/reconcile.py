@@ -101,9 +101,9 @@ def reconcile(
         if follow:
             asked = _found(here, api, follow)
         else:
-            asked = _asked(here, api, dry_run=dry_run, detect_drift=detect_drift, reason=reason)
+            asked = ask_for_reconciliation(here, api, dry_run=dry_run, detect_drift=detect_drift, reason=reason)
         if wait and asked["status"] not in OVER:
-            asked = _watch(here, api, asked["reconciliationId"], timeout)
+            asked = follow_reconciliation(here, api, asked["reconciliationId"], timeout)
         code = _tell(asked, waited=wait, as_json=as_json)
     raise typer.Exit(code)
 
@@ -117,7 +117,9 @@ def _check_id(given: str) -> None:
         raise typer.BadParameter(message, param_hint="'--follow'")
 
 
-def _asked(here: Invocation, api: Api, *, dry_run: bool, detect_drift: bool, reason: str | None) -> Document:
+def ask_for_reconciliation(
+    here: Invocation, api: Api, *, dry_run: bool, detect_drift: bool, reason: str | None
+) -> Document:
     with (
         noting_an_interrupt("Interrupted. If it was started, it goes on in the control plane."),
         here.asking() as asking,
@@ -136,7 +138,7 @@ def _found(here: Invocation, api: Api, reconciliation: str) -> Document:
     return answer.body
 
 
-def _watch(here: Invocation, api: Api, reconciliation: str, timeout: float) -> Document:
+def follow_reconciliation(here: Invocation, api: Api, reconciliation: str, timeout: float) -> Document:
     """Look at it until it is over, or the time is up."""
     with (
         noting_an_interrupt(

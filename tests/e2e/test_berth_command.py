@@ -66,3 +66,12 @@ def test_an_invalid_tenant_id_is_one_clear_line(berth: Deployed) -> None:
     assert done.stdout == ""
     assert "'a/b' is not valid" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_verify_sees_a_tenant_through_its_life_and_leaves_nothing_behind(berth: Deployed) -> None:
+    done = run(berth, "--local", "verify", "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0, [step for step in told["steps"] if step["result"] != "proven"]
+    assert {step["result"] for step in told["steps"]} == {"proven"}
+    tenant = TenantId(told["tenantId"])
+    assert berth.ask(tenant).status == 410

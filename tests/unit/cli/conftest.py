@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.answers import Response, answer
+from orchestrator.cli.api import Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.invocation import World
@@ -54,6 +55,19 @@ class Result:
 
 
 @dataclass
+class FakeQueue:
+    messages: list[str]
+
+    def send(self, body: str) -> None:
+        self.messages.append(body)
+
+    def receive(self) -> list[str]:
+        received = list(self.messages)
+        self.messages.clear()
+        return received
+
+
+@dataclass
 class FakeControlPlane:
     """A control plane as AWS tells of it, and the way to its API."""
 
@@ -61,7 +75,9 @@ class FakeControlPlane:
     status: str = "UPDATE_COMPLETE"
     version: str | None = field(default_factory=lambda: metadata.version("berth"))
     trouble: dict[str, Exception] = field(default_factory=dict)
-    """What is raised, by what is asked for: caller, stack or api."""
+    """What is raised, by what is asked for: caller, stack, api or queue."""
+    messages: list[str] = field(default_factory=list)
+    """In the queue of whichever tenant."""
 
     def caller(self) -> str:
         self._raise_trouble("caller")
@@ -76,6 +92,10 @@ class FakeControlPlane:
     def api(self) -> InMemoryApi:
         self._raise_trouble("api")
         return self.there
+
+    def queue(self, _url: str, _credentials: Document) -> FakeQueue:
+        self._raise_trouble("queue")
+        return FakeQueue(self.messages)
 
     @property
     def api_url(self) -> str:

@@ -1,0 +1,187 @@
+"""`berth verify`: one tenant's life, told line by line, and nothing left of it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+
+import pytest
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.cli.errors import ExitCode
+from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy
+from orchestrator.records import TenantState
+from orchestrator.tenants import TenantId
+from tests.fakes import NEXT_VERSION, QUEUE, a_release
+from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
+
+VERIFIED = TenantId("berth-verify-20261116-120000-0a1b")
+ON_ITS_WAY = ApiAnswer(202, {"status": "PROVISIONING", "execution": "create-1"}, 1)
+READY = ApiAnswer(200, {"status": "READY", "queueUrl": QUEUE.url, "queueArn": QUEUE.arn, "version": NEXT_VERSION})
+GIVEN = {"access": "send", "accessKeyId": "ASIA", "secretAccessKey": "secret", "sessionToken": "token"}
+WITH_CREDENTIALS = ApiAnswer(200, {**READY.body, "credentials": GIVEN})
+DELETED = ApiAnswer(410, {"type": "urn:berth:problem:tenant-deleted", "detail": "It was deleted."})
+UNKNOWN = ApiAnswer(404, {"type": "urn:berth:problem:unknown-tenant", "detail": "No such tenant."})
+FAILED = ApiAnswer(424, {"type": "urn:berth:problem:provisioning-failed", "detail": "AccessDenied: sqs:CreateQueue"})
+DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "Not authorized: kms:Decrypt"}}, "SendMessage")
+TOLD = {"status": ReconciliationStatus.DONE, "looked_at": LookedAt(tenants=1, stacks=1)}
+
+
+@pytest.fixture(autouse=True)
+def _named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "token_hex", lambda _bytes: "0a1b")
+
+
+@pytest.fixture
+def world(scene: Scene) -> Scene:
+    """getQueue has the tenant created, and everything ends well."""
+    scene.control_plane = FakeControlPlane(scene.api)
+    scene.has(VERIFIED, version=NEXT_VERSION)
+    scene.queue_answers(ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
+    ends = operation_ends(scene)
+    scene.meanwhile = [ends, ends, reconciliation_ends(scene), ends]
+    return scene
+
+
+def operation_ends(scene: Scene) -> Callable[[], None]:
+    def end() -> None:
+        scene.api.begin()
+        scene.api.succeed()
+
+    return end
+
+
+def reconciliation_ends(scene: Scene, *found: Finding) -> Callable[[], None]:
+    counts = {each.kind: 1 for each in found}
+    return lambda: scene.api.reconciliation_is_now(**TOLD, findings=found, counts=counts)
+
+
+def results(result: Result) -> dict[str, str]:
+    return {step["name"]: step["result"] for step in json.loads(result.stdout)["steps"]}
+
+
+def advice(result: Result, name: str) -> str:
+    (step,) = (step for step in json.loads(result.stdout)["steps"] if step["name"] == name)
+    return f"{step['detail']} {step['advice']}"
+
+
+def is_deleted(scene: Scene) -> bool:
+    return [each.tenant for each in scene.api.table.tenants_in(TenantState.DELETED, limit=9)] == [VERIFIED]
+
+
+def test_what_was_proven_is_told_line_by_line(world: Scene) -> None:
+    result = world.berth("verify")
+    assert result.exit_code == ExitCode.OK, result.output
+    told = [line.split(maxsplit=1)[0] for line in result.stdout.splitlines() if line]
+    assert told == ["proven"] * 10 + ["10"]
+    assert "moved to 0.1.0" in result.stdout
+    assert "moved to 0.2.0, with the same queue" in result.stdout
+    assert is_deleted(world)
+
+
+def test_as_a_document_it_says_the_same(world: Scene) -> None:
+    result = world.berth("verify", "--json")
+    told = json.loads(result.stdout)
+    assert (told["tenantId"], told["proven"]) == (VERIFIED.value, True)
+    assert set(results(result).values()) == {"proven"}
+
+
+def test_every_order_says_why_it_was_given(world: Scene) -> None:
+    world.berth("verify")
+    sent = [body["reason"] for body in world.api.sent if body]
+    assert set(sent) == {"berth verify"}
+    assert f"DELETE /tenants/{VERIFIED}?drainSeconds=300&reason=berth+verify" in world.api.asked
+
+
+def test_a_tenant_that_cannot_be_created_is_told_with_the_error_and_its_likely_cause_and_is_deleted(
+    scene: Scene,
+) -> None:
+    scene.control_plane = FakeControlPlane(scene.api)
+    scene.has(VERIFIED)
+    scene.queue_answers(ON_ITS_WAY, FAILED, DELETED)
+    scene.meanwhile = [reconciliation_ends(scene), operation_ends(scene)]
+    result = scene.berth("verify", "--json")
+    assert result.exit_code == ExitCode.ATTENTION
+    told = results(result)
+    assert (told["create"], told["send"], told["upgrade"], told["delete"]) == (
+        "failed",
+        "left out",
+        "left out",
+        "proven",
+    )
+    assert "sqs:CreateQueue" in advice(result, "create")
+    assert "the role of tenants' stacks lacks a permission" in advice(result, "create")
+    assert any(f"DELETE /tenants/{VERIFIED}?force=true" in asked for asked in scene.api.asked)
+    assert is_deleted(scene)
+
+
+def test_a_queue_that_cannot_be_used_is_told_and_the_rest_is_tried_all_the_same(world: Scene) -> None:
+    world.control_plane = FakeControlPlane(world.api, trouble={"queue": DENIED})
+    result = world.berth("verify", "--json")
+    assert result.exit_code == ExitCode.ATTENTION
+    told = results(result)
+    assert (told["send"], told["receive"], told["upgrade"], told["delete"]) == ("failed", "failed", "proven", "proven")
+    assert "kms:Decrypt" in advice(result, "send")
+    assert is_deleted(world)
+
+
+def test_where_get_queue_creates_nobody_an_operator_does(world: Scene) -> None:
+    world.api.table = type(world.api.table)()
+    for version in ("0.1.0", NEXT_VERSION):
+        world.api.table.record_release(a_release(version))
+    world.queue_answers(UNKNOWN, ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
+    world.meanwhile.insert(0, operation_ends(world))
+    result = world.berth("verify", "--json")
+    assert set(results(result).values()) == {"proven"}, result.stdout
+    assert "an operator created it" in result.stdout
+
+
+def test_what_a_survey_finds_of_others_is_told_and_is_no_failure(world: Scene) -> None:
+    other = Finding(Kind.ORPHAN_STACK, "globex", "a stack, and no such tenant", Remedy.NONE)
+    world.meanwhile[2] = reconciliation_ends(world, other)
+    result = world.berth("verify")
+    assert result.exit_code == ExitCode.OK, result.output
+    assert "berth reconcile --dry-run" in result.stdout
+
+
+def test_what_a_survey_finds_of_this_tenant_is_a_failure(world: Scene) -> None:
+    own = Finding(Kind.METADATA_DIFFERS, VERIFIED.value, "the queue on record is another", Remedy.CORRECT)
+    world.meanwhile[2] = reconciliation_ends(world, own)
+    result = world.berth("verify", "--json")
+    assert results(result)["reconcile"] == "failed"
+    assert is_deleted(world)
+
+
+def test_ctrl_c_has_the_tenant_deleted_once_what_is_going_on_has_ended(world: Scene) -> None:
+    def interrupt() -> None:
+        world.api.begin()
+        raise KeyboardInterrupt
+
+    world.meanwhile = [interrupt, world.api.succeed]
+    result = world.berth("verify")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert f"Deleting tenant {VERIFIED}" in result.stderr
+    assert any(f"DELETE /tenants/{VERIFIED}?force=true" in asked for asked in world.api.asked)
+    assert world.api.run.attempt.operation == "DELETE"
+
+
+def test_nothing_is_deleted_if_nothing_was_asked_for(scene: Scene) -> None:
+    scene.control_plane = FakeControlPlane(scene.api)
+    scene.queue_answers(ApiAnswer(403, {"message": "Forbidden"}))
+    result = scene.berth("verify", "--json")
+    assert results(result) == {"control plane": "proven", "create": "failed"}
+    assert "execute-api:Invoke" in advice(result, "create")
+    assert not [asked for asked in scene.api.asked if asked.startswith("DELETE")]
+
+
+def test_a_tenant_that_could_not_be_deleted_is_named_with_what_to_do(world: Scene) -> None:
+    def fails() -> None:
+        world.api.begin()
+        world.api.fail()
+
+    world.meanwhile[-1] = fails
+    result = world.berth("verify")
+    assert result.exit_code == ExitCode.ATTENTION
+    assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
