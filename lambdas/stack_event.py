@@ -6,6 +6,12 @@ from orchestrator.tenant_stack import stack_settled
 
 
 def handler(event: object, _context: object) -> None:
-    stack_id = parse_stack_event(event)
-    woken = stack_settled(stack_id, names=wiring.names, reader=wiring.table, executions=wiring.executions)
-    logger.info("Stack settled", extra={"stack_id": stack_id, "woken": woken})
+    settled = parse_stack_event(event)
+    woken = stack_settled(
+        settled.stack_id,
+        client_token=settled.client_token,
+        names=wiring.names,
+        reader=wiring.table,
+        executions=wiring.executions,
+    )
+    logger.info("Stack settled", extra={"stack_id": settled.stack_id, "woken": woken})

@@ -71,6 +71,14 @@ class Names:
         """True for the name of a stack or a queue that the control plane may change."""
         return name.startswith(self.prefixes)
 
+    def is_legacy(self, name: str) -> bool:
+        """True for a name that stacks of an earlier system have, and that Berth derives for no tenant."""
+        try:
+            self.tenant_of(name)
+        except StackNotOurs:
+            return name.startswith(self.legacy_prefixes)
+        return False
+
     @property
     def api(self) -> str:
         return self.control_plane.lower()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from orchestrator.errors import InvalidTenantId
 from orchestrator.stack_resources import Requester, StackResource
 from orchestrator.tenants import TenantId
 
@@ -163,6 +165,10 @@ class Request:
         return self.by if self.resource is None else self.resource
 
 
+_TOKEN_MAX_LENGTH = 128
+"""CloudFormation accepts no longer client request tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at one operation. Its name is deterministic, so that starting it twice starts it once."""
@@ -186,6 +192,18 @@ class Attempt:
     def client_token(self) -> str:
         """The same, in the narrower alphabet of CloudFormation's client request tokens."""
         return self.name.replace(".", "-")
+
+    @staticmethod
+    def tenant_of(client_token: str) -> TenantId | None:
+        """The tenant of the attempt whose client token this one begins with. ``None`` if it is no attempt's."""
+        operation, *parts = client_token[:_TOKEN_MAX_LENGTH].split("-")
+        if operation.upper() not in Operation.__members__:
+            return None
+        # The longest, because an id may itself end as if with a digest.
+        for length in range(len(parts), 0, -1):
+            with suppress(InvalidTenantId):
+                return TenantId.of_slug("-".join(parts[:length]))
+        return None
 
 
 @dataclass(frozen=True, slots=True)

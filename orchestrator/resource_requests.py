@@ -153,12 +153,12 @@ def _is_id(value: object) -> bool:
 def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
     """Only a tenant's own stack may say that it has a queue, or none any more: one of its name, where Berth is.
 
-    Or one whose name begins as those of an earlier system do. Whether that is the tenant's is on record.
+    Or one that an earlier system has named. Whether that is the tenant's is on record.
     """
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
     tenant, stack = TenantId.parse(properties["TenantId"]), StackArn.parse(checked["StackId"])
-    named = stack.name == names.stack_of(tenant) or stack.name.startswith(names.legacy_prefixes)
+    named = names.is_stack_of(tenant, stack.name) or names.is_legacy(stack.name)
     if stack.location != location or not named:
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
     return MetadataRequest(

@@ -114,11 +114,20 @@ _SETTLE_STEP = Schema(
         {"failure": ERROR, "confirmed": {"type": "boolean"}},
     )
 )
-_STACK_EVENT = Schema(object_of({"detail": object_of({"stack-id": TEXT})}))
+_STACK_EVENT = Schema(
+    object_of({"detail": object_of({"stack-id": TEXT}, {"client-request-token": {"type": ["string", "null"]}})})
+)
 
 
 REFUSED = "refused"
 """The physical id of a resource that was never provided, because what it asked for could not be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackEvent:
+    stack_id: str
+    client_token: str
+    """Of the request that brought the stack where it is; empty if the event names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +306,9 @@ def fault_of(failure: Mapping[str, Any]) -> str:
     return f"{error}: {cause}".encode(errors="replace").decode()
 
 
-def parse_stack_event(event: object) -> str:
-    stack_id: str = valid(_STACK_EVENT, event)["detail"]["stack-id"]
-    return stack_id
+def parse_stack_event(event: object) -> StackEvent:
+    detail = valid(_STACK_EVENT, event)["detail"]
+    return StackEvent(detail["stack-id"], detail.get("client-request-token") or "")
 
 
 def _run(event: Mapping[str, Any]) -> Run:

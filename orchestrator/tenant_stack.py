@@ -30,7 +30,8 @@ from orchestrator.outcomes import (
 )
 from orchestrator.own_stack import has_unknown_stack, may_be_its_stack, own_stack
 from orchestrator.ports import Clock, Executions, OperationLedger, Queues, Releases, Stack, Stacks, TenantReader
-from orchestrator.records import Lock, Operation, Release, Run
+from orchestrator.records import Attempt, Lock, Operation, Release, Run
+from orchestrator.stack_arns import name_of
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.updating import Drafting, Looks
 
@@ -123,9 +124,17 @@ def await_stack(
     return Working()
 
 
-def stack_settled(stack_id: str, *, names: Names, reader: TenantReader, executions: Executions) -> bool:
-    """CloudFormation says that a tenant's stack has settled: wake the run that waits for it, if one does."""
-    lock = reader.lock(names.tenant_of(stack_id))
+def stack_settled(
+    stack_id: str, *, client_token: str, names: Names, reader: TenantReader, executions: Executions
+) -> bool:
+    """CloudFormation says that a stack has settled: wake the run that waits for it, if one does.
+
+    A stack of an earlier system does not name its tenant. The client token names it, if the request was a run's.
+    Otherwise nobody waits for the stack, or whoever does looks for itself after a while.
+    """
+    is_legacy = names.is_legacy(name_of(stack_id))
+    tenant = Attempt.tenant_of(client_token) if is_legacy else names.tenant_of(stack_id)
+    lock = reader.lock(tenant) if tenant else None
     return lock is not None and lock.task_token is not None and executions.wake(lock.task_token)
 
 

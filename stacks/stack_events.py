@@ -31,7 +31,7 @@ class StackEvents(Construct):
                 source=["aws.cloudformation"],
                 detail_type=["CloudFormation Stack Status Change"],
                 detail={
-                    "stack-id": [{"prefix": self._tenant_stack_id_prefix}],
+                    "stack-id": [{"prefix": prefix} for prefix in self._tenant_stack_id_prefixes],
                     "status-details": {"status": [{"anything-but": {"suffix": "_IN_PROGRESS"}}]},
                 },
             ),
@@ -47,6 +47,8 @@ class StackEvents(Construct):
         )
 
     @property
-    def _tenant_stack_id_prefix(self) -> str:
-        prefix = names_of(self).tenant_prefix
-        return Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name=prefix)
+    def _tenant_stack_id_prefixes(self) -> list[str]:
+        return [
+            Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name=prefix)
+            for prefix in names_of(self).prefixes
+        ]

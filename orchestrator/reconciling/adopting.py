@@ -125,7 +125,7 @@ class Adopting:
             stack = each.stack
             if condition(stack.status) is StackCondition.GONE or stack.tenant_id not in (None, seen.tenant.value):
                 continue
-            if not names.reaches(each.name):
+            if each.name != names.stack_of(seen.tenant) and not names.is_legacy(each.name):
                 out_of_reach.append(each.name)
                 continue
             resources = self.stacks.queues(stack.stack_id)

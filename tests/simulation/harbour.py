@@ -365,19 +365,32 @@ class Harbour(World):
         self.call(caller, lambda: settling.settle(parse_execution_ended(body)), over)
 
     def stack_settled(self, stack_id: str) -> None:
-        """Of a stack whose name says no tenant nobody is told: whoever waits for it looks after a while."""
-        if not name_of(stack_id).startswith(NAMES.tenant_prefix):
-            return
-        self._travels(self.weather.lost_settlements, partial(self._wake, stack_id))
+        client_token = self.stacks.all[stack_id].events[0].client_token
+        self._travels(self.weather.lost_settlements, partial(self._wake, stack_id, client_token))
 
-    def _wake(self, stack_id: str) -> None:
-        caller = Caller(Role.EVENT, NAMES.tenant_of(stack_id))
+    def _wake(self, stack_id: str, client_token: str) -> None:
+        of_another_name = self.stacks.names.is_legacy(name_of(stack_id))
+        stack = self.stacks.all[stack_id].stack
+        tenant = TenantId.parse(stack.tenant_id) if of_another_name else NAMES.tenant_of(stack_id)
+        caller = Caller(Role.EVENT, tenant)
         ports = self.ports_of(caller)
-        self.call(
-            caller,
-            lambda: stack_settled(stack_id, names=NAMES, reader=ports.table, executions=ports.executions),
-            lambda _result, error: self.later(60, partial(self._wake, stack_id)) if error else None,
-        )
+
+        def work() -> bool:
+            return stack_settled(
+                stack_id,
+                client_token=client_token,
+                names=self.stacks.names,
+                reader=ports.table,
+                executions=ports.executions,
+            )
+
+        def over(woken: bool | None, error: Exception | None) -> None:
+            if error:
+                self.later(60, partial(self._wake, stack_id, client_token))
+            elif woken and of_another_name:
+                self.guard.seen["woken by a stack of another name"] += 1
+
+        self.call(caller, work, over)
 
     # Reconciling
 

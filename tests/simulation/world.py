@@ -137,7 +137,7 @@ class World:
         for stack_id, status in before.items():
             if self.stacks.all[stack_id].stack.status != status:
                 self._custom_resource(stack_id, had_one=status != "CREATE_IN_PROGRESS")
-                stack_settled(stack_id, names=NAMES, reader=self.table, executions=self.executions)
+                stack_settled(stack_id, client_token="", names=NAMES, reader=self.table, executions=self.executions)
 
     def _custom_resource(self, stack_id: str, *, had_one: bool) -> None:
         stack = self.stacks.all[stack_id].stack

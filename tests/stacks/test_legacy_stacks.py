@@ -53,9 +53,16 @@ def test_every_function_knows_how_their_names_begin(with_legacy_stacks: Json, wi
         assert told == {expected}
 
 
-def test_their_events_are_not_listened_to_because_their_names_say_no_tenant(with_legacy_stacks: Json) -> None:
-    rules = [each for each in with_legacy_stacks["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
-    assert not any(prefix in json.dumps(rules) for prefix in LEGACY_PREFIXES)
+def test_their_events_wake_operations_too(with_legacy_stacks: Json) -> None:
+    rules = [
+        each["Properties"]["EventPattern"]
+        for each in with_legacy_stacks["Resources"].values()
+        if "EventPattern" in each.get("Properties", {})
+    ]
+    (pattern,) = (each for each in rules if each["source"] == ["aws.cloudformation"])
+    begin = [spelled(each["prefix"]).partition(":stack/")[2] for each in pattern["detail"]["stack-id"]]
+    assert begin == [NAMES.tenant_prefix, *LEGACY_PREFIXES]
+    assert [each for each in rules if any(prefix in json.dumps(each) for prefix in LEGACY_PREFIXES)] == [pattern]
 
 
 def settings(value: object, tmp_path: Path, name: str = "Berth") -> Settings:

@@ -163,6 +163,24 @@ def test_other_names_are_not(name: str) -> None:
     assert LEGACY.queue_in(A_STACK, queue_url(name)) is None
 
 
+@pytest.mark.parametrize(
+    ("names", "name", "is_legacy"),
+    [
+        (LEGACY, "old-acme", True),
+        (LEGACY, LEGACY.stack_of(ACME), False),
+        (LEGACY, "billing", False),
+        (Names(), "old-acme", False),
+        (Names(), f"{LEGACY.tenant_prefix}acme", False),
+        (Names("Berth", ("berth-tenant-",)), f"{LEGACY.tenant_prefix}acme", True),
+        (Names("Berth", ("berth-tenant-",)), LEGACY.stack_of(ACME), False),
+    ],
+)
+def test_a_name_is_an_earlier_systems_if_that_is_set_and_berth_derives_it_for_no_tenant(
+    names: Names, name: str, is_legacy: bool
+) -> None:
+    assert names.is_legacy(name) is is_legacy
+
+
 def test_a_name_of_an_earlier_system_says_nothing_about_whose_stack_it_is() -> None:
     with pytest.raises(StackNotOurs):
         LEGACY.tenant_of("old-acme-822b33ad")

@@ -10,13 +10,14 @@ import pytest
 from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import StackNotOurs
 from orchestrator.names import Names
+from orchestrator.operations import record_failure
 from orchestrator.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.own_stack import own_stack
 from orchestrator.ports import Change, Stack
-from orchestrator.records import Metadata, Operation, Queue, Run
+from orchestrator.records import Metadata, Operation, Queue, RootCause, Run
 from orchestrator.updating import QUEUE_TYPE
 from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, a_run, some_metadata, stack_arn
-from tests.unit.test_tenant_stack import World, for_each_operation
+from tests.unit.test_tenant_stack import TOKEN, World, for_each_operation
 
 STACK = stack_arn()
 EVIL = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
@@ -203,6 +204,56 @@ def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
     assert not world.stacks.all[STACK].change_sets
     assert world.start() == Started(OLD)
     assert world.stacks.all[OLD].stack.status == "UPDATE_IN_PROGRESS"
+
+
+ADOPTED_UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+
+
+def an_update_that_is_under_way() -> World:
+    world = World(ADOPTED_UPDATE)
+    adopted(world, tenant_id=ACME.value, queue=QUEUE)
+    world.review()
+    assert world.start() == Started(OLD)
+    return world
+
+
+def test_the_root_cause_of_an_update_that_fails_is_the_first_failed_resource_of_the_stack_on_record() -> None:
+    world = an_update_that_is_under_way()
+    world.stacks.failures.append("Queue quota exceeded.")
+    world.stacks.settle()
+    outcome = world.inspect(Started(OLD))
+    assert isinstance(outcome, GaveUp)
+    cause = record_failure(
+        world.run,
+        failure=RootCause("stack", "AWS::CloudFormation::Stack", outcome.reason),
+        failed_stack=outcome.failed_stack,
+        reader=world.table,
+        ledger=world.table,
+        stacks=world.stacks,
+        executions=world.executions,
+        clock=world.clock,
+    )
+    assert cause == RootCause("InboundQueue", QUEUE_TYPE, "Queue quota exceeded.")
+    assert {audit.root_cause for audit in world.table.audits(ACME)} == {cause}
+
+
+def test_the_run_that_waits_for_it_is_woken_by_the_token_of_its_request() -> None:
+    """The stack's name says no tenant."""
+    world = an_update_that_is_under_way()
+    world.wait_for(Started(OLD))
+    token = world.stacks.all[OLD].client_token
+    assert world.settle(OLD, token)
+    assert world.executions.woken == [TOKEN]
+    assert not world.settle(OLD, token), "once"
+
+
+@pytest.mark.parametrize("token", ["", "Console-UpdateStack-1", "update-globex-1-0-0-1-update"])
+def test_what_somebody_else_does_to_it_wakes_nobody_and_is_no_error(token: str) -> None:
+    """A prefix may fit stacks that are no tenants'. Whoever waits looks for itself after a while."""
+    world = an_update_that_is_under_way()
+    world.wait_for(Started(OLD))
+    assert not world.settle(OLD, token)
+    assert not world.executions.woken
 
 
 def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_the_template_has_it() -> None:

@@ -156,11 +156,12 @@ def test_stacks_of_an_earlier_system_may_ask_where_that_is_set_and_the_record_sa
                 parse(names=names)
 
 
-def test_another_tenants_stack_may_not_ask_because_its_name_begins_alike() -> None:
+@pytest.mark.parametrize("prefix", ["old-", "berth-tenant-"])
+def test_another_tenants_stack_may_not_ask_because_its_name_begins_alike(prefix: str) -> None:
     other = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(TenantId('globex'))}/1"
     with pytest.raises(InvalidRequest, match="is not the stack of tenant"):
         resource_requests.parse_metadata_request(
-            an_event(METADATA, StackId=other), location=LOCATION, names=Names("Berth", ("old-",))
+            an_event(METADATA, StackId=other), location=LOCATION, names=Names("Berth", (prefix,))
         )
 
 

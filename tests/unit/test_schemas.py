@@ -653,8 +653,22 @@ def test_a_resource_without_a_physical_id_gets_the_tenants_id() -> None:
 # CloudFormation's events and requests
 
 
-def test_a_stack_event_becomes_the_stacks_id() -> None:
-    assert schemas.parse_stack_event(GOOD[schemas.parse_stack_event]) == STACK_ID
+def test_a_stack_event_becomes_the_stacks_id_and_the_token_of_the_request() -> None:
+    event = changed(GOOD[schemas.parse_stack_event], ("detail", "client-request-token"), "update-acme-1")
+    assert schemas.parse_stack_event(event) == schemas.StackEvent(STACK_ID, "update-acme-1")
+
+
+def test_a_stack_event_need_not_say_what_request_it_comes_of() -> None:
+    event = GOOD[schemas.parse_stack_event]
+    without_token = schemas.StackEvent(STACK_ID, "")
+    assert schemas.parse_stack_event(event) == without_token
+    assert schemas.parse_stack_event(changed(event, ("detail", "client-request-token"), None)) == without_token
+
+
+@pytest.mark.parametrize("token", [1, {}, [], True], ids=str)
+def test_a_token_that_is_none_is_refused(token: object) -> None:
+    with pytest.raises(InvalidRequest, match="client-request-token"):
+        schemas.parse_stack_event(changed(GOOD[schemas.parse_stack_event], ("detail", "client-request-token"), token))
 
 
 @pytest.mark.parametrize("kind", list(Kind))

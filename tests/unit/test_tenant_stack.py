@@ -27,7 +27,6 @@ from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
 from tests.fakes import (
     ACME,
-    NAMES,
     NEXT_VERSION,
     OTHER_QUEUE,
     QUEUE,
@@ -107,6 +106,16 @@ class World:
     def inspect(self, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
         return inspect_stack(
             self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
+        )
+
+    def settle(self, stack_id: str, client_token: str = "") -> bool:
+        """CloudFormation's event comes."""
+        return stack_settled(
+            stack_id,
+            client_token=client_token,
+            names=self.stacks.names,
+            reader=self.table,
+            executions=self.executions,
         )
 
     def remembered_token(self) -> str | None:
@@ -389,29 +398,28 @@ def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(run: Run) 
     world = World(run)
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
-    assert stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
+    assert world.settle(stack_id)
     assert world.executions.woken == [TOKEN]
 
 
 def test_an_event_that_comes_twice_wakes_once(world: World) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
-    assert stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
-    assert not stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
+    assert world.settle(stack_id)
+    assert not world.settle(stack_id)
 
 
 def test_an_event_that_nobody_waits_for_wakes_nobody(world: World) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
-    assert not stack_settled(stack_id, names=NAMES, reader=world.table, executions=world.executions)
-    assert not stack_settled(stack_id, names=NAMES, reader=InMemoryTable(), executions=world.executions)
+    assert not world.settle(stack_id)
+    world.table = InMemoryTable()
+    assert not world.settle(stack_id)
     assert not world.executions.woken
 
 
 def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: World) -> None:
     with pytest.raises(StackNotOurs):
-        stack_settled(
-            "arn:aws:cloudformation:eu-west-1:0:stack/x/1", names=NAMES, reader=world.table, executions=world.executions
-        )
+        world.settle("arn:aws:cloudformation:eu-west-1:0:stack/x/1")
 
 
 # Inspect, whatever the operation

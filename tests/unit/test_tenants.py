@@ -269,3 +269,30 @@ ACME = TenantId.parse("acme")
 def test_a_stack_that_merely_has_a_similar_name_is_no_tenants(stack: str) -> None:
     with pytest.raises(StackNotOurs):
         NAMES.tenant_of(stack)
+
+
+@given(
+    tenant_ids.map(TenantId),
+    st.sampled_from(Operation),
+    st.sampled_from(["", "-update", "-delete-2", "-update-undo-1"]),
+)
+def test_the_client_token_of_an_attempt_names_its_tenant(tenant: TenantId, operation: Operation, more: str) -> None:
+    attempt = Attempt(tenant, operation, "10.2.33", 4)
+    assert Attempt.tenant_of(f"{attempt.client_token}{more}") == tenant
+
+
+def test_a_tenant_whose_id_ends_like_the_digest_of_another_is_told_from_it() -> None:
+    tenant = TenantId(ACME.slug)
+    assert Attempt.tenant_of(Attempt(tenant, Operation.UPDATE, "1.0.0", 1).client_token) == tenant
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("", "-", "update", "update-", "update-acme-1-0-0-1-update", "update-acme-00000000-1-0-0-1"),
+        *(f"Console-UpdateStack-{ACME.slug}", f"adopt-{ACME.slug}-1", ACME.slug, "update-" * 20_000),
+    ],
+    ids=lambda token: token[:40],
+)
+def test_a_token_that_berth_did_not_make_names_nobody(token: str) -> None:
+    assert Attempt.tenant_of(token) is None

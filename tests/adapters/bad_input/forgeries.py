@@ -229,6 +229,7 @@ def _stack_event(rng: Random) -> Event:
         "detail-type": "CloudFormation Stack Status Change",
         "detail": {
             "stack-id": _stack_id(rng, rng.choice(TENANTS)),
+            "client-request-token": rng.choice((None, f"update-{rng.choice(TENANTS).slug}-1-0-0-1-update")),
             "status-details": {
                 "status": rng.choice(("CREATE_COMPLETE", "DELETE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"))
             },

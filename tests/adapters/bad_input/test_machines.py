@@ -55,8 +55,14 @@ STEPS: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
     "record_outcome": ({**TURN, "failure": FAULT}, is_turn),
     "review_tenant": (TURN, is_turn),
     "stack_event": (
-        {"source": "aws.cloudformation", "detail": {"stack-id": stack_arn(RUN.tenant)}},
-        lambda event: is_text(at(event, "detail", "stack-id")),
+        {
+            "source": "aws.cloudformation",
+            "detail": {"stack-id": stack_arn(RUN.tenant), "client-request-token": RUN.attempt.client_token},
+        },
+        lambda event: (
+            is_text(at(event, "detail", "stack-id"))
+            and isinstance(event["detail"].get("client-request-token"), str | None)
+        ),
     ),
     "reconcile": (
         {"reconciliationId": RECONCILIATION},

@@ -279,6 +279,20 @@ def test_two_tenants_do_not_get_one_stack(world: World, dry_run: bool) -> None:
     assert "delete the other's rows" in advice(told["globex"])
 
 
+def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_setting_names_it(world: World) -> None:
+    """Its custom resource would not be believed."""
+    name = f"{NAMES.tenant_prefix}acme"
+    stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{name}/1"
+    world.stacks.resources[stack_id] = old_queue("acme")
+    world.stacks.plant(Stack(stack_id, "CREATE_COMPLETE", "", "acme", None, None, ours=False))
+    old_rows(world, "acme")
+    finding = only(world.reconcile(ADOPT))
+    assert name in finding.detail
+    assert "berth:legacyStackPrefixes" in advice(finding)
+    world.stacks.names = Names("Berth", (NAMES.tenant_prefix,))
+    assert only(world.reconcile(ADOPT)).repaired
+
+
 def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: World) -> None:
     world.stacks.names = NAMES
     stack = old_tenant(world)
