@@ -70,7 +70,7 @@ def adoption(
         ChangeKind.ADOPT,
         request,
         before=_stack_document(before) | {"state": None},
-        after=_stack_document(after) | {"state": state.value, "closed": ends},
+        after=_stack_document(after) | {"state": state.value} | ({"closed": ends} if ends else {}),
     )
 
 

@@ -38,7 +38,7 @@ def _outcome(tenant: Document, came: Document) -> Text:
     if not tenant["adoptable"]:
         return Text("not adopted: see below", "bold red")
     if came["dryRun"]:
-        return Text("would be listed, with its stack", "yellow")
+        return Text("would be adopted", "yellow")
     return Text(f"not adopted: {tenant['result'] or 'no reason was given'}", "bold red")
 
 

@@ -294,8 +294,12 @@ class Reconciler:
 
     def _all_stacks(self) -> tuple[dict[str, Stack], dict[str, Stack]]:
         """Stacks with a tenant's name, by name; and all others, by id: some of those may have been adopted."""
-        everybodys, prefix = self._every_stack(), self.stacks.names.tenant_prefix
-        named = {each.name: each.stack for each in everybodys if each.name.startswith(prefix)}
+        everybodys, names = self._every_stack(), self.stacks.names
+        named = {
+            each.name: each.stack
+            for each in everybodys
+            if each.name.startswith(names.tenant_prefix) and not names.is_legacy(each.name)
+        }
         others = {each.stack.stack_id: each.stack for each in everybodys if each.name not in named}
         # All count: they use up the same quota.
         self._looked_at = replace(self._looked_at, all_stacks=len(everybodys), stacks=len(named))

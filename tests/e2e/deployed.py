@@ -151,12 +151,15 @@ class Deployed:
     def held_up(self, name: str) -> Iterator[None]:
         """Meanwhile nobody may call that function: whoever comes to it waits there."""
         function, functions = self.function(name), self.client("lambda")
-        bound = functions.get_function_concurrency(FunctionName=function)["ReservedConcurrentExecutions"]
+        bound = functions.get_function_concurrency(FunctionName=function).get("ReservedConcurrentExecutions")
         functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
         try:
             yield
         finally:
-            functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=bound)
+            if bound is None:
+                functions.delete_function_concurrency(FunctionName=function)
+            else:
+                functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=bound)
 
     # As an operator
 

@@ -18,12 +18,16 @@ from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
 BERTH = Path(sys.executable).with_name("berth")
 
 
-def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`berth`, on this control plane."""
+def command(berth: Deployed, *arguments: str) -> dict[str, Any]:
+    """What a process is started with that is `berth`, on this control plane."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
     environment |= {"BERTH_STACK": berth.names.control_plane}
-    return subprocess.run([BERTH, *arguments], env=environment, capture_output=True, text=True, check=False)
+    return {"args": [BERTH, *arguments], "env": environment, "text": True}
+
+
+def run(berth: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(**command(berth, *arguments), capture_output=True, check=False)
 
 
 def call(

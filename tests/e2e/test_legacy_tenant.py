@@ -2,44 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from orchestrator.adapters import keys
 from orchestrator.tenants import TenantId
-from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.deployed import Deployed
+from tests.e2e.legacy import VERSION, WHEN, a_legacy_tenant
 from tests.e2e.operators import a_release, delete, ended, tenant_of, upgrade
 from tests.fakes import NAMES
-
-TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"
-WHEN = "2020-08-31T16:02:16.808Z"
-
-
-def a_legacy_tenant(berth: Deployed, name: str) -> TenantId:
-    """The stack, and the rows as they were written then: no stack id, no version in the audit's key, no state."""
-    tenant = TenantId(name)
-    berth.client("cloudformation").create_stack(
-        StackName=NAMES.stack_of(tenant),
-        TemplateBody=TEMPLATE.read_text(),
-        Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
-    )
-    eventually(
-        lambda: True if berth.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" else None, what="the old stack is there"
-    )
-    queues = {output["OutputKey"]: {"S": output["OutputValue"]} for output in berth.stack(tenant)["Outputs"]}
-    put = berth.client("dynamodb").put_item
-    table = berth.outputs["TableName"]
-    times = {"CreatedAt": {"S": WHEN}, "UpdatedAt": {"S": WHEN}}
-    put(TableName=table, Item=keys.metadata_key(tenant) | queues | times | {"Version": {"S": "0.0.9"}})
-    put(
-        TableName=table,
-        Item=keys.key(keys.tenant_pk(tenant), "AUDIT#CREATE")
-        | {
-            "UpdatedAt": {"S": WHEN},
-            "Status": {"S": "Success"},
-            "Execution": {"S": "arn:aws:states:us-east-1:000000000000:execution:long-ago:1"},
-        },
-    )
-    return tenant
 
 
 def queue_names(berth: Deployed, tenant: TenantId) -> list[str]:
@@ -50,7 +17,7 @@ def queue_names(berth: Deployed, tenant: TenantId) -> list[str]:
 def test_it_is_served_and_its_upgrade_takes_the_outbound_queue_away(berth: Deployed) -> None:
     tenant = a_legacy_tenant(berth, "legacy")
     before = berth.ask(tenant)
-    assert (before.status, before.body["version"]) == (200, "0.0.9")
+    assert (before.status, before.body["version"]) == (200, VERSION)
     assert [audit["operation"] for audit in tenant_of(berth, tenant)["audits"]] == ["CREATE"]
     assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]
     berth.client("sqs").send_message(QueueUrl=before.body["queueUrl"], MessageBody="from before")

@@ -88,7 +88,7 @@ def test_a_dry_run_says_what_would_be_done_and_that_nothing_was(scene: Scene) ->
     comes_to(scene, FOUND)
     result = scene.berth("adopt", "--dry-run")
     assert result.exit_code == ExitCode.ATTENTION
-    assert "would be listed, with its stack" in result.stdout
+    assert "would be adopted" in result.stdout
     assert lines(result.stdout)[-1] == "This was a dry run: nothing was changed."
     assert result.stderr.splitlines()[-1] == "Adopt them: berth adopt"
 

@@ -291,6 +291,8 @@ def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_se
     assert "berth:legacyStackPrefixes" in advice(finding)
     world.stacks.names = Names("Berth", (NAMES.tenant_prefix,))
     assert only(world.reconcile(ADOPT)).repaired
+    assert world.metadata(ACME).stack_id == stack_id
+    assert "missing-stack" not in kinds(world.reconcile())
 
 
 def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: World) -> None:

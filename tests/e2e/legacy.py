@@ -1,0 +1,70 @@
+"""Tenants as the system before Berth left them: its stacks, and its rows in the table that Berth was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from orchestrator.adapters import keys
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+
+TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"
+WHEN = "2020-08-31T16:02:16.808Z"
+VERSION = "0.0.9"
+PREFIX = "old-tenant-"
+"""How the names of stacks began."""
+EXECUTION = "arn:aws:states:us-east-1:000000000000:execution:long-ago:1"
+
+
+def stack_named(berth: Deployed, name: str) -> Any:
+    (stack,) = berth.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    return stack
+
+
+def an_old_stack(berth: Deployed, tenant: TenantId, name: str) -> dict[str, str]:
+    """Its outputs: both queues."""
+    berth.client("cloudformation").create_stack(
+        StackName=name,
+        TemplateBody=TEMPLATE.read_text(),
+        Parameters=[{"ParameterKey": "TenantId", "ParameterValue": tenant.value}],
+    )
+    eventually(
+        lambda: True if stack_named(berth, name)["StackStatus"] == "CREATE_COMPLETE" else None,
+        what=f"the old stack {name} is there",
+    )
+    return {output["OutputKey"]: output["OutputValue"] for output in stack_named(berth, name)["Outputs"]}
+
+
+def old_metadata(berth: Deployed, tenant: TenantId, queues: Mapping[str, str]) -> None:
+    """A row without a stack, a state or a place in the index; and the time of its update has another name."""
+    texts = {"CreatedAt": WHEN, "UpdateAt": WHEN, "Version": VERSION, **queues}
+    _put(berth, keys.metadata_key(tenant), texts)
+
+
+def old_audit(berth: Deployed, tenant: TenantId, operation: str = "CREATE", status: str = "Success") -> None:
+    """An audit without an attempt, and without a version in its key."""
+    texts = {"UpdatedAt": WHEN, "Status": status, "Execution": EXECUTION}
+    _put(berth, keys.key(keys.tenant_pk(tenant), f"AUDIT#{operation}"), texts)
+
+
+def _put(berth: Deployed, key: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+    item = {**key, **{name: {"S": text} for name, text in texts.items()}}
+    berth.client("dynamodb").put_item(TableName=berth.outputs["TableName"], Item=item)
+
+
+def a_legacy_tenant(berth: Deployed, name: str, stack_name: str | None = None) -> TenantId:
+    """A tenant that is served; in a stack of the name that Berth would give to it, unless there is another."""
+    tenant = TenantId(name)
+    old_metadata(berth, tenant, an_old_stack(berth, tenant, stack_name or berth.names.stack_of(tenant)))
+    old_audit(berth, tenant)
+    return tenant
+
+
+def a_legacy_fleet(berth: Deployed, names: Iterable[str]) -> list[TenantId]:
+    """Tenants in stacks of names that Berth does not derive."""
+    _ = berth.client("cloudformation"), berth.client("dynamodb")  # Making one is not safe in threads.
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda name: a_legacy_tenant(berth, name, f"{PREFIX}{name}"), names))

@@ -1,0 +1,227 @@
+"""A fleet from before Berth is adopted: 25 tenants, most of them in stacks of names that Berth does not derive.
+
+The tests tell one story, in order: the fleet is found, adopted, and from then on a fleet like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters import keys
+from orchestrator.local.deployment import deploy
+from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.names import Names
+from orchestrator.reconciling.records import SURVEY
+from orchestrator.records import ChangeKind, RecordedChange
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed
+from tests.e2e.fleet import over, stages, start
+from tests.e2e.legacy import (
+    PREFIX,
+    VERSION,
+    a_legacy_fleet,
+    a_legacy_tenant,
+    an_old_stack,
+    old_audit,
+    old_metadata,
+    stack_named,
+)
+from tests.e2e.operators import a_release, command, create, delete, ended, run, tenant_of, upgrade
+
+SERVED = [TenantId(f"customer-{number:02}") for number in range(1, 19)]
+"""In stacks of other names."""
+NAMED = [TenantId("named-01"), TenantId("named-02")]
+"""In stacks of the names that Berth gives."""
+OUT_OF_REACH = TenantId("out-of-reach")
+NEVER_ENDED = TenantId("never-ended")
+"""Its create began, and that is all that is known of it."""
+STILL_STARTED = TenantId("still-started")
+"""The same, though it is served."""
+NO_STACK = TenantId("no-stack")
+"""Its queue is in no stack."""
+DELETED = TenantId("deleted")
+EVERYBODY = {*SERVED, *NAMED, OUT_OF_REACH, NEVER_ENDED, STILL_STARTED, NO_STACK, DELETED}
+UPGRADED = [*SERVED, *NAMED, STILL_STARTED]
+
+
+@pytest.fixture(scope="module")
+def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("adopt"))
+    emulator.start()
+    try:
+        outputs = deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX)
+        yield Deployed(emulator, outputs, names=Names("Berth", (PREFIX,)))
+    finally:
+        emulator.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fleet(berth: Deployed) -> None:
+    a_legacy_fleet(berth, [tenant.value for tenant in SERVED])
+    for tenant in NAMED:
+        a_legacy_tenant(berth, tenant.value)
+    a_legacy_tenant(berth, OUT_OF_REACH.value, "billing-of-long-ago")
+    old_audit(berth, NEVER_ENDED, status="Started")
+    old_metadata(berth, STILL_STARTED, an_old_stack(berth, STILL_STARTED, f"{PREFIX}{STILL_STARTED}"))
+    old_audit(berth, STILL_STARTED, status="Started")
+    sqs = berth.client("sqs")
+    url = sqs.create_queue(QueueName=f"{PREFIX}{NO_STACK}-InboundQueue-1")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    old_metadata(berth, NO_STACK, {"InboundQueueUrl": url, "InboundQueueArn": arn})
+    old_audit(berth, NO_STACK)
+    old_audit(berth, DELETED)
+    old_audit(berth, DELETED, "DELETE")
+    assert len(EVERYBODY) == 25
+
+
+def rows_of_tenants(berth: Deployed) -> list[dict[str, Any]]:
+    return [row for row in berth.rows() if row["pk"]["S"].startswith(keys.TENANT_PREFIX)]
+
+
+def adopted(berth: Deployed, *options: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
+    """Exit code, the whole document, and what it says by tenant."""
+    done = run(berth, "adopt", "--json", *options)
+    told = json.loads(done.stdout)
+    return done.returncode, told, {tenant["tenantId"]: tenant for tenant in told["tenants"]}
+
+
+def listed(berth: Deployed) -> dict[str, str]:
+    told = json.loads(run(berth, "tenants", "--json").stdout)
+    return {tenant["tenantId"]: tenant["state"] for tenant in told["tenants"]}
+
+
+def doctors_word(berth: Deployed) -> tuple[str, str]:
+    told = json.loads(run(berth, "doctor", "--json").stdout)
+    (check,) = (check for check in told["checks"] if check["name"] == "adoption")
+    return check["verdict"], check["advice"]
+
+
+def test_they_are_served_and_nobody_else_knows_of_them_but_a_survey_and_the_doctor_name_the_way(
+    berth: Deployed,
+) -> None:
+    assert berth.ask(SERVED[0]).body["version"] == VERSION
+    assert listed(berth) == {}
+    before = rows_of_tenants(berth)
+
+    done = run(berth, "reconcile", "--json")
+
+    told = json.loads(done.stdout)
+    assert done.returncode == 8
+    assert {(each["kind"], each["subject"]) for each in told["findings"]} == {
+        ("unlisted-tenant", tenant.value) for tenant in EVERYBODY
+    }
+    assert all("berth adopt" in each["advice"] for each in told["findings"])
+    berth.invoke(berth.function("reconcile"), {"reconciliationId": SURVEY})  # As its schedule does.
+    verdict, advice = doctors_word(berth)
+    assert verdict == "warning"
+    assert "berth adopt --dry-run" in advice
+    assert rows_of_tenants(berth) == before
+
+
+def test_a_dry_run_lists_them_and_changes_nothing(berth: Deployed) -> None:
+    before = rows_of_tenants(berth)
+    code, told, found = adopted(berth, "--dry-run")
+    assert (code, told["total"], told["adopted"]) == (8, 25, 0)
+    assert set(found) == {tenant.value for tenant in EVERYBODY}
+    for tenant in SERVED:
+        each = found[tenant.value]
+        assert each["adoptable"]
+        assert f"READY at version {VERSION}" in each["detail"]
+        assert stack_named(berth, f"{PREFIX}{tenant}")["StackId"] in each["detail"]
+        assert "with an outbound queue" in each["detail"]
+    assert not found[OUT_OF_REACH.value]["adoptable"]
+    assert "billing-of-long-ago" in found[OUT_OF_REACH.value]["detail"]
+    assert "berth:legacyStackPrefixes" in found[OUT_OF_REACH.value]["advice"]
+    assert found[NEVER_ENDED.value]["detail"] == "FAILED, CREATE that never ended becomes Failure"
+    assert "CREATE that never ended becomes Success" in found[STILL_STARTED.value]["detail"]
+    assert "no stack has its queue" in found[NO_STACK.value]["detail"]
+    assert "DELETED" in found[DELETED.value]["detail"]
+    assert rows_of_tenants(berth) == before
+
+
+def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deployed) -> None:
+    with (
+        berth.held_up("reconcile"),
+        subprocess.Popen(**command(berth, "adopt"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first,
+    ):
+        assert first.stderr is not None
+        assert any("is about to begin" in line for line in first.stderr)
+        first.send_signal(signal.SIGINT)
+        assert "What was begun goes on in the control plane" in first.stderr.read()
+    assert first.returncode == 130
+
+    again = run(berth, "adopt")
+
+    assert again.returncode == 8
+    assert re.search(r"Adopted \d+, left 1\.", again.stdout)
+    code, told, found = adopted(berth)
+    assert (code, told["adopted"]) == (8, 0)
+    assert set(found) == {OUT_OF_REACH.value, NO_STACK.value}
+    assert "Receive what is left in its queue" in found[NO_STACK.value]["advice"]
+    for tenant in EVERYBODY - {OUT_OF_REACH}:
+        (entry,) = berth.table.history(tenant)
+        assert isinstance(entry, RecordedChange)
+        assert entry.kind is ChangeKind.ADOPT
+
+
+def test_they_are_tenants_like_any_other(berth: Deployed) -> None:
+    states = listed(berth)
+    assert {name for name, state in states.items() if state == "READY"} == {
+        tenant.value for tenant in (*UPGRADED, NO_STACK)
+    }
+    assert states[NEVER_ENDED.value] == "FAILED"
+    for tenant in SERVED:
+        row = berth.rows_of(tenant)["METADATA"]
+        assert row["StackId"]["S"] == stack_named(berth, f"{PREFIX}{tenant}")["StackId"]
+        assert "UpdateAt" not in row
+        assert "OutboundQueueUrl" in row
+    told = json.loads(run(berth, "reconcile", "--json").stdout)
+    assert {each["subject"] for each in told["findings"]} == {OUT_OF_REACH.value, NO_STACK.value}
+
+
+def test_a_rollout_moves_them_and_takes_the_outbound_queues_away(berth: Deployed) -> None:
+    before = {tenant: berth.ask(tenant).body for tenant in UPGRADED}
+    names = [tenant.value for tenant in UPGRADED]
+    answer = start(berth, "", labels={}, tenants=names, stages=stages("2", "rest", concurrency=8))
+    told = over(berth, answer.body["rolloutId"])
+    assert (told["status"], told["succeeded"]) == ("SUCCEEDED", 21)
+    for tenant in UPGRADED:
+        assert berth.ask(tenant).body == {**before[tenant], "version": berth.outputs["Version"]}
+        row = berth.rows_of(tenant)["METADATA"]
+        assert not {"OutboundQueueArn", "OutboundQueueUrl"} & set(row)
+        queues = {each["LogicalResourceId"] for each in resources(berth, row["StackId"]["S"])}
+        assert queues == {"InboundQueue", "DeadLetterQueue"}
+
+
+def resources(berth: Deployed, stack_id: str) -> list[dict[str, str]]:
+    told = berth.client("cloudformation").describe_stack_resources(StackName=stack_id)["StackResources"]
+    return [each for each in told if each["ResourceType"] == "AWS::SQS::Queue"]
+
+
+def test_an_update_of_one_that_fails_says_why_and_is_undone(berth: Deployed) -> None:
+    tenant = SERVED[1]
+    before = berth.ask(tenant).body
+
+    def fails(template: dict[str, Any]) -> None:
+        template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 999_999
+
+    assert ended(berth, upgrade(berth, tenant, a_release(berth, "9.0.0", fails))) == "FAILED"
+    cause = tenant_of(berth, tenant)["rootCause"]
+    assert cause["resource"] == "InboundQueue"
+    assert berth.ask(tenant).body == before
+
+
+def test_one_that_is_deleted_and_created_anew_gets_a_stack_of_berths_name(berth: Deployed) -> None:
+    tenant = SERVED[2]
+    assert ended(berth, delete(berth, tenant)) == "SUCCEEDED"
+    assert berth.ask(tenant).status == 410
+    assert ended(berth, create(berth, tenant)) == "SUCCEEDED"
+    assert berth.rows_of(tenant)["METADATA"]["StackId"]["S"] == berth.stack(tenant)["StackId"]
+    assert berth.ask(tenant).body["queueUrl"].rpartition("/")[2].startswith(berth.names.stack_of(tenant))
