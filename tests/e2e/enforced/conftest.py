@@ -12,6 +12,7 @@ from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator, free_port
 from tests.e2e.deployed import Deployed
 from tests.e2e.enforced.control_plane import Enforced
+from tests.e2e.legacy import PREFIX
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
     emulator = Emulator(port=free_port(), home=home, keep_state=False, server="tests.e2e.enforced.server")
     emulator.start()
     try:
-        root = Deployed(emulator, deploy(emulator, lambda _step: None))
+        root = Deployed(emulator, deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX))
         _put_policy_of_table(root)
         enforced = Enforced(root)
         enforced.forget_decisions()
