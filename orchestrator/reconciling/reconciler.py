@@ -278,7 +278,10 @@ class Reconciler:
             if name in seen:
                 continue  # It was listed in another state before: what was ordered for it has moved it.
             seen.add(name)
-            stack = others.get(listed.stack_id or "") or named.get(name)
+            adopted = others.get(listed.stack_id or "")
+            if adopted:
+                self._looked_at = replace(self._looked_at, stacks=self._looked_at.stacks + 1)
+            stack = adopted or named.get(name)
             if stack:
                 of_listed[stack.stack_id] = stack
             self._look_at_listed(listed, stack, releases, asked)

@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
+from orchestrator.adapters.unlisted import SCANNED_ATTRIBUTES
 from orchestrator.credentials import TENANT_TAG
 from orchestrator.local.home import CHECKOUT
 from orchestrator.records import TenantState
@@ -284,6 +285,16 @@ def test_get_queue_sees_how_many_tenants_there_are_and_not_which(
     assert denied(dynamodb.query, **listed, Select="ALL_ATTRIBUTES")
     listed["ExpressionAttributeValues"] = {":key": {"S": UNFINISHED_OPERATIONS}}
     assert denied(dynamodb.query, **listed, Select="COUNT")
+
+
+def test_the_function_that_looks_at_every_row_sees_nothing_of_what_rows_hold(enforced: Enforced) -> None:
+    dynamodb, table = table_of(enforced.function("reconcile"))
+    asked = {"TableName": table, "Select": "SPECIFIC_ATTRIBUTES"}
+    assert not denied(dynamodb.scan, **asked, ProjectionExpression=", ".join(SCANNED_ATTRIBUTES))
+    for attribute in ("InboundQueueUrl", "TaskToken", "Labels"):
+        assert denied(dynamodb.scan, **asked, ProjectionExpression=f"pk, {attribute}")
+    assert denied(dynamodb.scan, TableName=table, ProjectionExpression="pk", Select="ALL_ATTRIBUTES")
+    assert denied(dynamodb.scan, **asked, ProjectionExpression="pk", IndexName=LISTING_INDEX)
 
 
 def of_one_partition(pk: str) -> dict[str, Any]:
