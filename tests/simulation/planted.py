@@ -37,6 +37,7 @@ from orchestrator.reconciling.ports import UnlistedTenant
 from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
 from orchestrator.resource_requests import Claim, TenantQueueRequest
+from orchestrator.stack_arns import name_of
 from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
@@ -209,7 +210,10 @@ def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _names_without_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     def tenant_of(self: Names, stack_id: str) -> TenantId:
-        return TenantId(stack_id.split("/")[1].removeprefix(self.tenant_prefix))
+        name = name_of(stack_id)
+        if not name.startswith(self.tenant_prefix):
+            raise StackNotOurs(name)
+        return TenantId(name.removeprefix(self.tenant_prefix))
 
     monkeypatch.setattr(Names, "stack_of", lambda self, tenant: f"{self.tenant_prefix}{tenant}")
     monkeypatch.setattr(Names, "tenant_of", tenant_of)
