@@ -13,6 +13,7 @@
     ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
     ├── Unconfirmed             a request says that it is CloudFormation's, and CloudFormation does not
     ├── UnreadableRows          rows that somebody else wrote, and that do not say what such rows say
+    ├── QueueOutOfReach         a queue that Berth's functions may not look at
     ├── Throttled               AWS asked us to slow down; try again later
     ├── Unsettled               a request could not be answered now; try again
     └── MissingSetting          a function was deployed without something that it needs
@@ -77,6 +78,10 @@ class Unconfirmed(BerthError):
 
 class UnreadableRows(BerthError):
     """Rows of a tenant do not say what such rows say. Somebody else has written them."""
+
+
+class QueueOutOfReach(BerthError):
+    """A queue that Berth's functions may not look at: it bears none of the names of tenants' queues."""
 
 
 class Throttled(BerthError):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.adapters.aws import ACCESS_DENIED, error_code, error_message, throttling
+from orchestrator.errors import QueueOutOfReach
 from orchestrator.records import Messages, Queue
 
 if TYPE_CHECKING:
@@ -63,5 +64,7 @@ class SqsQueues:
         except ClientError as error:
             if error_code(error) in _NOT_THERE:
                 return None
+            if error_code(error) in ACCESS_DENIED:
+                raise QueueOutOfReach(f"Berth may not look at the queue {url}: {error_message(error)}") from error
             raise
         return response.get("Attributes", {})

@@ -176,6 +176,18 @@ def foreign_stack(name: str, stack: Stack) -> Finding:
     )
 
 
+def queue_out_of_reach(tenant: TenantId, reason: str) -> Finding:
+    """The row names a queue that is none of Berth's by its name, so that nobody can count its messages."""
+    return Finding(
+        Kind.METADATA_DIFFERS,
+        tenant.value,
+        reason,
+        Remedy.NONE,
+        "Tenants' queues are named after their stacks. A tenant from before Berth has to be adopted: berth adopt. "
+        "Otherwise somebody has written into the table: berth tenant shows what.",
+    )
+
+
 def drifted(stack: Stack, detail: str) -> Finding:
     """CloudFormation puts nothing right of what it was not told to change, so no repair would help."""
     return Finding(

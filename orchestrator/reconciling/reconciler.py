@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import InvalidRequest, InvalidTenantId, Throttled
+from orchestrator.errors import InvalidRequest, InvalidTenantId, QueueOutOfReach, Throttled
 from orchestrator.fleet import LISTED_STATES
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.own_stack import find_stack, has_unknown_stack, is_ours
 from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.reconciling.adopting import Adopting, KnownStacks, is_unlisted, not_adopted
-from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
+from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, queue_out_of_reach
 from orchestrator.reconciling.ports import (
     ReconciliationLedger,
     StackSurvey,
@@ -326,8 +326,13 @@ class Reconciler:
         self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release], asked: Reconciliation
     ) -> None:
         self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
-        if listed.state not in _BUSY and not self._is_as_it_should_be(listed, stack, releases):
-            self._look_closer(listed.tenant, releases, asked)
+        if listed.state in _BUSY:
+            return
+        try:
+            if not self._is_as_it_should_be(listed, stack, releases):
+                self._look_closer(listed.tenant, releases, asked)
+        except QueueOutOfReach as denied:
+            self._found(queue_out_of_reach(listed.tenant, str(denied)))
 
     def _is_as_it_should_be(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
         """Most tenants are, and the index and the list of stacks are enough to see that."""
@@ -355,7 +360,10 @@ class Reconciler:
         if is_unlisted(tenant.value, self.unlisted, self.stacks.names):
             self._found(not_adopted(tenant.value))
             return
-        self._look_closer(tenant, releases, asked)
+        try:
+            self._look_closer(tenant, releases, asked)
+        except QueueOutOfReach as denied:
+            self._found(queue_out_of_reach(tenant, str(denied)))
 
     def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
         """The index and the list of stacks lag: whatever is found is found in what is asked for now."""

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.sqs import SqsQueues
-from orchestrator.errors import Throttled
+from orchestrator.errors import QueueOutOfReach, Throttled
 from orchestrator.records import Messages, Queue
 from tests.adapters.conftest import client
 from tests.fakes import QUEUE
@@ -82,8 +82,8 @@ def test_both_protocols_say_that_a_queue_is_not_there(
 def test_a_queue_that_may_not_be_asked_is_an_error(
     queues: SqsQueues, sqs: Stubber, ask: Callable[[SqsQueues], object]
 ) -> None:
-    sqs.add_client_error("get_queue_attributes", "AccessDenied")
-    with pytest.raises(ClientError):
+    sqs.add_client_error("get_queue_attributes", "AccessDenied", "Not authorized.")
+    with pytest.raises(QueueOutOfReach, match=r"may not look at the queue https://.*Not authorized"):
         ask(queues)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from orchestrator.errors import QueueOutOfReach
 from orchestrator.execution_input import is_input_of, machine_input
 from orchestrator.records import Attempt, Messages, Queue, Request, Run
 from orchestrator.tenants import TenantId
@@ -124,12 +125,16 @@ class FakeQueues:
         """What is in which queue, by URL. Every other queue is empty."""
         self.dead_letter_queues: dict[str, str] = {}
         self.gone: set[str] = set()
+        self.out_of_reach: set[str] = set()
+        """What nobody may look at."""
 
     def answers(self, queue: Queue) -> bool:
         self.asked.append(queue)
         return len(self.asked) > self.silent_for and queue.url not in self.gone
 
     def messages(self, url: str) -> Messages | None:
+        if url in self.out_of_reach:
+            raise QueueOutOfReach(f"Berth may not look at the queue {url}: AccessDenied")
         return None if url in self.gone else self.held.get(url, Messages(0, 0, 0))
 
     def dead_letter_queue(self, url: str) -> str | None:

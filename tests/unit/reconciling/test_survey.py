@@ -17,7 +17,7 @@ from orchestrator.reconciling.records import (
     ReconciliationStatus,
     Wish,
 )
-from orchestrator.records import Messages, Operation, Status
+from orchestrator.records import Messages, Operation, Queue, Status
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
 
@@ -26,6 +26,7 @@ DRY = Wish(dry_run=True)
 REPAIR = Wish()
 ONLY_SETTLE = Wish(survey=False)
 A_SECOND = timedelta(seconds=1)
+QUEUE_OF_NOBODY = Queue("arn:aws:sqs:eu-west-1:000000000000:inbox", "https://sqs.eu-west-1.amazonaws.com/0/inbox")
 
 
 @pytest.fixture
@@ -290,3 +291,22 @@ def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: World)
     world.stacks.plant_done(tenant("stray"))
     world.delete(world.add("deleted"))
     assert world.reconcile(replace(LOOK, detect_drift=True)).looked_at.drift == 0
+
+
+@pytest.mark.parametrize("listed_as", [QUEUE_OF_NOBODY, None], ids=["also in its stack", "only in its row"])
+def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_survey_goes_on(
+    world: World, listed_as: Queue | None
+) -> None:
+    strange, _other = world.add("strange"), world.add("zeta")
+    metadata = world.table.metadata(strange)
+    assert metadata is not None
+    world.table.plant_metadata(replace(metadata, queue=QUEUE_OF_NOBODY))
+    if listed_as:
+        (stack,) = world.stacks_of(strange)
+        world.stacks.all[stack.stack_id].stack = replace(stack, queue=listed_as)
+    world.queues.out_of_reach.add(QUEUE_OF_NOBODY.url)
+    world.take_stack_away(tenant("zeta"))
+    done = world.reconcile(LOOK)
+    assert done.status is ReconciliationStatus.DONE
+    assert kinds(done) == [(Kind.METADATA_DIFFERS, "strange"), (Kind.MISSING_STACK, "zeta")]
+    assert "may not look at" in done.findings[0].detail

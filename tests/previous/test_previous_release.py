@@ -1,0 +1,92 @@
+"""What the release before has begun, this one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import BerthError, InvalidRequest
+from tests.adapters.bad_input.world import ControlPlane, a_control_plane
+from tests.machines import files
+from tests.previous import Payload, payloads, unpack
+from tests.simulation import player, rollout_player
+from tests.simulation.rollout_storm import RolloutStorm
+from tests.simulation.stories import Story
+from tests.simulation.test_operations_survive_crashes import every_story, play_undisturbed
+
+FUNCTIONS = {
+    "Begin": "begin",
+    "ReviewChanges": "review_changes",
+    "CheckMessages": "check_messages",
+    "StartStack": "start_stack",
+    "AwaitStack": "await_stack",
+    "InspectStack": "inspect_stack",
+    "Finish": "finish",
+    "RecordFailure": "record_failure",
+    "Advance": "advance_rollout",
+    "GiveUp": "advance_rollout",
+    "AwaitOperator": "await_operator",
+    "Admit": "admit_tenant",
+    "Review": "review_tenant",
+    "RecordOutcome": "record_outcome",
+}
+"""The function of each state, then and now."""
+
+
+@pytest.fixture
+def plane() -> Iterator[ControlPlane]:
+    with a_control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("previous"))
+
+
+@pytest.fixture
+def _machines_of_then(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    remembered = (files.machine, player._chosen, rollout_player._chosen)
+    monkeypatch.setattr(files, "FOLDER", sources / "statemachines")
+    for each in remembered:
+        each.cache_clear()
+    yield
+    for each in remembered:
+        each.cache_clear()
+
+
+def test_every_state_of_then_has_given_something() -> None:
+    assert {each["state"] for each in payloads()} == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("state", FUNCTIONS)
+def test_a_function_understands_what_the_machines_of_the_release_before_give_it(
+    plane: ControlPlane, state: str
+) -> None:
+    given = [each for each in payloads() if each["state"] == state]
+    assert not [each for each in given if not is_understood(plane, each)]
+
+
+def is_understood(plane: ControlPlane, given: Payload) -> bool:
+    """Whatever the function makes of an operation that this control plane does not have."""
+    try:
+        plane.call(FUNCTIONS[given["state"]], given["payload"])
+    except InvalidRequest:
+        return False
+    except BerthError:
+        return True
+    return True
+
+
+@pytest.mark.usefixtures("_machines_of_then")
+@every_story
+def test_a_machine_of_the_release_before_goes_on_with_these_functions(story: Story) -> None:
+    play_undisturbed(story)
+
+
+@pytest.mark.usefixtures("_machines_of_then")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rollout_of_the_release_before_goes_on_with_these_functions(seed: int) -> None:
+    RolloutStorm(seed).play()
