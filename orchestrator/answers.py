@@ -27,6 +27,7 @@ from orchestrator.tenants import TenantId
 
 RETRY_AFTER_SECONDS = 2
 """When to ask again. The ready path is one cheap read, so asking often is no burden."""
+NO_CREDENTIALS = "credentials-not-enabled"
 
 FLEET_FULL_TITLE = "There are as many tenants as there may be"
 TOO_MANY_CREATES_TITLE = "Too many creates"
@@ -176,7 +177,7 @@ def not_through_the_api() -> Response:
 def no_credentials() -> Response:
     return problem(
         403,
-        "credentials-not-enabled",
+        NO_CREDENTIALS,
         "Temporary credentials are not enabled",
         "This control plane gives no credentials: it was deployed without berth:credentialsSeconds.",
     )

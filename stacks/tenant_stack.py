@@ -12,12 +12,15 @@ from typing import Any
 
 from aws_cdk import (
     App,
+    Aws,
+    CfnCondition,
     CfnOutput,
     CfnParameter,
     CfnResource,
     CustomResource,
     DefaultStackSynthesizer,
     Duration,
+    Fn,
     Stack,
     Tags,
 )
@@ -25,8 +28,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
+from orchestrator.releases import KMS_KEY_PARAMETER
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 
+KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
 
 # A message keeps its age when it moves to the dead-letter queue. So that it does not expire there soon after,
@@ -73,6 +78,24 @@ class TenantStack(Stack):
             constraint_description="must be the ARN of a Lambda function",
         )
 
+        kms_key = CfnParameter(
+            self,
+            KMS_KEY_PARAMETER,
+            description=(
+                "The key that the queues are encrypted with. Without one, SQS encrypts them with a key of its own."
+            ),
+            default="",
+            allowed_pattern=f"^$|{KEY_ARN_PATTERN}",
+            constraint_description="must be the ARN of a KMS key, or empty",
+        )
+        has_key = CfnCondition(
+            self, "HasKey", expression=Fn.condition_not(Fn.condition_equals(kms_key.value_as_string, ""))
+        )
+        self._encryption = {
+            "KmsMasterKeyId": Fn.condition_if(has_key.logical_id, kms_key.value_as_string, Aws.NO_VALUE),
+            "SqsManagedSseEnabled": Fn.condition_if(has_key.logical_id, False, True),
+        }
+
         dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_DEAD_LETTER_RETENTION_DAYS))
         # No RedriveAllowPolicy names the inbound queue: the two queues would then need each other to exist.
         inbound_queue = self._queue(
@@ -109,6 +132,10 @@ class TenantStack(Stack):
 
     def _queue(self, name: str, **settings: Any) -> sqs.Queue:
         queue = sqs.Queue(self, name, encryption=sqs.QueueEncryption.SQS_MANAGED, **settings)
+        resource = queue.node.default_child
+        assert isinstance(resource, CfnResource)  # noqa: S101 - an L2's default child always is one
+        for setting, value in self._encryption.items():
+            resource.add_property_override(setting, value)
         _deny(queue, "DenyWithoutTls", {"Bool": {"aws:SecureTransport": "false"}})
         _deny(
             queue,

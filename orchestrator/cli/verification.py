@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from orchestrator.admission import Refusal
+from orchestrator.answers import NO_CREDENTIALS
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
@@ -274,6 +275,8 @@ class Verification:
     def _credentials(self, access: Access) -> dict[str, Any]:
         with self._here.asking() as asking:
             answer = asking(partial(self._api.get_credentials, self._tenant, access))
+        if kind_of(answer) == NO_CREDENTIALS:
+            raise NothingToProve(str(answer.body["detail"]))
         if answer.status != _DONE:
             raise problem(answer)
         return dict(answer.body["credentials"])

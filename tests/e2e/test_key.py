@@ -6,19 +6,17 @@ The emulator keeps what it is told about keys, and encrypts nothing. The tests t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.releases import KMS_KEY_PARAMETER
 from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed
-from tests.e2e.operators import a_release, a_tenant, ended, run, upgrade
+from tests.e2e.operators import a_tenant, ended, run, upgrade
 
 ACME = TenantId("acme")
-BEFORE, KNOWS = "0.6.0", "9.0.0"
+BEFORE, KNOWS = "0.6.0", "0.7.0"
 OWN = "SqsManagedSseEnabled"
 
 
@@ -52,19 +50,6 @@ def queues_of(berth: Deployed, tenant: TenantId) -> list[dict[str, str]]:
     return [attributes(berth, outputs[name]) for name in ("InboundQueueUrl", "DeadLetterQueueUrl")]
 
 
-def knows_of_keys(template: dict[str, Any]) -> None:
-    """Give the template the parameter, if it does not have it."""
-    if KMS_KEY_PARAMETER in template["Parameters"]:
-        return
-    template["Parameters"][KMS_KEY_PARAMETER] = {"Type": "String", "Default": ""}
-    template["Conditions"] = {"HasKey": {"Fn::Not": [{"Fn::Equals": [{"Ref": KMS_KEY_PARAMETER}, ""]}]}}
-    for name in ("InboundQueue", "DeadLetterQueue"):
-        template["Resources"][name]["Properties"] |= {
-            "KmsMasterKeyId": {"Fn::If": ["HasKey", {"Ref": KMS_KEY_PARAMETER}, {"Ref": "AWS::NoValue"}]},
-            OWN: {"Fn::If": ["HasKey", False, True]},
-        }
-
-
 def test_the_control_planes_queues_and_logs_are_encrypted_with_the_key(berth: Deployed, key: str) -> None:
     """The emulator overlooks what templates say about the encryption of tables and buckets."""
     assert attributes(berth, berth.outputs["EndedExecutionsQueueUrl"])["KmsMasterKeyId"] == key
@@ -79,7 +64,6 @@ def test_a_release_that_knows_of_no_key_is_deployed_without_one(berth: Deployed)
 
 
 def test_a_tenant_gets_the_key_with_a_release_that_knows_of_it(berth: Deployed, key: str) -> None:
-    a_release(berth, KNOWS, knows_of_keys)
     url = berth.ask(ACME).body["queueUrl"]
     berth.client("sqs").send_message(QueueUrl=url, MessageBody="from before")
     assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"

@@ -65,7 +65,9 @@ def test_nothing_that_keeps_data_was_forgotten(with_key: Json) -> None:
 
 
 def test_without_a_key_nothing_is_said_of_one(with_everything: Json, with_key: Json) -> None:
-    assert "kms" not in json.dumps(with_everything).lower()
+    # Notes of releases may speak of keys.
+    told = [each for each in with_everything["Resources"].values() if each["Type"] != "Custom::Release"]
+    assert "kms" not in json.dumps(told).lower()
     assert set(with_everything["Resources"]) == set(with_key["Resources"]), "a key replaces nothing"
 
 

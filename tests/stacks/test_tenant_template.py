@@ -11,6 +11,7 @@ import pytest
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
+from orchestrator.releases import KMS_KEY_PARAMETER
 from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 from stacks.project import read_version
 from stacks.releases import (
@@ -58,13 +59,13 @@ def test_a_tenant_keeps_its_queues_whichever_release_it_moves_to() -> None:
         for release in releases
     ]
     assert all(found == set(QUEUES) for found in queues)
-    parameters = [set(release["Parameters"]) for release in releases]
+    parameters = [set(release["Parameters"]) - {KMS_KEY_PARAMETER} for release in releases]
     assert all(found == {"TenantId", "MetadataServiceToken"} for found in parameters)
 
 
 def test_it_needs_nothing_but_itself(tenant: Json) -> None:
-    assert set(tenant) == {"Description", "Parameters", "Resources", "Outputs"}
-    assert set(tenant["Parameters"]) == {"TenantId", "MetadataServiceToken"}
+    assert set(tenant) == {"Description", "Parameters", "Conditions", "Resources", "Outputs"}
+    assert set(tenant["Parameters"]) == {"TenantId", "MetadataServiceToken", KMS_KEY_PARAMETER}
     text = json.dumps(tenant)
     for trace_of_the_cdk in ("aws:cdk", "cdk-", "AWS::CDK::Metadata", "BootstrapVersion", "S3Key", "Fn::Import"):
         assert trace_of_the_cdk not in text
@@ -106,6 +107,22 @@ def test_only_a_function_can_be_told_about_the_queue(tenant: Json, token: str, a
     assert bool(re.fullmatch(pattern, token)) is allowed
 
 
+@pytest.mark.parametrize(
+    ("key", "allowed"),
+    [
+        ("", True),
+        ("arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab", True),
+        ("arn:aws:kms:eu-west-1:123456789012:key/mrk-1234abcd12ab34cd56ef1234567890ab", True),
+        ("arn:aws:kms:eu-west-1:123456789012:alias/mine", False),
+        ("1234abcd-12ab-34cd-56ef-1234567890ab", False),
+    ],
+)
+def test_only_a_key_can_encrypt_the_queues(tenant: Json, key: str, allowed: bool) -> None:
+    parameter = tenant["Parameters"][KMS_KEY_PARAMETER]
+    assert parameter["Default"] == "", "a release has to be deployable where there is no key"
+    assert bool(re.fullmatch(parameter["AllowedPattern"], key)) is allowed
+
+
 def test_a_message_does_not_expire_soon_after_it_became_a_dead_letter(tenant: Json) -> None:
     kept = {queue: tenant["Resources"][queue]["Properties"]["MessageRetentionPeriod"] for queue in QUEUES}
     assert kept == {"InboundQueue": 4 * 24 * 3600, "DeadLetterQueue": 14 * 24 * 3600}
@@ -114,7 +131,10 @@ def test_a_message_does_not_expire_soon_after_it_became_a_dead_letter(tenant: Js
 @pytest.mark.parametrize("queue", QUEUES)
 def test_queues_are_encrypted_tagged_and_named_by_cloudformation(tenant: Json, queue: str) -> None:
     properties = tenant["Resources"][queue]["Properties"]
-    assert properties["SqsManagedSseEnabled"] is True
+    has_key = tenant["Conditions"]["HasKey"]
+    assert has_key == {"Fn::Not": [{"Fn::Equals": [{"Ref": KMS_KEY_PARAMETER}, ""]}]}
+    assert properties["KmsMasterKeyId"] == {"Fn::If": ["HasKey", {"Ref": KMS_KEY_PARAMETER}, {"Ref": "AWS::NoValue"}]}
+    assert properties["SqsManagedSseEnabled"] == {"Fn::If": ["HasKey", False, True]}
     assert "QueueName" not in properties
     assert properties["Tags"] == [
         {"Key": "berth:tenant-id", "Value": {"Ref": "TenantId"}},

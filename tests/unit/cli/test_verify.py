@@ -10,12 +10,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.answers import no_credentials
 from orchestrator.cli.errors import ExitCode
 from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy
 from orchestrator.records import TenantState
 from orchestrator.tenants import TenantId
 from tests.fakes import NEXT_VERSION, QUEUE, a_release
 from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
+from tests.unit.cli.fake_api import heard
 
 VERIFIED = TenantId("berth-verify-20261116-120000-0a1b")
 ON_ITS_WAY = ApiAnswer(202, {"status": "PROVISIONING", "execution": "create-1"}, 1)
@@ -185,3 +187,12 @@ def test_a_tenant_that_could_not_be_deleted_is_named_with_what_to_do(world: Scen
     result = world.berth("verify")
     assert result.exit_code == ExitCode.ATTENTION
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
+
+
+def test_where_no_credentials_are_given_out_the_queue_is_not_tried(world: Scene) -> None:
+    world.queue_answers(ON_ITS_WAY, READY, heard(no_credentials()), heard(no_credentials()), DELETED)
+    result = world.berth("verify", "--json")
+    assert result.exit_code == ExitCode.OK
+    told = results(result)
+    assert (told["send"], told["receive"], told["delete"]) == ("left out", "left out", "proven")
+    assert "berth:credentialsSeconds" in advice(result, "send")
