@@ -15,6 +15,8 @@ class Decision:
     action: str
     resource: str
     reason: str = ""
+    in_transaction: bool = False
+    """Of an item in DynamoDB's table: each is decided, and paid for, by itself."""
 
 
 class DecisionLog:

@@ -26,6 +26,8 @@ PARAMETERS = {
     "sts": {SOURCE_IDENTITY: "SourceIdentity"},
 }
 """Condition keys by service, each with the parameter of the request that it is the value of."""
+ENCLOSING_OPERATION = "dynamodb:EnclosingOperation"
+"""The emulator says by it that an item is part of a transaction."""
 STATEMENT = "the statement"
 """What PartiQL is asked for, beside the condition keys. Its permission depends on its verb."""
 PARTITION_KEYS = ("pk", "ListingKey")
@@ -206,7 +208,7 @@ def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
     def decide(key: str, action: str, service: str, region: str, resource: str, context: dict[str, Any]) -> Any:
         denied = original(key, action, service, region, resource_arn=resource, service_context=context)
         if denied is not None or not iam_evaluator.is_root_access_key(key or ""):
-            log.add(_decision(key, action, resource, denied))
+            log.add(_decision(key, action, resource, denied, in_transaction=ENCLOSING_OPERATION in context))
         return denied
 
     def enforce(
@@ -245,12 +247,12 @@ def _at_the_table(action: str, resource: str, context: dict[str, Any]) -> tuple[
     return action, context
 
 
-def _decision(key: str, action: str, resource: str, denied: Any) -> Decision:
+def _decision(key: str, action: str, resource: str, denied: Any, *, in_transaction: bool) -> Decision:
     if isinstance(denied, iam_evaluator.AuthError):
         return Decision(False, key, action, resource, f"{denied.code}: {denied.message}")
     principal = iam_evaluator.resolve_principal(key, ACCOUNT).arn
     reason = f"{denied.decision} {denied.reason}" if denied else ""
-    return Decision(denied is None, principal, action, str(resource), reason)
+    return Decision(denied is None, principal, action, str(resource), reason, in_transaction)
 
 
 def _table_of(statement: str) -> str:

@@ -1,0 +1,60 @@
+"""The control plane has as much that costs something, used or not, as docs/costs.md says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
+from tests.costs_page import table
+
+Json = dict[str, Any]
+
+MONTH = timedelta(days=30)
+POLLS_AT_ONCE, POLL = 5, timedelta(seconds=20)
+"""Lambda's long polls of an empty queue."""
+COSTS_WHEN_USED = {
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::DynamoDB::Table",
+    "AWS::Events::Rule",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Policy",
+    "AWS::IAM::Role",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::Permission",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+    "AWS::StepFunctions::StateMachine",
+    "Custom::ApiProof",
+    "Custom::Release",
+}
+"""Resources that cost nothing while nobody uses them, but for what they store."""
+
+
+def test_what_costs_something_while_nobody_uses_it_is_on_the_page(control_plane: Json) -> None:
+    types = [each["Type"] for each in control_plane["Resources"].values()]
+    rules = [each for each in control_plane["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
+    assert sorted(rule["Properties"].get("ScheduleExpression", "") for rule in rules)[-2:] == [
+        "rate(5 minutes)",
+        "rate(6 hours)",
+    ]
+    polls = POLLS_AT_ONCE * (MONTH // POLL) * types.count("AWS::Lambda::EventSourceMapping")
+    assert {name: int(row["number"]) for name, row in table("Idle").items()} == {
+        "alarms": types.count("AWS::CloudWatch::Alarm"),
+        "dashboards": types.count("AWS::CloudWatch::Dashboard"),
+        "metrics that reconciliations write": 3,
+        "settlings, every 5 minutes": MONTH // SETTLING_EVERY,
+        "surveys, every 6 hours": MONTH // SURVEY_EVERY,
+        "requests with which Lambda polls an empty queue": polls,
+    }
+
+
+def test_nothing_else_is_deployed_that_could_cost_something(control_plane: Json) -> None:
+    counted = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Lambda::EventSourceMapping"}
+    assert {each["Type"] for each in control_plane["Resources"].values()} - counted <= COSTS_WHEN_USED

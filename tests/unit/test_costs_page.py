@@ -1,0 +1,87 @@
+"""The arithmetic of docs/costs.md, from its own prices and counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.costs_page import table, totals
+
+BENCH = Path(__file__).parents[2] / "bench" / "results.json"
+PRICED = {
+    "state transitions": "state transition",
+    "function calls": "function call",
+    "reads": "read",
+    "write units": "write unit",
+    "SQS": "SQS request",
+    "S3": "S3 request",
+}
+"""What a counted column is called among the prices. CloudFormation's is free."""
+PRICES = {name: float(row["USD per million"]) for name, row in table("Prices").items()}
+TURN = "turn in a rollout, without the update"
+
+
+def counts(name: str) -> dict[str, float]:
+    return {column: float(cell) for column, cell in table("Counted")[name].items() if cell}
+
+
+def per_million(counted: dict[str, float], *, requests: int) -> float:
+    """What a million of these cost, in dollars; ``requests`` are those to the API."""
+    used = {PRICED[column]: number for column, number in counted.items() if column in PRICED}
+    used["write unit"] = used.get("write unit", 0) * 2
+    used["KB of logs"] = used.get("state transition", 0) * 2 + used["function call"]
+    used |= {"request to the API": requests, "trace": 1}
+    return sum(PRICES[name] * number for name, number in used.items())
+
+
+def turn_of_the_bench() -> tuple[float, float]:
+    """Transitions per turn where few tenants move at once, and where many do."""
+    results = json.loads(BENCH.read_text(encoding="utf-8"))
+    found = [each["value"] for each in results if "transitions per turn" in each["name"]]
+    return min(found), max(found)
+
+
+@pytest.mark.parametrize(
+    ("total", "counted"),
+    [
+        ("1,000 creates", "create"),
+        ("1,000 updates that change the stack", "update that changes the stack"),
+        ("1,000 updates that only record", "update that only records"),
+        ("1,000 deletes", "delete"),
+    ],
+)
+def test_an_operation_costs_what_its_counts_cost(total: str, counted: str) -> None:
+    assert totals()[total] == f"{per_million(counts(counted), requests=1) / 1_000:.2f}"
+
+
+def test_a_turn_takes_the_transitions_that_the_bench_has() -> None:
+    assert counts(TURN)["state transitions"] == turn_of_the_bench()[0]
+
+
+def test_a_rollout_costs_its_updates_and_turns() -> None:
+    straight, waiting = turn_of_the_bench()
+    turn = counts(TURN)
+    turn["function calls"] += (waiting - straight) / 3
+    # AWS charges for the start of each of the map's children.
+    turn["state transitions"] = waiting + 1
+    update = per_million(counts("update that changes the stack"), requests=0)
+    assert totals()["a rollout that updates the stacks of 1,000 tenants"] == (
+        f"{(update + per_million(turn, requests=0)) / 1_000:.2f}"
+    )
+
+
+def test_a_control_plane_without_tenants_costs_the_sum_of_its_parts() -> None:
+    parts = table("Idle").values()
+    assert [f"{float(part['number']) * float(part['USD each']):.2f}" for part in parts] == [p["USD"] for p in parts]
+    settling = table("Idle")["settlings, every 5 minutes"]["USD each"]
+    assert settling == f"{per_million(counts('settling'), requests=0) / 1e6:.7f}"
+    exact = sum(float(part["number"]) * float(part["USD each"]) for part in parts)
+    assert totals()["a control plane without tenants, per month"] == f"{exact:.2f}"
+
+
+def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
+    call = 0.20 + 0.25 * 0.01 * 13.33
+    cost = PRICES["request to the API"] + call + PRICES["read"] + 1.5 * PRICES["KB of logs"] + PRICES["trace"]
+    assert totals()["1 million calls of getQueue"] == f"{cost:.2f}"
