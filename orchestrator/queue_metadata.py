@@ -77,14 +77,15 @@ def _own_queue(tenant: TenantId, stack_id: str, served: Metadata | None, stacks:
 
     Then nothing is recorded, and the stack is not refused either: the operation on it publishes the queue when it ends.
     """
-    if served is None or served.stack_id != stack_id:
+    is_new = served is None or served.stack_id != stack_id
+    if is_new:
         stack = stacks.find(stack_id)
-        if stack is None and served is None:
+        if stack is None:
             return None
-        if stack is None or not is_ours(stack, served, stacks):
+        if not is_ours(stack, served, stacks):
             raise StackNotOurs(f"Tenant {tenant}: stack {stack_id} was not made by Berth, so it provides no queue.")
     queue = stacks.queue(stack_id)
-    if queue is None and served is not None:
+    if queue is None and not is_new:
         raise StackNotOurs(f"Tenant {tenant}: CloudFormation lists no queue of the tenant in stack {stack_id}.")
     return queue
 
