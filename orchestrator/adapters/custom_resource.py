@@ -20,6 +20,7 @@ from orchestrator.adapters.aws import ACCESS_DENIED, error_code
 from orchestrator.adapters.settings import Settings
 from orchestrator.errors import InvalidRequest, Throttled
 from orchestrator.resource_requests import answerable
+from orchestrator.stack_arns import Location
 
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
 _REASON_BYTES = 1_024
@@ -31,11 +32,20 @@ _SECONDS_A_TRY = 7
 _TRIES_TO_BE_PERMITTED = 10
 _SECONDS_TO_BE_PERMITTED = 3
 
-# A bucket per region, with or without the region in its host. S3's bucket names are unique in the whole partition, so
-# that the bucket of this region can be nobody else's.
-_CLOUDFORMATION = (
-    r"https://cloudformation-custom-resource-response-{region}\.s3([.-][a-z0-9-]+)?\.amazonaws\.(com|com\.cn|eu)/[!-~]*"
-)
+# CloudFormation takes answers in a bucket per region, with or without the region in the bucket's host. Names of buckets
+# are unique in a partition, so in this partition the bucket is CloudFormation's. In another it may be anybody's.
+_BUCKET = "cloudformation-custom-resource-response-"
+_DOMAINS = {
+    "aws": "amazonaws.com",
+    "aws-cn": "amazonaws.com.cn",
+    "aws-eusc": "amazonaws.eu",
+    "aws-iso": "c2s.ic.gov",
+    "aws-iso-b": "sc2s.sgov.gov",
+    "aws-iso-e": "cloud.adc-e.uk",
+    "aws-iso-f": "csp.hci.ic.gov",
+    "aws-us-gov": "amazonaws.com",
+}
+"""The domain of each partition, by the partition's name."""
 
 
 def received(given: object) -> Mapping[str, Any]:
@@ -139,10 +149,20 @@ def _check_address(url: str) -> None:
     if elsewhere is not None:
         cloudformations = url.startswith(elsewhere)
     else:
-        bucket = _CLOUDFORMATION.format(region=settings.location.region.replace("-", ""))
-        cloudformations = re.fullmatch(bucket, url) is not None
+        cloudformations = _is_cloudformations(url, settings.location)
     if not cloudformations:
         raise InvalidRequest("ResponseURL: this is no address of CloudFormation in this region, so nothing was done.")
+
+
+def _is_cloudformations(url: str, here: Location) -> bool:
+    domain = _DOMAINS.get(here.partition)
+    if domain is None:
+        raise InvalidRequest(
+            f"ResponseURL: the hosts of partition {here.partition} are not known, so nothing was done."
+        )
+    bucket = re.escape(_BUCKET + here.region.replace("-", ""))
+    host = rf"{bucket}\.s3([.-]{re.escape(here.region)})?\.{re.escape(domain)}"
+    return re.fullmatch(rf"https://{host}/[!-~]*", url) is not None
 
 
 def _put(url: str, body: bytes) -> None:

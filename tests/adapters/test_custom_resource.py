@@ -175,6 +175,15 @@ SOMEBODY_ELSES = [
     "https://somebody@cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/",
     "https://example.com/cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/",
     "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com/a\r\nHost: example.com",
+    # Buckets' names are unique in a partition, so in another partition this one may be anybody's.
+    "https://cloudformation-custom-resource-response-eucentral1.s3.amazonaws.com.cn/another-partition",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.cn-north-1.amazonaws.com.cn/another-partition",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.eusc-de-east-1.amazonaws.eu/another-partition",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.us-east-1.amazonaws.com/another-regions-host",
+    "https://cloudformation-custom-resource-response-eucentral1.s3-accelerate.amazonaws.com/another-service",
+    "https://cloudformation-custom-resource-response-eucentral1.s3-website-eu-central-1.amazonaws.com/another-service",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.eu-central-1xamazonaws.com/no-dot",
+    "https://cloudformation-custom-resource-response-eucentral1.s3.eu-central-1.amazonawsxcom/no-dot",
 ]
 
 
@@ -207,6 +216,47 @@ def test_an_event_whose_answer_would_go_elsewhere_is_refused_before_anything_is_
     with pytest.raises(InvalidRequest, match="ResponseURL"):
         answer_resource(event, physical_id="release")
     assert sent == []
+
+
+BUCKET_IN_CHINA = "https://cloudformation-custom-resource-response-cnnorth1.s3"
+
+
+@pytest.mark.parametrize(
+    ("location", "ours", "anothers"),
+    [
+        (
+            "aws-cn:cn-north-1:000000000000",
+            f"{BUCKET_IN_CHINA}.cn-north-1.amazonaws.com.cn/arn",
+            f"{BUCKET_IN_CHINA}.cn-north-1.amazonaws.com/arn",
+        ),
+        (
+            "aws-us-gov:us-gov-west-1:000000000000",
+            "https://cloudformation-custom-resource-response-usgovwest1.s3.us-gov-west-1.amazonaws.com/arn",
+            "https://cloudformation-custom-resource-response-usgovwest1.s3.us-gov-west-1.amazonaws.com.cn/arn",
+        ),
+        (
+            "aws-eusc:eusc-de-east-1:000000000000",
+            "https://cloudformation-custom-resource-response-euscdeeast1.s3.eusc-de-east-1.amazonaws.eu/arn",
+            "https://cloudformation-custom-resource-response-euscdeeast1.s3.eusc-de-east-1.amazonaws.com/arn",
+        ),
+    ],
+)
+def test_an_answer_stays_in_the_partition(
+    location: str, ours: str, anothers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTH_LOCATION", location)
+    monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
+    assert received(Endpoint().event(ResponseURL=ours))["ResponseURL"] == ours
+    with pytest.raises(InvalidRequest, match="ResponseURL"):
+        received(Endpoint().event(ResponseURL=anothers))
+
+
+def test_in_a_partition_whose_hosts_are_not_known_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BERTH_LOCATION", "aws-new:new-east-1:000000000000")
+    monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
+    url = "https://cloudformation-custom-resource-response-neweast1.s3.new-east-1.amazonaws.com/arn"
+    with pytest.raises(InvalidRequest, match="partition aws-new"):
+        received(Endpoint().event(ResponseURL=url))
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:45669/answer", "http://127.0.0.1:4566@example.com/answer"])

@@ -337,6 +337,8 @@ _ELSEWHERE = (
     RESPONSE_URL.replace("-euwest1", "-useast1"),
     RESPONSE_URL.replace("-euwest1", "-euwest1-evil"),
     RESPONSE_URL.replace(".amazonaws.com/", ".amazonaws.com:8443/"),
+    RESPONSE_URL.replace(".amazonaws.com/", ".amazonaws.com.cn/"),
+    RESPONSE_URL.replace(".s3.eu-west-1.", ".s3-accelerate."),
     "https://cloudformation-custom-resource-response-euwest1.evil.s3.amazonaws.com/answer",
 )
 
