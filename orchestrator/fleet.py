@@ -22,6 +22,7 @@ from orchestrator.records import (
     RootCause,
     Status,
     TenantState,
+    UnreadableEntry,
 )
 from orchestrator.tenants import TenantId
 
@@ -42,7 +43,7 @@ class TenantDetail:
     root_cause: RootCause | None
     lock: Lock | None
     audits: Sequence[Audit]
-    history: Sequence[HistoryEntry | RecordedChange]
+    history: Sequence[HistoryEntry | RecordedChange | UnreadableEntry]
 
     @property
     def known(self) -> bool:

@@ -28,6 +28,7 @@ from orchestrator.records import (
     Release,
     Request,
     TenantState,
+    UnreadableEntry,
     release_of,
     timestamp,
 )
@@ -192,8 +193,15 @@ def _audit_document(audit: Audit) -> dict[str, object]:
     }
 
 
-def _history_document(entry: HistoryEntry | RecordedChange) -> dict[str, object]:
+def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) -> dict[str, object]:
     """All entries have the same fields. What does not apply to one is null."""
+    if isinstance(entry, UnreadableEntry):
+        return {
+            **dict.fromkeys(("operation", "version", "attempt", "status", "execution", "rootCause")),
+            "at": timestamp(entry.at) if entry.at else None,
+            **dict.fromkeys(("requestedBy", "reason", "request", "before", "after")),
+            "altered": True,
+        }
     if isinstance(entry, RecordedChange):
         return {
             "operation": entry.kind.value,

@@ -22,6 +22,7 @@ from orchestrator.records import (
     RootCause,
     Run,
     TenantState,
+    UnreadableEntry,
 )
 from orchestrator.stack_arns import StackArn
 from orchestrator.stack_resources import Requester, StackResource
@@ -81,7 +82,7 @@ class TenantReader(Protocol):
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]: ...
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
         """All that ever happened to the tenant, in order."""
 
     def lock(self, tenant: TenantId) -> Lock | None: ...

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 
 from orchestrator.errors import InvalidTenantId
 from orchestrator.stack_resources import Requester, StackResource
@@ -298,6 +299,15 @@ class RecordedChange:
     after: Mapping[str, object]
     altered: bool = False
     """As of an operation's entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableEntry:
+    """A row of history that is no entry at all: somebody has put it there, or over what was recorded."""
+
+    at: datetime | None
+    """As its key says; ``None`` if not even the key says when."""
+    altered: Literal[True] = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from orchestrator.records import (
     Run,
     Status,
     TenantState,
+    UnreadableEntry,
 )
 from orchestrator.tenants import TenantId
 
@@ -67,7 +68,7 @@ class DynamoTable:
         items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
         return [rows.audit_from(item) for item in items]
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
         return [rows.history_from(item) for item in self._reads.partition(keys.history_pk(tenant))]
 
     def lock(self, tenant: TenantId) -> Lock | None:

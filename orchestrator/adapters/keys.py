@@ -41,7 +41,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from orchestrator.records import Attempt, Operation, TenantState, timestamp
+from orchestrator.records import Attempt, Operation, TenantState, parse_timestamp, timestamp
 from orchestrator.tenants import TenantId
 
 LISTING_INDEX = "Listing"
@@ -125,6 +125,14 @@ def rollout_of_history(pk: str) -> str:
 
 def _history_sk(at: datetime, what: str, fields: Mapping[str, Any]) -> str:
     return f"{timestamp(at)}#{what}#{_digest(fields)}"
+
+
+def moment_of_history(sk: str) -> datetime | None:
+    """When it was that a row of history tells of; ``None`` if its key does not say."""
+    try:
+        return parse_timestamp(sk.partition("#")[0])
+    except (ValueError, OverflowError):
+        return None
 
 
 def is_altered(row: Mapping[str, Any]) -> bool:

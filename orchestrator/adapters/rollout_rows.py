@@ -7,9 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.adapters import keys
-from orchestrator.adapters.rows import Item, moment, n, number, root_cause_from, root_cause_value, s, text, time
+from orchestrator.adapters.rows import (
+    UNREADABLE,
+    Item,
+    moment,
+    n,
+    number,
+    root_cause_from,
+    root_cause_value,
+    s,
+    text,
+    time,
+)
 from orchestrator.adapters.writes import listing
-from orchestrator.records import parse_timestamp
+from orchestrator.records import UnreadableEntry, parse_timestamp
 from orchestrator.rollouts.documents import stage_document, wish_document, wish_from
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -90,7 +101,15 @@ def order_row(order: RecordedOrder) -> Item:
     return keys.rollout_history_key(order.rollout, order.at, order.order, fields) | fields
 
 
-def order_from(item: Mapping[str, Any]) -> RecordedOrder:
+def order_from(item: Mapping[str, Any]) -> RecordedOrder | UnreadableEntry:
+    """One row that nobody can read must not hide all others of the rollout."""
+    try:
+        return _order_from(item)
+    except UNREADABLE:
+        return UnreadableEntry(keys.moment_of_history(item["sk"]["S"]))
+
+
+def _order_from(item: Mapping[str, Any]) -> RecordedOrder:
     return RecordedOrder(
         rollout=keys.rollout_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),

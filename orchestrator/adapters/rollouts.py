@@ -15,6 +15,7 @@ from orchestrator.adapters.reads import Reads
 from orchestrator.adapters.rows import Item, n, number, s
 from orchestrator.adapters.writes import Writes
 from orchestrator.errors import Throttled
+from orchestrator.records import UnreadableEntry
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
@@ -84,7 +85,7 @@ class RolloutTable:
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         return map(rollout_rows.outcome_from, self._reads.listed(keys.listed_failures(rollout)))
 
-    def orders(self, rollout: str) -> Sequence[RecordedOrder]:
+    def orders(self, rollout: str) -> Sequence[RecordedOrder | UnreadableEntry]:
         return [rollout_rows.order_from(item) for item in self._reads.partition(keys.rollout_history_pk(rollout))]
 
     # Writing

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.adapters.keys import METADATA, is_altered, operation_of, tenant_of, tenant_of_history
+from orchestrator.adapters.keys import (
+    METADATA,
+    is_altered,
+    moment_of_history,
+    operation_of,
+    tenant_of,
+    tenant_of_history,
+)
+from orchestrator.errors import BerthError
 from orchestrator.execution_input import request_document, request_from
 from orchestrator.records import (
     Attempt,
@@ -25,6 +33,7 @@ from orchestrator.records import (
     Run,
     Status,
     TenantState,
+    UnreadableEntry,
     parse_timestamp,
     timestamp,
 )
@@ -185,12 +194,34 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
     )
 
 
-def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange:
-    return _change_from(item) if "Change" in item else _operation_from(item)
+UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, BerthError)
+"""The errors of reading a row that somebody else has written."""
+
+
+def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange | UnreadableEntry:
+    """One row that nobody can read must not hide all others of the tenant."""
+    try:
+        return _change_from(item) if "Change" in item else _operation_from(item)
+    except UNREADABLE:
+        return UnreadableEntry(moment_of_history(item["sk"]["S"]))
+
+
+def _recorded_request(item: Mapping[str, Any]) -> Request:
+    request = _request_from(item)
+    if not isinstance(request.by, str) or not isinstance(request.reason, str):
+        raise TypeError("who asked, and why, are texts")
+    return request
+
+
+def _said(item: Mapping[str, Any], name: str) -> Mapping[str, object]:
+    said = json.loads(item[name]["S"])
+    if not isinstance(said, dict):
+        raise TypeError(f"{name} is no object")
+    return said
 
 
 def _operation_from(item: Mapping[str, Any]) -> HistoryEntry:
-    request = _request_from(item) if "Request" in item else None
+    request = _recorded_request(item) if "Request" in item else None
     return HistoryEntry(
         tenant=tenant_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),
@@ -211,9 +242,9 @@ def _change_from(item: Mapping[str, Any]) -> RecordedChange:
         tenant=tenant_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),
         kind=ChangeKind(item["Change"]["S"]),
-        request=_request_from(item),
-        before=json.loads(item["Before"]["S"]),
-        after=json.loads(item["After"]["S"]),
+        request=_recorded_request(item),
+        before=_said(item, "Before"),
+        after=_said(item, "After"),
         altered=is_altered(item),
     )
 

@@ -101,6 +101,15 @@ def moment(text: str, to: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     return parse_timestamp(text).strftime(to)
 
 
+ALTERED = Text("ALTERED: somebody has put this over what was recorded", "bold red")
+"""About an entry of history that does not say what it said when it was appended."""
+
+
+def moment_of_entry(entry: Document) -> str:
+    """When an entry of history was appended; empty where its row does not say, because somebody has put it there."""
+    return moment(entry["at"], "%Y-%m-%d %H:%M:%S") if entry["at"] else ""
+
+
 def duration(seconds: float) -> str:
     """In the two largest units, which is as exact as anyone wants to know."""
     minutes, rest = divmod(round(max(0.0, seconds)), 60)

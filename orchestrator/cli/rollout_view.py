@@ -278,12 +278,10 @@ def _show_history(history: Sequence[Document]) -> None:
     render.show_line("\nHistory", "bold")
     table = render.columns("At (UTC)", "Order", "Asked by", "Why")
     for entry in history:
-        altered = (
-            [Text("ALTERED: somebody has put this over what was recorded", "bold red")] if entry["altered"] else []
-        )
+        altered = [render.ALTERED] if entry["altered"] else []
         reason = [Text(entry["reason"])] if entry["reason"] else []
         table.add_row(
-            render.moment(entry["at"], "%Y-%m-%d %H:%M:%S"),
+            render.moment_of_entry(entry),
             _order(entry),
             Text(render.who(entry["requestedBy"] or "")),
             Text("\n").join([*altered, *reason]),
@@ -292,7 +290,7 @@ def _show_history(history: Sequence[Document]) -> None:
 
 
 def _order(entry: Document) -> str:
-    told: str = entry["order"]
+    told: str = entry["order"] or ""
     if entry["stage"]:
         return f"{told} stage {entry['stage']}"
     if not entry["rolloutId"]:

@@ -97,8 +97,8 @@ def _show_history(history: Sequence[Document]) -> None:
     begun: set[str | None] = set()
     for entry in history:
         table.add_row(
-            render.moment(entry["at"], "%Y-%m-%d %H:%M:%S"),
-            entry["operation"],
+            render.moment_of_entry(entry),
+            entry["operation"] or "",
             render.version(entry),
             str(entry["attempt"] or ""),
             render.state(entry["status"] or ""),
@@ -112,7 +112,7 @@ def _show_history(history: Sequence[Document]) -> None:
 def _why(entry: Document, *, first: bool) -> Iterator[Text]:
     """What came of it; and, of the ``first`` entry of an operation, what was asked for and why."""
     if entry["altered"]:
-        yield Text("ALTERED: somebody has put this over what was recorded", "bold red")
+        yield render.ALTERED
     if cause := entry["rootCause"]:
         yield Text(cause["reason"])
     if first:

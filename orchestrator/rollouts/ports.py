@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from orchestrator.records import UnreadableEntry
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
 from orchestrator.tenants import TenantId
 
@@ -37,7 +38,7 @@ class RolloutLedger(Protocol):
 
     def registry(self) -> Registry: ...
 
-    def orders(self, rollout: str) -> Sequence[RecordedOrder]:
+    def orders(self, rollout: str) -> Sequence[RecordedOrder | UnreadableEntry]:
         """What was ever ordered, in order."""
 
     def register(

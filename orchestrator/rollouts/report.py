@@ -11,7 +11,7 @@ from orchestrator.admission import Refused
 from orchestrator.answers import RETRY_AFTER_SECONDS, Response, found
 from orchestrator.lifecycle import AlreadySo
 from orchestrator.operator_answers import refuse
-from orchestrator.records import RootCause, timestamp
+from orchestrator.records import RootCause, UnreadableEntry, timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.documents import stage_document, wish_document
 from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
@@ -50,7 +50,7 @@ def tell_rollout(
     stages: Sequence[Stage],
     failures: Iterable[TenantOutcome],
     looked_at: Iterable[TenantOutcome],
-    orders: Iterable[RecordedOrder],
+    orders: Iterable[RecordedOrder | UnreadableEntry],
 ) -> Response:
     """``looked_at`` is what a dry run found out about its tenants."""
     told = {
@@ -146,7 +146,10 @@ def _stage(stage: Stage) -> dict[str, object]:
     }
 
 
-def _order_document(order: RecordedOrder) -> dict[str, object]:
+def _order_document(order: RecordedOrder | UnreadableEntry) -> dict[str, object]:
+    if isinstance(order, UnreadableEntry):
+        nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
+        return {"at": _time(order.at), **nothing, "altered": True}
     return {
         "at": timestamp(order.at),
         "order": order.order.value,

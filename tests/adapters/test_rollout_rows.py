@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +14,13 @@ from botocore.stub import Stubber
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.adapters.rollouts import RolloutTable
 from orchestrator.errors import Throttled
-from orchestrator.rollouts.records import Result, RolloutStatus, Skip, Skipped
-from orchestrator.rollouts.report import rollout_document
+from orchestrator.records import UnreadableEntry
+from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
+from orchestrator.rollouts.report import rollout_document, tell_rollout
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, client
-from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_outcome, record, registered
-from tests.fakes import QUEUE_TABOO, FakeThrottling
+from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_order, an_outcome, record, registered
+from tests.fakes import NOON, QUEUE_TABOO, FakeThrottling
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -212,3 +214,34 @@ def test_a_row_that_was_changed_by_hand_to_another_revision_is_not_written_over(
     )
     assert not table.change(replace(rollout, reason="Why."))
     assert table.change(replace(rollout, reason="Why.", revision=9))
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {},
+        {"At": {"S": AT}},
+        {"At": {"S": AT}, "Order": {"S": "CONQUER"}, "RequestedBy": {"S": "eve"}},
+        {"At": {"S": AT}, "Order": {"S": "PAUSE"}, "RequestedBy": {"N": "1"}},
+    ],
+    ids=str,
+)
+def test_an_order_that_cannot_be_read_any_more_is_told_as_altered_and_hides_no_other(
+    table: RolloutTable, dynamodb: DynamoDBClient, left: dict[str, Any]
+) -> None:
+    later = NOON + timedelta(seconds=1)
+    rollout, stages = a_rollout(), [a_stage()]
+    table.register(rollout, stages, revision=0, orders=[an_order(), an_order(Order.ABORT, at=later)])
+    (pk, sk) = min(key for key in rows(dynamodb) if key[0].startswith("HISTORY#"))
+    dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}, **left})
+
+    unreadable, readable = table.orders(ONE)
+    assert unreadable == UnreadableEntry(NOON)
+    assert isinstance(readable, RecordedOrder)
+    assert (readable.order, readable.altered) == (Order.ABORT, False)
+
+    told = tell_rollout(rollout, stages, [], [], [unreadable, readable]).body["history"]
+    nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
+    assert isinstance(told, list)
+    assert told[0] == {"at": AT, **nothing, "altered": True}
+    assert told[1]["order"] == "ABORT"

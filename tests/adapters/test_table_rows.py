@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.dynamodb import DynamoTable
 from orchestrator.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.ports import Pin, Publication, Stack
-from orchestrator.records import HistoryEntry, Operation, RecordedChange, Request, Status, TenantState
+from orchestrator.records import HistoryEntry, Operation, RecordedChange, Request, Status, TenantState, UnreadableEntry
 from orchestrator.tenants import TenantId
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import create, publish
@@ -348,6 +348,48 @@ class TestAltered:
         assert [entry.altered for entry in table.history(ACME)] == [False]
         self.overwrite(dynamodb, After={"S": '{"labels": {}, "pinnedVersion": null}'})
         assert [entry.altered for entry in table.history(ACME)] == [True]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            dict.fromkeys(("At", "Operation", "Version", "Attempt", "Status", "Execution", "Request")),
+            {"At": None},
+            {"Status": None},
+            {"Operation": {"S": "CONQUER"}},
+            {"At": {"S": "yesterday"}},
+            {"At": {"N": "1"}},
+            {"Attempt": {"S": "1"}},
+            {"Request": {"S": "{"}},
+            {"Request": {"S": "[" * 100_000}},
+            {"Request": {"S": '{"by": 5}'}},
+            {"Request": {"S": '{"reason": {}}'}},
+            {"Request": {"S": '{"askedAt": "0001-01-01T00:00:00+14:00"}'}},
+            {"Request": {"S": '{"resource": {"stackId": "a", "logicalId": "b"}}'}},
+            {"RootCause": {"M": {}}},
+            {"Change": {"S": "DESCRIBE"}},
+            {"Change": {"S": "DESCRIBE"}, "Before": {"S": "[]"}, "After": {"S": '"none"'}},
+        ],
+        ids=lambda changes: str(changes)[:80],
+    )
+    def test_a_row_that_cannot_be_read_any_more_is_told_as_such_and_hides_no_other(
+        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+    ) -> None:
+        take(table, RUN)
+        self.overwrite(dynamodb, **changes)
+        assert table.fail(RUN, QUEUE_TABOO, ONE_SECOND_LATER)
+        unreadable, readable = table.history(ACME)
+        assert unreadable == UnreadableEntry(NOON)
+        assert unreadable.altered
+        assert isinstance(readable, HistoryEntry)
+        assert (readable.status, readable.altered) == (Status.FAILURE, False)
+
+    def test_neither_does_a_row_that_never_was_an_entry(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+        take(table, RUN)
+        for sk in ("zzz", "0001-01-01T00:00:00+14:00#"):
+            dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": "HISTORY#acme"}, "sk": {"S": sk}})
+        before, entry, after = table.history(ACME)
+        assert before == after == UnreadableEntry(None)
+        assert not entry.altered
 
     def test_two_different_facts_of_one_moment_have_keys_of_their_own(
         self, table: DynamoTable, dynamodb: DynamoDBClient

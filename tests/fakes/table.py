@@ -27,6 +27,7 @@ from orchestrator.records import (
     Run,
     Status,
     TenantState,
+    UnreadableEntry,
     parse_timestamp,
     timestamp,
 )
@@ -49,7 +50,7 @@ class _Tenant:
     audits: dict[AuditKey, Audit] = field(default_factory=dict)
     unnumbered: set[AuditKey] = field(default_factory=set)
     """Audit rows from before attempts were counted."""
-    history: dict[str, HistoryEntry | RecordedChange] = field(default_factory=dict)
+    history: dict[str, HistoryEntry | RecordedChange | UnreadableEntry] = field(default_factory=dict)
     labelled: bool = False
     """Whether the metadata has labels, be they none."""
     listed: tuple[TenantState, RootCause | None] | None = None
@@ -84,7 +85,7 @@ class InMemoryTable:
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
         return self._of(tenant).sorted_audits()
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange]:
+    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
         history = self._of(tenant).history
         return [history[key] for key in sorted(history)]
 

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -29,7 +29,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from urllib3 import HTTPResponse
 
-from orchestrator import validation
+from orchestrator import operator_answers, validation
 from orchestrator.admission import Refusal
 from orchestrator.callers import ApiGateway, digest_of
 from orchestrator.credentials import CREDENTIAL_ROUTES, Access, Credentials
@@ -63,7 +63,18 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.records import Wish as WishToReconcile
 from orchestrator.reconciling.requests import CURSOR_PATTERN, parse_adopt, parse_reconcile
-from orchestrator.records import Attempt, ChangeKind, Messages, Operation, Queue, Request, Status, TenantState
+from orchestrator.records import (
+    Attempt,
+    ChangeKind,
+    Messages,
+    Operation,
+    Queue,
+    Request,
+    Status,
+    TenantState,
+    UnreadableEntry,
+)
+from orchestrator.rollouts import report
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
 from orchestrator.rollouts.pacing import Pace
@@ -587,6 +598,14 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
     return Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+
+
+@pytest.mark.parametrize("at", [None, NOON])
+def test_a_row_of_history_that_nobody_can_read_is_an_answer_too(at: datetime | None) -> None:
+    unreadable = UnreadableEntry(at)
+    entry, order = operator_answers._history_document(unreadable), report._order_document(unreadable)
+    validator(schema("Tenant")["properties"]["history"]).validate([entry])
+    validator(schema("Rollout")["properties"]["history"]).validate([order])
 
 
 def _media_types() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.records import Operation
-from tests.adapters.conftest import REGION, client
+from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import ADA, RELEASES, Functions, Lines, step
 from tests.fakes import NEXT_VERSION, VERSION, a_release, a_run
 
@@ -251,3 +251,12 @@ class TestRollouts:
             if "Put" in write and write["Put"]["Item"]["pk"]["S"] == f"HISTORY#ROLLOUT#{rollout}"
         ]
         assert [sk.split("#")[1] for sk in appended] == ["START", verb]
+
+
+def test_a_row_that_was_emptied_is_told_as_altered_and_the_tenant_is_still_shown(served: Functions) -> None:
+    before = history(served)
+    emptied, *_ = [row for row in served.dynamodb.scan(TableName=TABLE)["Items"] if row["pk"]["S"] == "HISTORY#acme"]
+    served.dynamodb.put_item(TableName=TABLE, Item={name: emptied[name] for name in ("pk", "sk")})
+    told = history(served)
+    assert len(told) == len(before)
+    assert [entry["altered"] for entry in told] == [True, *[False] * (len(before) - 1)]

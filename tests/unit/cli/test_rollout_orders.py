@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.records import RootCause
+from orchestrator.records import RootCause, UnreadableEntry
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from orchestrator.tenants import TenantId
 from tests.fakes import NOON, QUEUE_TABOO, execution_arn
@@ -45,6 +45,18 @@ def older(underway: Scene) -> str:
 
 
 class TestStatus:
+    def test_a_row_of_its_history_that_nobody_can_read_is_shown_as_such(
+        self, underway: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        orders = [*underway.api.ledger.orders(underway.api.newest.id), UnreadableEntry(None)]
+        monkeypatch.setattr(underway.api.ledger, "orders", lambda _rollout: orders)
+        result = underway.berth("rollout", "status")
+        assert result.exit_code == ExitCode.OK
+        assert result.stdout.count("ALTERED: somebody has put") == 1
+        *others, unreadable = json.loads(underway.berth("rollout", "status", "--json").stdout)["history"]
+        assert (unreadable["order"], unreadable["altered"]) == (None, True)
+        assert [entry["altered"] for entry in others] == [False] * len(others)
+
     def test_all_of_it(self, underway: Scene) -> None:
         api = underway.api
         other = RootCause("Policy", "AWS::SQS::QueuePolicy", "Too long.")

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.records import Metadata, Operation, Status
-from tests.fakes import ACME, QUEUE, QUEUE_TABOO, an_audit, stack_arn
+from orchestrator.records import Metadata, Operation, Status, UnreadableEntry
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, stack_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -178,6 +178,25 @@ def test_a_row_that_somebody_has_put_over_another_is_shown_as_such(scene: Scene)
         history[key] = replace(entry, altered=True)
     scene.environment |= {"COLUMNS": "200"}
     assert scene.berth("tenant", "acme").stdout.count("ALTERED") == len(history)
+
+
+def test_a_row_that_nobody_can_read_is_shown_as_such_among_the_others(scene: Scene) -> None:
+    scene.has()
+    history = scene.api.table._of(ACME).history
+    history["by somebody"] = UnreadableEntry(None)
+    history["over another"] = UnreadableEntry(NOON)
+    scene.environment |= {"COLUMNS": "200"}
+
+    shown = scene.berth("tenant", "acme")
+    assert shown.exit_code == ExitCode.OK
+    told = [line.split() for line in shown.stdout.splitlines() if "ALTERED" in line]
+    assert [line[:2] for line in told] == [["ALTERED:", "somebody"], ["2026-11-16", "12:00:00"]]
+
+    entries = json.loads(scene.berth("tenant", "acme", "--json").stdout)["history"]
+    assert [entry["altered"] for entry in entries] == [*[False] * (len(entries) - 2), True, True]
+    assert [entry["at"] for entry in entries[-2:]] == [None, "2026-11-16T12:00:00.000Z"]
+    assert {value for entry in entries[-2:] for name, value in entry.items() if name not in ("at", "altered")} == {None}
+    assert len({frozenset(entry) for entry in entries}) == 1
 
 
 def test_one_from_before_there_were_audits(scene: Scene) -> None:
