@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -96,7 +95,7 @@ class Invocation:
             if came_of_an_interrupt(error):
                 raise KeyboardInterrupt from error
             if self.debug:
-                traceback.print_exception(error, file=sys.stderr)
+                render.show_traceback(error)
             failure = explain(error)
             if as_json:
                 render.show_json(failure.document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import traceback
 from collections.abc import Mapping
 
 import typer
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.api import Document
-from orchestrator.cli.escaping import safe_console
+from orchestrator.cli.escaping import SafeConsole
 from orchestrator.records import Operation, RootCause, Status, TenantState, parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
@@ -47,11 +48,11 @@ _NAME_WIDTH = len("root cause: ")
 
 
 def stdout() -> Console:
-    return safe_console(Console(highlight=False))
+    return SafeConsole(highlight=False)
 
 
 def stderr() -> Console:
-    return safe_console(Console(highlight=False, stderr=True))
+    return SafeConsole(highlight=False, stderr=True)
 
 
 def show_json(document: Mapping[str, object]) -> None:
@@ -76,6 +77,10 @@ def note(line: str) -> None:
 
 def complain(line: str) -> None:
     stderr().print(Text.assemble(("Error: ", "bold red"), line), soft_wrap=True)
+
+
+def show_traceback(error: BaseException) -> None:
+    stderr().print(Text("".join(traceback.format_exception(error))), end="", soft_wrap=True)
 
 
 def ask(question: str) -> str:

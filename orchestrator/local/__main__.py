@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from orchestrator.cli.control_plane import STACK_VARIABLE
+from orchestrator.cli.escaping import SafeConsole
 from orchestrator.errors import BerthError
 from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
@@ -118,7 +119,7 @@ def tour(console: Console) -> None:
 
     picture = os.environ.get("BERTH_PICTURE")
     if picture:
-        console = Console(record=True, width=PICTURE_WIDTH)
+        console = SafeConsole(record=True, width=PICTURE_WIDTH)
     run_tour(console)
     if picture:
         drawn = console.export_svg(title="make tour")
@@ -174,14 +175,14 @@ def main() -> int:
     given = parser.parse_args()
     try:
         if given.command == up.__name__:
-            up(Console(), dict(given.context))
+            up(SafeConsole(), dict(given.context))
         else:
-            COMMANDS[given.command](Console())
+            COMMANDS[given.command](SafeConsole())
     except BerthError as error:
-        Console(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        SafeConsole(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted. `make status` tells what is running.")
+        SafeConsole(stderr=True).print("Interrupted. `make status` tells what is running.")
         return INTERRUPTED
     return 0
 

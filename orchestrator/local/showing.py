@@ -13,6 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
@@ -77,7 +78,7 @@ class Show:
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
         answer = self._api.get_queue(tenant)
-        told = str(answer.body.get("detail", ""))
+        told = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
             told = f"here it is, at version {answer.body['version']}"
         elif answer.retry_after:
@@ -90,8 +91,9 @@ class Show:
         for _ in range(ASKED_AT_MOST):
             answer = self.ask(tenant)
             if answer.status == 200:
-                self._console.print(f"  [dim]{answer.body['queueUrl']}[/]", highlight=False, soft_wrap=True)
-                return str(answer.body["queueUrl"])
+                queue_url = str(answer.body["queueUrl"])
+                self._console.print(f"  [dim]{escape(queue_url)}[/]", highlight=False, soft_wrap=True)
+                return queue_url
             if answer.status != 202:
                 raise LocalError(f"The tenant was not provisioned: {answer.body.get('detail')}")
             sleep(answer.retry_after or 1)
@@ -111,12 +113,12 @@ class Show:
 
     def send_and_receive(self, queue_url: str, message: str) -> None:
         self.send(queue_url, message)
-        self._console.print(f"  sent      {message}", highlight=False)
+        self._console.print(f"  sent      {escape(message)}", highlight=False)
         received = self._sqs.receive_message(QueueUrl=queue_url, WaitTimeSeconds=5).get("Messages", [])
         if [each["Body"] for each in received] != [message]:
             raise LocalError(f"The message was not received: {received}")
         self._sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=received[0]["ReceiptHandle"])
-        self._console.print(f"  received  {received[0]['Body']}", highlight=False)
+        self._console.print(f"  received  {escape(received[0]['Body'])}", highlight=False)
 
     # An operator
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli import render
-from orchestrator.cli.escaping import escaped, safe_console
+from orchestrator.cli.escaping import SafeConsole, escaped
+from orchestrator.decisions import Failed
+from orchestrator.records import RootCause, Status
+from tests.fakes import an_audit
+from tests.unit.cli.conftest import Scene
 
+ROOT = Path(__file__).parents[3]
 CLEAR_THE_SCREEN = "\x1b[2J"
 SET_THE_TITLE = "\x1b]0;owned\x07"
 C1 = "\x9b31m"
@@ -35,7 +42,7 @@ def test_text_stays_text(harmless: str) -> None:
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
 def test_no_way_of_printing_lets_one_through(harmful: str) -> None:
     sink = io.StringIO()
-    console = safe_console(Console(file=sink, force_terminal=False, width=200))
+    console = SafeConsole(file=sink, force_terminal=False, width=200)
     table = Table()
     table.add_column(harmful)
     table.add_row(Text(harmful), f"plain {harmful}")
@@ -43,9 +50,18 @@ def test_no_way_of_printing_lets_one_through(harmful: str) -> None:
     assert all(each.isprintable() or each == "\n" for each in sink.getvalue())
 
 
+@pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
+def test_neither_does_a_frame_that_is_drawn_again_and_again(harmful: str) -> None:
+    sink = io.StringIO()
+    console = SafeConsole(file=sink, force_terminal=True, color_system=None, width=200)
+    with Live(Text(f"before {harmful} after"), console=console, auto_refresh=False) as live:
+        live.refresh()
+    assert f"before {harmful[0]}" not in sink.getvalue()
+
+
 def test_styles_are_still_drawn() -> None:
     sink = io.StringIO()
-    safe_console(Console(file=sink, force_terminal=True, color_system="standard")).print(Text(C1, "red"))
+    SafeConsole(file=sink, force_terminal=True, color_system="standard").print(Text(C1, "red"))
     assert sink.getvalue() == "\x1b[31m\\x9b31m\x1b[0m\n"
 
 
@@ -58,3 +74,32 @@ def test_every_command_prints_by_such_a_console(harmful: str, capsys: pytest.Cap
     render.show_json({"detail": harmful})
     told = "".join(capsys.readouterr())
     assert all(each.isprintable() or each == "\n" for each in told)
+
+
+@pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
+def test_a_traceback_spells_them_out_too(harmful: str, capsys: pytest.CaptureFixture[str]) -> None:
+    render.show_traceback(ValueError(f"The queue {harmful} failed"))
+    told = capsys.readouterr().err
+    assert told.startswith("ValueError: The queue ")
+    assert all(each.isprintable() or each == "\n" for each in told)
+
+
+def test_so_does_debug(scene: Scene) -> None:
+    cause = RootCause("InboundQueue", "AWS::SQS::Queue", f"{SET_THE_TITLE}{CLEAR_THE_SCREEN}{TURNED_AROUND}")
+    scene.queue_answers(Failed(an_audit(Status.FAILURE, root_cause=cause)))
+    told = scene.berth("--debug", "get-queue", "acme").stderr
+    assert "Traceback" in told
+    assert all(each.isprintable() or each == "\n" for each in told)
+
+
+def test_nothing_prints_by_another_console() -> None:
+    """Nor past all consoles; but for JSON, which spells out everything that is not ASCII, and our own version."""
+    others: list[str] = []
+    for path in sorted((ROOT / "orchestrator").rglob("*.py")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.search(r"(?<!Safe)Console\(|\bprint_exc|[^.\w]print\(|typer\.echo\(|std(out|err)\.write", line):
+                others.append(f"{path.name}: {line.strip()}")
+    assert others == [
+        """app.py: typer.echo(f"berth {metadata.version('berth')}")""",
+        "render.py: typer.echo(json.dumps(document, indent=2))",
+    ]
