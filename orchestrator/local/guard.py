@@ -5,15 +5,20 @@
 - Other users of this machine may not: a request must be signed (SigV4) with the home's access key or with a key that
   the emulator issued. Those are the keys of roles' sessions and of IAM users. Functions sign with the account's number,
   which is no secret, and the home's secret, which is.
+- Whoever has seen a signed request may not make another of it: it was signed within the last 15 minutes, or is a
+  presigned URL that has not expired, and the signature covers the host, the body and all that a service is told by
+  ``x-amz-`` headers.
 
 Two kinds of requests need no signature: asking whether the emulator is up, and answering a custom resource, at an
 address that only its function was told.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
@@ -41,10 +46,24 @@ WRONG_SITE = "This emulator takes no requests from web pages. Use a program that
 GET_THE_KEY = f"Get an environment that has the key: {GET_IT}"
 NO_KEY = f"The request is not signed with the access key of this emulator (SigV4). {GET_THE_KEY}"
 WRONG_SECRET = f"The request's signature does not match: its secret access key is another one. {GET_THE_KEY}"
-EXPIRED = "The presigned URL has expired. Make another one."
+EXPIRED = "The presigned URL has expired, or was to last for more than seven days. Make another one."
+STALE = "The request was signed more than 15 minutes ago, or ahead of time. Sign it anew, by this machine's clock."
+OTHER_BODY = "The body is not the one that the request was signed for (x-amz-content-sha256)."
+UNSIGNED_BODY = (
+    "The signature does not cover the body (x-amz-content-sha256). Over HTTP, clients of AWS sign it; of presigned "
+    "URLs, only an upload to S3 (PUT) may have a body that was not signed."
+)
+UNSIGNED_HEADERS = "The signature does not cover these headers, as it has to: "
+
+SIGNED_WITHIN = timedelta(minutes=15)
+"""AWS's own limit, to either side."""
+
+PRESIGNED_FOR_AT_MOST = timedelta(days=7)
 
 # Clients of these services read errors as XML. All others, and those of our own API, read JSON.
 _XML_SERVICES = frozenset({"cloudformation", "ec2", "iam", "monitoring", "s3", "sns", "sts"})
+
+_SIGNED_IN_CHUNKS = frozenset({"STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"})
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -163,8 +182,9 @@ class _Guard:
         """Why a request that was not refused so far is refused, if it is: its signature covers the body."""
         if self._needs_no_signature(request):
             return None
-        if sigv4.header_signature_failure(
-            request.signature,
+        signature = request.signature
+        if signature is None or sigv4.header_signature_failure(
+            signature,
             self._secret(request),
             request.method,
             request.raw_path,
@@ -174,7 +194,9 @@ class _Guard:
             presigned=request.is_presigned,
         ):
             return WRONG_SECRET
-        return EXPIRED if request.is_presigned and _has_expired(request) else None
+        return (
+            _not_covered(request, signature) or _out_of_time(request, signature) or _changed(request, signature, body)
+        )
 
     def _needs_no_signature(self, request: _Request) -> bool:
         if request.method == "GET" and request.path == HEALTH:
@@ -188,12 +210,46 @@ class _Guard:
         return self.issued.secret(signature.access_key_id, request.session_token) if signature else None
 
 
-def _has_expired(request: _Request) -> bool:
+def _not_covered(request: _Request, signature: sigv4.HeaderSignature) -> str | None:
+    """The emulator finds the service, and what to do, by ``Host``, headers such as ``X-Amz-Target``, and by forms."""
+    needed = {"host"} | {name for name in request.headers if name.startswith("x-amz-")}
+    if request.is_presigned and "form" in request.headers.get("content-type", "").lower():
+        needed.add("content-type")
+    # The body's hash is a part of every signature, among the headers or not.
+    missing = needed - {"x-amz-content-sha256"} - set(signature.signed_headers.lower().split(";"))
+    return f"{UNSIGNED_HEADERS}{', '.join(sorted(missing))}." if missing else None
+
+
+def _out_of_time(request: _Request, signature: sigv4.HeaderSignature) -> str | None:
+    signed_at, now = _moment(signature.amz_date), datetime.now(UTC)
+    if signed_at is None or signed_at > now + SIGNED_WITHIN:
+        return STALE
+    if not request.is_presigned:
+        return STALE if signed_at < now - SIGNED_WITHIN else None
     seconds = request.query.get("X-Amz-Expires", [""])[0]
+    if not re.fullmatch("[0-9]{1,6}", seconds, re.ASCII):
+        return EXPIRED
+    lasts = timedelta(seconds=int(seconds))
+    return EXPIRED if lasts > PRESIGNED_FOR_AT_MOST or now > signed_at + lasts else None
+
+
+def _moment(amz_date: str) -> datetime | None:
     try:
-        return bool(sigv4.presigned_request_is_expired(request.query["X-Amz-Date"][0], seconds))
+        return datetime.strptime(amz_date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
-        return True
+        return None
+
+
+def _changed(request: _Request, signature: sigv4.HeaderSignature, body: bytes) -> str | None:
+    """Why the body may be another than the one that was signed for."""
+    told = request.headers.get("x-amz-content-sha256", "")
+    if request.is_presigned and signature.service == "s3":
+        return UNSIGNED_BODY if body and request.method != "PUT" else None
+    if told in _SIGNED_IN_CHUNKS or not told:
+        return None  # Each chunk's signature, or the body's own hash, was a part of what was checked already.
+    if not re.fullmatch("[0-9a-f]{64}", told, re.ASCII):
+        return UNSIGNED_BODY
+    return OTHER_BODY if hashlib.sha256(body).hexdigest() != told else None
 
 
 async def _read(receive: ASGIReceiveCallable, *, keep: bool) -> bytes | None:

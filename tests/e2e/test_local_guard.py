@@ -11,11 +11,16 @@ import zipfile
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.sessions import session_without_profile
@@ -298,3 +303,53 @@ def test_functions_call_it_with_what_they_are_given(emulator: Emulator) -> None:
         FunctionName="caller", Runtime="python3.13", Handler="index.handler", Role=ROLE, Code={"ZipFile": packed(code)}
     )
     assert json.load(functions.invoke(FunctionName="caller")["Payload"]) == f"arn:aws:iam::{ACCOUNT}:root"
+
+
+# Whoever has seen a request of this user
+
+
+def test_a_request_that_was_seen_is_not_made_another(emulator: Emulator) -> None:
+    own = emulator.session_settings()
+    key = Credentials(own["aws_access_key_id"], own["aws_secret_access_key"])
+    seen, other = b"Action=ListUsers&Version=2010-05-08", b"Action=CreateUser&Version=2010-05-08&UserName=evil"
+    form = {"Content-Type": "application/x-www-form-urlencoded", "X-Amz-Content-SHA256": sha256(seen).hexdigest()}
+    request = AWSRequest("POST", f"{emulator.endpoint}/", headers=form, data=seen)
+    SigV4Auth(key, "iam", REGION).add_auth(request)
+    headers = dict(request.headers.items())
+    assert send(emulator, "POST", "/", headers, seen).status == 200
+    assert send(emulator, "POST", "/", headers, other).refused
+    assert send(emulator, "POST", "/", headers | {"X-Amz-Target": "DynamoDB_20120810.ListTables"}, seen).refused
+    assert "evil" not in users(emulator)
+
+
+def test_a_presigned_url_does_nothing_but_what_it_was_made_for(emulator: Emulator) -> None:
+    s3 = client(emulator, "s3")
+    s3.create_bucket(Bucket="seen")
+    settings: Any = emulator.session_settings()
+    signer = boto3.Session(**settings).client(
+        "s3", endpoint_url=emulator.endpoint, config=Config(signature_version="s3v4")
+    )
+    made = signer.generate_presigned_url("put_object", {"Bucket": "seen", "Key": "key"})
+    url = made.removeprefix(emulator.endpoint)
+    assert send(emulator, "PUT", url, {}, b"as its user likes").status == 200
+    assert s3.get_object(Bucket="seen", Key="key")["Body"].read() == b"as its user likes"
+    target = {"X-Amz-Target": "DynamoDB_20120810.ListTables", "Content-Type": "application/x-amz-json-1.0"}
+    assert send(emulator, "PUT", url, target, b"{}").refused
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert send(emulator, "PUT", url, form, b"Action=ListUsers&Version=2010-05-08").refused
+
+
+def test_whatever_boto3_uploads_is_admitted(emulator: Emulator, tmp_path: Path) -> None:
+    """A body at once, a file, one of unknown length, and one in several parts: over HTTP all of them are signed."""
+    s3 = client(emulator, "s3")
+    s3.create_bucket(Bucket="uploads")
+    file = tmp_path / "file"
+    file.write_bytes(bytes(9 * 1024 * 1024))
+    s3.put_object(Bucket="uploads", Key="at-once", Body=b"data", Metadata={"a": "b"}, ChecksumAlgorithm="SHA256")
+    with file.open("rb") as stream:
+        s3.put_object(Bucket="uploads", Key="file", Body=stream)
+    s3.upload_fileobj(io.BytesIO(b"data"), "uploads", "object")
+    s3.upload_file(str(file), "uploads", "parts")
+    s3.copy_object(Bucket="uploads", Key="copy", CopySource="uploads/at-once")
+    kept = {each["Key"]: each["Size"] for each in s3.list_objects_v2(Bucket="uploads")["Contents"]}
+    assert kept == {"at-once": 4, "copy": 4, "file": 9 * 1024 * 1024, "object": 4, "parts": 9 * 1024 * 1024}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,12 +14,25 @@ from xml.etree import ElementTree
 
 import boto3
 import pytest
-from botocore.auth import S3SigV4Auth, SigV4Auth, SigV4QueryAuth
+from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth, SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
+from ministack.core.sigv4 import calculate_signature  # type: ignore[import-untyped]
 
-from orchestrator.local.guard import EXPIRED, NO_KEY, WRONG_HOST, WRONG_SECRET, WRONG_SITE, Issued, guarded
+from orchestrator.local.guard import (
+    EXPIRED,
+    NO_KEY,
+    OTHER_BODY,
+    STALE,
+    UNSIGNED_BODY,
+    UNSIGNED_HEADERS,
+    WRONG_HOST,
+    WRONG_SECRET,
+    WRONG_SITE,
+    Issued,
+    guarded,
+)
 
 PORT = 4566
 HERE = f"127.0.0.1:{PORT}"
@@ -121,9 +135,49 @@ def signed(
     return dict(request.headers.items())
 
 
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def signed_with_hash(method: str, target: str, told: str, *, service: str = "s3") -> dict[str, str]:
+    """Signed for a body of which the client tells this in place of its hash."""
+    request = AWSRequest(method, f"http://{HERE}{target}", headers={"Host": HERE, "X-Amz-Content-SHA256": told})
+    SigV4Auth(KEY, service, "us-east-1").add_auth(request)
+    return dict(request.headers.items())
+
+
+def in_chunks(date: str, seed: str, *chunks: bytes) -> bytes:
+    scope, before, body = f"{date[:8]}/us-east-1/s3/aws4_request", seed, b""
+    for chunk in chunks:
+        hashes = [hashlib.sha256(each).hexdigest() for each in (b"", chunk)]
+        text = "\n".join(["AWS4-HMAC-SHA256-PAYLOAD", date, scope, before, *hashes])
+        before = calculate_signature(KEY.secret_key, date[:8], "us-east-1", "s3", text)
+        body += f"{len(chunk):x};chunk-signature={before}\r\n".encode() + chunk + b"\r\n"
+    return body
+
+
+def presigned(method: str, target: str, *, service: str = "s3", expires: int = 60, **headers: str) -> str:
+    request = AWSRequest(method, f"http://{HERE}{target}", headers=headers)
+    signer = S3SigV4QueryAuth if service == "s3" else SigV4QueryAuth
+    signer(KEY, service, "us-east-1", expires=expires).add_auth(request)
+    url = urlsplit(str(request.url))
+    return f"{url.path}?{url.query}"
+
+
 @pytest.fixture
 def emulator() -> Emulator:
     return Emulator()
+
+
+@pytest.fixture
+def signing(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
+    """Has clients sign as if it were that much later."""
+
+    def later(by: timedelta) -> None:
+        moment = (datetime.now(UTC) + by).replace(tzinfo=None)
+        monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: moment)
+
+    return later
 
 
 # Who is admitted
@@ -154,12 +208,19 @@ def test_paths_and_queries_are_read_as_clients_sign_them(emulator: Emulator, tar
     assert ask(emulator, "GET", target, signed("GET", target, service=service)).status == 200
 
 
-def test_a_streamed_upload_is_admitted_though_its_signature_leaves_the_body_out(emulator: Emulator) -> None:
-    headers = {"X-Amz-Content-SHA256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "Content-Encoding": "aws-chunked"}
-    request = AWSRequest("PUT", f"http://{HERE}/bucket/key", headers={"Host": HERE, **headers})
-    request.context["payload_signing_enabled"] = False
-    SigV4Auth(KEY, "s3", "us-east-1").add_auth(request)
-    assert ask(emulator, "PUT", "/bucket/key", dict(request.headers.items()), b"0\r\n\r\n").status == 200
+def test_a_client_that_leaves_the_hash_of_the_body_out_of_its_signed_headers_is_admitted(emulator: Emulator) -> None:
+    """As awscurl does. The hash is a part of what is signed anyway."""
+    headers = signed("POST", "/", b"body") | {"x-amz-content-sha256": hashlib.sha256(b"body").hexdigest()}
+    assert ask(emulator, "POST", "/", headers, b"body").status == 200
+
+
+def test_an_upload_that_is_signed_in_chunks_is_admitted_if_each_is_what_was_signed(emulator: Emulator) -> None:
+    told = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+    headers = signed_with_hash("PUT", "/bucket/key", told)
+    seed = headers["Authorization"].rpartition("=")[2]
+    body = in_chunks(headers["X-Amz-Date"], seed, b"data", b"")
+    assert ask(emulator, "PUT", "/bucket/key", headers, body).status == 200
+    assert ask(emulator, "PUT", "/bucket/key", headers, body.replace(b"data", b"atad")).message == WRONG_SECRET
 
 
 def test_a_session_is_admitted_with_its_token_only(emulator: Emulator) -> None:
@@ -188,13 +249,26 @@ def test_a_presigned_url_is_admitted_until_it_expires(emulator: Emulator, key: C
     assert ask(emulator, "GET", f"{url.path}?{longer}").message == WRONG_SECRET
 
 
-def test_a_presigned_url_that_has_expired_is_refused(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    earlier = datetime.now(UTC) - timedelta(minutes=10)
-    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: earlier.replace(tzinfo=None))
-    request = AWSRequest("GET", f"http://{HERE}/bucket/key")
-    SigV4QueryAuth(KEY, "sqs", "us-east-1", expires=60).add_auth(request)
-    url = urlsplit(str(request.url))
-    assert ask(emulator, "GET", f"{url.path}?{url.query}").message == EXPIRED
+@pytest.mark.parametrize("service", ["sqs", "s3"])
+def test_a_presigned_url_that_has_expired_is_refused(
+    emulator: Emulator, signing: Callable[[timedelta], None], service: str
+) -> None:
+    signing(timedelta(minutes=-10))
+    assert ask(emulator, "GET", presigned("GET", "/bucket/key", service=service)).message == EXPIRED
+    assert ask(emulator, "GET", presigned("GET", "/bucket/key", service=service, expires=3600)).status == 200
+
+
+@pytest.mark.parametrize("expires", [7 * 24 * 3600 + 1, 10**9, 0, -1, ""], ids=repr)
+def test_a_presigned_url_lasts_for_seven_days_at_most(
+    emulator: Emulator, signing: Callable[[timedelta], None], expires: Any
+) -> None:
+    signing(timedelta(seconds=-1))
+    assert ask(emulator, "GET", presigned("GET", "/bucket/key", expires=expires)).message == EXPIRED
+    assert ask(emulator, "GET", presigned("GET", "/bucket/key", expires=7 * 24 * 3600)).status == 200
+
+
+def test_a_presigned_upload_has_the_body_that_its_user_gives_it(emulator: Emulator) -> None:
+    assert ask(emulator, "PUT", presigned("PUT", "/bucket/key"), {}, b"any").status == 200
 
 
 @pytest.mark.parametrize(
@@ -276,6 +350,94 @@ def test_what_was_signed_is_what_has_to_be_sent(emulator: Emulator) -> None:
     assert ask(emulator, "POST", "/b?a=1", headers, b"body").message == WRONG_SECRET
     assert ask(emulator, "PUT", "/?a=1", headers, b"body").message == WRONG_SECRET
     assert emulator.asked == []
+
+
+# Whoever has seen a signed request
+
+
+@pytest.mark.parametrize("by", [timedelta(minutes=-16), timedelta(days=-2000), timedelta(minutes=16)], ids=str)
+def test_a_request_that_was_signed_long_ago_or_ahead_of_time_is_refused(
+    emulator: Emulator, signing: Callable[[timedelta], None], by: timedelta
+) -> None:
+    signing(by)
+    assert ask(emulator, "GET", "/", signed("GET", "/")).message == STALE
+    signing(by * 0.5 if abs(by) < timedelta(hours=1) else timedelta())
+    assert ask(emulator, "GET", "/", signed("GET", "/")).status == 200
+
+
+def test_a_presigned_url_that_was_signed_ahead_of_time_is_refused(
+    emulator: Emulator, signing: Callable[[timedelta], None]
+) -> None:
+    signing(timedelta(days=1))
+    assert ask(emulator, "GET", presigned("GET", "/bucket/key")).message == STALE
+
+
+@pytest.mark.parametrize("service", ["sqs", "s3"])
+def test_another_body_under_the_same_hash_is_refused(emulator: Emulator, service: str) -> None:
+    told = hashlib.sha256(b"body").hexdigest()
+    headers = signed_with_hash("POST", "/", told, service=service)
+    assert ask(emulator, "POST", "/", headers, b"body").status == 200
+    assert ask(emulator, "POST", "/", headers, b"another").message == OTHER_BODY
+
+
+def test_the_hash_of_the_body_is_not_added_to_a_request_that_was_signed_without(emulator: Emulator) -> None:
+    told = {"x-amz-content-sha256": hashlib.sha256(b"body").hexdigest()}
+    assert ask(emulator, "POST", "/", signed("POST", "/", b"body") | told, b"another").message == OTHER_BODY
+    nothing = {"x-amz-content-sha256": hashlib.sha256().hexdigest()}
+    url = presigned("POST", "/", service="sqs")
+    assert ask(emulator, "POST", url, nothing, b"another").message == OTHER_BODY
+
+
+@pytest.mark.parametrize("told", ["UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "0" * 63, "A" * 64])
+@pytest.mark.parametrize("service", ["sqs", "s3"])
+def test_a_body_that_was_not_signed_is_refused(emulator: Emulator, service: str, told: str) -> None:
+    """Over HTTP no client that is known here sends one."""
+    headers = signed_with_hash("PUT", "/bucket/key", told, service=service)
+    assert ask(emulator, "PUT", "/bucket/key", headers, b"any").message == UNSIGNED_BODY
+
+
+@pytest.mark.parametrize("name", ["X-Amz-Target", "x-amz-copy-source", "X-AMZ-META-a", "X-Amz-Security-Token"])
+def test_a_header_that_a_service_obeys_is_not_added_to_a_signed_request(emulator: Emulator, name: str) -> None:
+    refused = UNSIGNED_HEADERS if name != "X-Amz-Security-Token" else NO_KEY
+    added = signed("PUT", "/bucket/key", service="s3") | {name: "any"}
+    assert ask(emulator, "PUT", "/bucket/key", added).message.startswith(refused)
+    url = presigned("PUT", "/bucket/key")
+    assert ask(emulator, "PUT", url, {name: "any"}, b"any").message.startswith(UNSIGNED_HEADERS)
+    assert emulator.asked == []
+
+
+def test_a_header_that_was_signed_with_the_url_is_admitted(emulator: Emulator) -> None:
+    meta = {"x-amz-meta-a": "any"}
+    assert ask(emulator, "PUT", presigned("PUT", "/bucket/key", **meta), meta, b"any").status == 200
+
+
+def test_a_presigned_url_of_s3_takes_no_body_but_an_upload(emulator: Emulator) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        url = presigned(method, "/")
+        assert ask(emulator, method, url, {}, b"Action=CreateUser&UserName=evil").message == UNSIGNED_BODY
+        assert ask(emulator, method, url).status == 200
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded"])
+def test_an_upload_is_not_made_a_form(emulator: Emulator, kind: str) -> None:
+    """The emulator takes a form for a request to any service."""
+    form, url = {"Content-Type": kind}, presigned("PUT", "/bucket/key")
+    assert ask(emulator, "PUT", url, form, b"Action=ListUsers").message == f"{UNSIGNED_HEADERS}content-type."
+    assert ask(emulator, "PUT", url, {"Content-Type": "text/plain"}, b"Action=ListUsers").status == 200
+
+
+def test_a_signature_for_any_host_is_refused(emulator: Emulator) -> None:
+    """The emulator finds APIs by their host."""
+    request = AWSRequest("GET", f"http://{HERE}/", headers={"Host": HERE, "X-Amz-Date": now()})
+    signer = SigV4Auth(KEY, "sqs", "us-east-1")
+    date = request.context["timestamp"] = request.headers["X-Amz-Date"]
+    empty = hashlib.sha256().hexdigest()
+    canonical = f"GET\n/\n\nx-amz-date:{date}\n\nx-amz-date\n{empty}"
+    signature = signer.signature(signer.string_to_sign(request, canonical), request)
+    credential = f"{KEY.access_key}/{date[:8]}/us-east-1/sqs/aws4_request"
+    authorization = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=x-amz-date, Signature={signature}"
+    answer = ask(emulator, "GET", "/", {"X-Amz-Date": date, "Authorization": authorization})
+    assert answer.message == f"{UNSIGNED_HEADERS}host."
 
 
 def test_a_second_signature_hides_behind_none(emulator: Emulator) -> None:
