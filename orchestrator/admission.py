@@ -107,6 +107,8 @@ def why_it_stays(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -
         return f"Tenant {tenant} was brought into being by somebody else, so it is not deleted for {request.requester}."
     if any(_created_since(run.asked_at, audit) for audit in audits):
         return f"Tenant {tenant} was created again after this delete had been asked for, so it stays."
+    if request.unserved and metadata is not None and metadata.was_served:
+        return f"Tenant {tenant} has got its queue since this delete was asked for, so it stays. Ask again."
     return None
 
 
@@ -121,12 +123,15 @@ def brought_into_being(by: Requester, metadata: Metadata | None, audits: Sequenc
 
 
 def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
-    """Who brought the tenant into being, as it is now, or has tried to; ``None`` when nobody has."""
+    """Who brought the tenant into being, as it is now, or has tried to; ``None`` when nobody has.
+
+    A create that has begun makes its requester the owner, and a create that failed takes nothing away.
+    """
     if metadata is not None and metadata.created_by is not None:
         return metadata.created_by
     if is_deleted(audits):
         return None
-    # A create that never came to its end has recorded no creator; nor has one from before 0.5.0.
+    # A create that never began has recorded no owner; nor has one that failed before 0.7.0, or any before 0.5.0.
     creates = [audit for audit in audits if audit.operation is Operation.CREATE]
     latest = max(creates, key=lambda audit: audit.updated_at, default=None)
     there_before = metadata is not None and metadata.version is not None
@@ -136,14 +141,36 @@ def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | 
 
 
 def other_owner(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
-    """Whose tenant it is, if there is one and somebody else brought it into being.
-
-    A create that never came to its end has brought nothing into being.
-    """
-    if metadata is None or (metadata.created_by is None and metadata.version is None):
-        return None
+    """Whose tenant it is, if it is somebody else's."""
     owner = owner_of(metadata, audits)
-    return None if owner == by else owner
+    return None if owner == by or _deployed_again(by, owner, metadata) else owner
+
+
+def owner_once_begun(request: Request, metadata: Metadata | None, audits: Sequence[Audit]) -> Requester:
+    """Whose tenant it is once a create for this request has begun.
+
+    The tenant stays whose it was until it is deleted, also if its create failed or its stack has vanished. Only a
+    tenant that never had a queue passes to others: to an operator who creates or retries it by name, and to the same
+    resource of a stack that was deployed again.
+    """
+    if metadata is not None and metadata.withdrawn_by is not None:
+        return request.requester  # What a delete has left is created anew.
+    owner = owner_of(metadata, audits)
+    by_operator = request.explicit and request.resource is None
+    passes = (metadata is None or not metadata.was_served) and by_operator
+    if owner is None or passes or _deployed_again(request.requester, owner, metadata):
+        return request.requester
+    return owner
+
+
+def _deployed_again(by: Requester, owner: Requester | None, metadata: Metadata | None) -> bool:
+    """True for the resource that asked first for a tenant that never had a queue, in its next stack.
+
+    A stack whose creation failed has to be deleted, and the next of its name has another id.
+    """
+    if metadata is not None and metadata.was_served:
+        return False
+    return isinstance(by, StackResource) and isinstance(owner, StackResource) and by.stands_for(owner)
 
 
 def _create_refusal(
@@ -153,7 +180,8 @@ def _create_refusal(
         return None
     if delete_counts(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
-    if request.resource is not None and delete_counts(audits) and not _deleted_for(request.resource, audits):
+    others = request.resource is not None and delete_counts(audits) and not _deleted_for(request.resource, audits)
+    if others and not _was_never_served(audits):
         return Refused(
             Refusal.TENANT_DELETED,
             f"Tenant {attempt.tenant} was deleted, and not by this resource, so this resource does not bring it back. "
@@ -173,6 +201,12 @@ def _deleted_for(resource: StackResource, audits: Sequence[Audit]) -> bool:
     """Whether it was this resource that deleted its own tenant, or the same one of the stack before this one."""
     deletes = [audit.request for audit in audits if audit.operation is Operation.DELETE]
     return any(delete.own and delete.resource and resource.stands_for(delete.resource) for delete in deletes)
+
+
+def _was_never_served(audits: Sequence[Audit]) -> bool:
+    """Whether the resource that had asked first has deleted what was left of a create that failed."""
+    deletes = [audit for audit in audits if audit.operation is Operation.DELETE and audit.status is Status.SUCCESS]
+    return any(delete.request.own and delete.request.unserved for delete in deletes)
 
 
 def _deleted_since(asked_at: datetime, audits: Sequence[Audit]) -> bool:

@@ -45,6 +45,7 @@ def request_document(request: Request) -> dict[str, object]:
         "drainSeconds": request.drain_seconds,
         "askedAt": timestamp(request.asked_at) if request.asked_at else None,
         "own": request.own,
+        "unserved": request.unserved,
         "reason": request.reason,
     }
     return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
@@ -65,6 +66,7 @@ def request_from(document: Mapping[str, Any]) -> Request:
         drain_seconds=int(document.get("drainSeconds", 0)),
         asked_at=parse_timestamp(asked_at) if asked_at else None,
         own=document.get("own", False),
+        unserved=document.get("unserved", False),
         reason=document.get("reason", ""),
     )
 

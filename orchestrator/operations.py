@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from orchestrator.admission import delete_counts, refusal, why_it_stays
+from orchestrator.admission import delete_counts, owner_once_begun, refusal, why_it_stays
 from orchestrator.deadlines import overdue
 from orchestrator.errors import Conflict, LostOwnership, StackHasGone, StackNotOurs, Throttled, Unsettled
 from orchestrator.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
@@ -25,9 +25,8 @@ from orchestrator.ports import (
     Stacks,
     TenantReader,
 )
-from orchestrator.records import UNKNOWN_CREATOR, Lock, Metadata, Operation, Release, RootCause, Run
+from orchestrator.records import Lock, Metadata, Operation, Release, RootCause, Run
 from orchestrator.releases import fingerprint, same_content
-from orchestrator.stack_resources import Requester
 from orchestrator.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
@@ -185,22 +184,13 @@ def _of_a_create(run: Run, found: Publication, metadata: Metadata | None, releas
     A stack that is served already names the version that it was last changed for; an update that changed nothing was
     only recorded, and stays recorded.
     """
-    found = replace(found, created_by=_creator(run, metadata))
+    found = replace(found, created_by=owner_once_begun(run.request, metadata, audits=()))
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
         return found
     recorded, in_the_stack = metadata.version or "", found.version
     if recorded == in_the_stack or same_content(recorded, in_the_stack, releases.release):
         return replace(found, version=recorded, deployed=metadata.deployed)
     return found
-
-
-def _creator(run: Run, metadata: Metadata | None) -> Requester:
-    """Whoever brought the tenant into being stays its creator until it is deleted, also if its stack has vanished."""
-    if metadata is None or metadata.withdrawn_by is not None:
-        return run.request.requester
-    if metadata.created_by is not None:
-        return metadata.created_by
-    return UNKNOWN_CREATOR if metadata.published else run.request.requester
 
 
 def record_failure(

@@ -111,7 +111,8 @@ class Metadata:
     deployed: str | None = None
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
     created_by: Requester | None = None
-    """Who asked for the create that brought the tenant into being; ``None`` when that was never recorded."""
+    """Whose tenant it is: who asked for the first create that began since the tenant was last deleted, also if it
+    failed; ``None`` when that was never recorded. :func:`orchestrator.admission.owner_once_begun` has the rule."""
     asked_for: Attempt | None = None
     """The explicit create that was asked for, until it begins: the tenant is still to come."""
     asked_for_at: datetime | None = None
@@ -124,6 +125,11 @@ class Metadata:
     @property
     def published(self) -> bool:
         return self.version is not None and self.queue is not None and self.withdrawn_by is None
+
+    @property
+    def was_served(self) -> bool:
+        """True once an operation has published the tenant's queue, also if the queue has vanished since."""
+        return self.version is not None or self.last_version is not None
 
     def is_still_to_come(self, run: Run) -> bool:
         """Whether the tenant's next create was asked for by the time that this run ends, and has not begun.
@@ -158,6 +164,8 @@ class Request:
     """When it was asked for, if that was before its execution started."""
     own: bool = False
     """Delete: only a tenant that was brought into being by whoever asks for it."""
+    unserved: bool = False
+    """Delete: only a tenant that never had a queue. Whoever wants it next need not bring anything back."""
     reason: str = ""
     """Why, in the words of whoever asks."""
 

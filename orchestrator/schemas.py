@@ -49,6 +49,7 @@ _REQUEST = object_of(
         "drainSeconds": DRAIN_SECONDS,
         "askedAt": TEXT,
         "own": {"type": "boolean"},
+        "unserved": {"type": "boolean"},
         "reason": REASON,
     },
 )

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from orchestrator.admission import Refusal, Refused, brought_into_being, other_owner
 from orchestrator.confirming import how_it_ended, is_confirmed, is_undone
 from orchestrator.errors import InvalidRequest, Throttled
+from orchestrator.fleet import state_of
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.ports import Seen, StackResources
-from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Queue, Request, Status
+from orchestrator.records import UNKNOWN_CREATOR, Audit, Metadata, Operation, Queue, Request, Status, TenantState
 from orchestrator.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
 from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
@@ -158,7 +159,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
     tenant, reader = asked.tenant, lifecycle.reader
     seen, audits = reader.metadata(tenant), reader.audits(tenant)
     owner = other_owner(asked.request.requester, seen, audits)
-    if owner is not None and seen is not None:
+    if owner is not None:
         # Refusing to go back would leave the stack stuck. Nothing is said about the tenant then, either.
         if (differing := _differing(asked.request, seen)) and not undone():
             return _not_the_owner(asked.tenant, owner, differing)
@@ -176,11 +177,11 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
     return _waiting(ordered)
 
 
-def _differing(request: Request, metadata: Metadata) -> list[str]:
+def _differing(request: Request, metadata: Metadata | None) -> list[str]:
     """The properties that say something else about the tenant than what is recorded."""
     properties = {
-        "Labels": (request.labels, metadata.labels),
-        "Version": (request.pin, metadata.pinned_version),
+        "Labels": (request.labels, metadata.labels if metadata else {}),
+        "Version": (request.pin, metadata.pinned_version if metadata else None),
     }
     return [name for name, (said, recorded) in properties.items() if said not in (None, recorded)]
 
@@ -188,7 +189,8 @@ def _differing(request: Request, metadata: Metadata) -> list[str]:
 def _not_the_owner(tenant: TenantId, owner: Requester, differing: Sequence[str]) -> NotProvided:
     properties = " and ".join(differing)
     return NotProvided(
-        f"Tenant {tenant} was brought into being by {_name(owner)}, so this resource cannot change its {properties}. "
+        f"Tenant {tenant} belongs to {_name(owner)}, who asked for it first, so this resource cannot change its "
+        f"{properties}. "
         f"Leave {properties} out of this resource to get the tenant's queue as it is, or ask an operator of Berth to "
         "change the tenant."
     )
@@ -202,18 +204,22 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
     """Delete the tenant if that was wished for, and if it was this resource that had it created.
 
     A tenant that was there before is left alone: also the rollback of a stack that was to use it asks for a delete.
+    If the creation failed, there is nothing to retain: what is left is deleted, so that others may have the tenant.
     """
-    if asked.on_delete is OnDelete.RETAIN:
-        return Provided(None)
     tenant = asked.tenant
     audits, metadata = lifecycle.reader.audits(tenant), lifecycle.reader.metadata(tenant)
+    unserved = metadata is not None and not metadata.was_served
+    if asked.on_delete is OnDelete.RETAIN and not (unserved and state_of(metadata, audits) is TenantState.FAILED):
+        return Provided(None)
     if lifecycle.pending_create(metadata):
         return Waiting()  # It may be this resource's own, which is seen once it has begun.
     if not brought_into_being(asked.request.requester, metadata, audits):
         return Provided(None)
-    if failed := _failed(audits, Operation.DELETE, since):
+    failed = _failed(audits, Operation.DELETE, since)
+    # One that gave up because the tenant had got its queue meanwhile asked for something else.
+    if failed and failed.request.unserved == unserved:
         return NotProvided(_why(tenant, failed))
-    ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since, own=True))
+    ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since, own=True, unserved=unserved))
     return Provided(None) if isinstance(ordered, AlreadySo) else _waiting(ordered)
 
 

@@ -23,6 +23,7 @@ from orchestrator.records import (
     HistoryEntry,
     Lock,
     Metadata,
+    Operation,
     Queue,
     RecordedChange,
     Release,
@@ -33,6 +34,7 @@ from orchestrator.records import (
     TenantState,
     UnreadableEntry,
 )
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -363,8 +365,24 @@ class DynamoTable:
             self._writes.take_lock(run, lock_condition, values),
             self._writes.audit(run, Status.STARTED, at, condition=NOT_OVERTAKEN),
             self._writes.history(run, Status.STARTED, at),
-            self._writes.metadata_of_begun(run, metadata, at, restore=restore),
+            self._writes.metadata_of_begun(run, metadata, at, owner=self._new_owner(run, metadata), restore=restore),
         ]
+
+    def _new_owner(self, run: Run, before: Metadata | None) -> Requester | None:
+        """Whose tenant it is once the run has begun; ``None`` if that does not change.
+
+        What a delete has left changes hands when the create ends: one that has begun may be refused all the same.
+        """
+        served_or_withdrawn = before is not None and (before.published or before.withdrawn_by is not None)
+        if run.attempt.operation is not Operation.CREATE or served_or_withdrawn:
+            return None
+        # Only here: getQueue, which begins nothing and must start fast, reads the table, too.
+        from orchestrator.admission import owner_once_begun
+
+        # The audits say whose it is only where the metadata does not.
+        said = before is None or before.created_by is not None
+        owner = owner_once_begun(run.request, before, () if said else self.audits(run.tenant))
+        return owner if before is None or before.created_by != owner else None
 
     def _take_over(self, run: Run, dead: Run, at: datetime, *, restore: bool) -> bool:
         """Take a dead run's lock, and close what it left open. ``False`` when the lock is no longer its own."""

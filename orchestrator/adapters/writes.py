@@ -21,6 +21,7 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -116,10 +117,13 @@ class Writes:
 
     # Metadata
 
-    def metadata_of_begun(self, run: Run, before: Metadata | None, at: datetime, *, restore: bool) -> Item:
+    def metadata_of_begun(
+        self, run: Run, before: Metadata | None, at: datetime, *, owner: Requester | None, restore: bool
+    ) -> Item:
         """The state, what the request says about the tenant; and a delete withdraws the queue.
 
-        ``restore`` gives it back that a delete before has withdrawn.
+        ``owner`` is whose tenant it is from now on, if that changes. ``restore`` gives the queue back that a delete
+        before has withdrawn.
         """
         operation, request = run.attempt.operation, run.request
         # A create of a tenant that is served already changes nothing for it.
@@ -134,6 +138,9 @@ class Writes:
         if operation is Operation.DELETE:
             sets.append("WithdrawnBy = :me")
             values[":me"] = s(run.execution)
+        if owner is not None:
+            sets.append("CreatedBy = :owner")
+            values[":owner"] = rows.requester_value(owner)
         # A resource of another team has written them down, too, if the tenant was nobody else's then.
         says = request.resource is None
         if says and request.labels is not None:

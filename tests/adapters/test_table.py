@@ -14,7 +14,6 @@ from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import list_tenants
 from orchestrator.ports import ListedTenant, Pin, Publication, Seen
 from orchestrator.records import (
-    UNKNOWN_CREATOR,
     Attempt,
     Audit,
     ChangeKind,
@@ -403,7 +402,7 @@ class TestWhatTheStackKeepsTrue:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
         assert table.metadata(ACME) == Metadata(
-            ACME, QUEUE, "stack-1", None, LATER, LATER, labels={"tier": "gold"}, pinned_version=VERSION
+            ACME, QUEUE, "stack-1", None, LATER, LATER, labels={"tier": "gold"}, pinned_version=VERSION, created_by=""
         )
         assert states(table) == [State.PROVISIONING]
 
@@ -411,7 +410,9 @@ class TestWhatTheStackKeepsTrue:
         take(table, RUN)
         publish(table)
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL)
-        assert table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL)
+        assert table.metadata(ACME) == Metadata(
+            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by
+        )
 
     def test_a_queue_that_another_event_has_recorded_since_is_not_replaced(self, table: Table) -> None:
         take(table, RUN)
@@ -431,7 +432,9 @@ class TestWhatTheStackKeepsTrue:
         for _ in range(2):  # The second time another queue is on record than was seen.
             table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL, seen=seen, change=change)
             assert list(table.history(ACME)) == [*before, change]
-        assert table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL)
+        assert table.metadata(ACME) == Metadata(
+            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by
+        )
 
     def test_another_stack_may_replace_a_queue_that_was_never_published(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
@@ -465,7 +468,7 @@ class TestWhatTheStackKeepsTrue:
             stack_id=None,
             version=None,
             gone_stack_id="stack-1",
-            created_by=UNKNOWN_CREATOR,
+            created_by=EXPLICIT.by,
             last_version=VERSION,
         )
         assert states(table) == [State.UNKNOWN]

@@ -275,7 +275,7 @@ class TestBegin:
 class TestWhatBeginningDoesToTheMetadata:
     def test_a_create_makes_room_for_what_will_be_said(self, table: Table) -> None:
         take(table, RUN)
-        assert table.metadata(ACME) == replace(NOTHING_ABOUT_ACME, updated_at=NOON)
+        assert table.metadata(ACME) == replace(NOTHING_ABOUT_ACME, updated_at=NOON, created_by=EXPLICIT.by)
 
     def test_an_update_leaves_the_queue_in_service(self, table: Table) -> None:
         create(table)
@@ -413,7 +413,7 @@ class TestPublish:
     def test_it_publishes_records_success_and_frees_the_lock(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
+        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
         assert audit_of(table, RUN) == Audit(
             ACME,
             Operation.CREATE,
@@ -482,7 +482,7 @@ class TestPublish:
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=NOON)
         take(table, RUN)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, LATER)
+        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, LATER, created_by=EXPLICIT.by)
 
     def test_an_update_publishes_the_new_version_and_keeps_labels_and_pin(self, table: Table) -> None:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
@@ -498,6 +498,7 @@ class TestPublish:
             LATER_STILL,
             pinned_version=NEXT_VERSION,
             labels={"tier": "gold"},
+            created_by="",
         )
         assert table.lock(ACME) is None
 
@@ -518,7 +519,7 @@ class TestPublish:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER)
+        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
         assert table.lock(ACME) is None
 
     def test_one_that_never_began_leaves_an_earlier_attempt_alone_that_is_at_it(self, table: Table) -> None:

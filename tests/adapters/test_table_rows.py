@@ -97,6 +97,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
             "State": "PROVISIONING",
             "ListingKey": "TENANT#PROVISIONING",
             "ListingSort": "#acme",
+            "CreatedBy": EXPLICIT.by,
         },
         history_row(dynamodb, Status.STARTED): {**operation, "Status": "Started", "At": AT, **ASKED_FOR},
     }
@@ -166,6 +167,7 @@ def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
         "State": "FAILED",
         "ListingKey": "TENANT#FAILED",
         "ListingSort": "#acme",
+        "CreatedBy": EXPLICIT.by,
         "RootCause": ROOT_CAUSE,
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from orchestrator.admission import owner_once_begun
 from orchestrator.changes import correction, description
 from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.fleet import root_cause_of, state_of
@@ -31,6 +32,7 @@ from orchestrator.records import (
     parse_timestamp,
     timestamp,
 )
+from orchestrator.stack_resources import Requester
 from orchestrator.tenants import TenantId
 
 AuditKey = tuple[Operation, str | None]
@@ -150,6 +152,7 @@ class InMemoryTable:
             if rows.lock is None:
                 raise LostOwnership(run.attempt.name)
             return rows.lock
+        owner = self._owner_once_begun(run)
         if dead and rows.lock:
             self._close_abandoned(dead, at)
             if restore and rows.metadata:
@@ -157,7 +160,17 @@ class InMemoryTable:
         rows.lock = Lock(_stored_run(run), None)
         self._write(run, Status.STARTED, at)
         self._describe_begun(run, at)
+        assert rows.metadata is not None
+        rows.metadata = replace(rows.metadata, created_by=owner)
         return None
+
+    def _owner_once_begun(self, run: Run) -> Requester | None:
+        rows = self._of(run.tenant)
+        before, audits = rows.metadata, rows.sorted_audits()
+        served_or_withdrawn = before is not None and (before.published or before.withdrawn_by is not None)
+        if run.attempt.operation is not Operation.CREATE or served_or_withdrawn:
+            return before.created_by if before else None
+        return owner_once_begun(run.request, before, audits if before else ())
 
     def _describe_begun(self, run: Run, at: datetime) -> None:
         rows, request = self._of(run.tenant), run.request

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from orchestrator.stack_resources import Requester
+from orchestrator.stack_resources import Requester, StackResource
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -45,6 +45,8 @@ class Asked:
     """When each delete was last asked for by somebody who was told that it is under way, by their executions."""
     owner: Requester | None = None
     """Whoever brought the tenant into being since it was last deleted, also if its stack has vanished meanwhile."""
+    first: Requester | None = None
+    """Whose create was the first to begin since the tenant was last deleted, if it has not been served since."""
     sayings: int = 0
     """How often somebody began to set labels or a pin."""
     saying: int = 0
@@ -90,9 +92,20 @@ class Asked:
         latest_delete = max(self.deletes.values(), default=LONG_AGO)
         return [execution for execution, create in self.creates.items() if create.accepted_at > latest_delete]
 
+    def begins(self, by: Requester, *, by_name: bool) -> None:
+        """A create has begun. Until one succeeds, an operator who asks ``by_name`` comes before all others."""
+        operator = by_name and isinstance(by, str)
+        if self.owner is None and (self.first is None or operator or self.again(by)):
+            self.first = by
+
+    def again(self, by: Requester | None) -> bool:
+        """True for the resource that asked first, in a stack that was deployed again."""
+        return isinstance(by, StackResource) and isinstance(self.first, StackResource) and by.stands_for(self.first)
+
     def is_there(self, by: Requester) -> None:
         """A create has succeeded."""
-        self.owner = by if self.owner is None else self.owner
+        self.owner = next(each for each in (self.owner, self.first, by) if each is not None)
+        self.first = None
 
     def is_gone(self) -> None:
-        self.owner = None
+        self.owner = self.first = None

@@ -109,6 +109,8 @@ class TenantGuard:
         self.deleted = any(audit.operation is Operation.DELETE for audit in rows.audits.values())
         self.to_go = self.deleted
         """A delete has begun, and nobody has undone it or asked for the tenant since."""
+        self.free = False
+        """The tenant was deleted by the resource that asked first, and had never been served."""
         self._delete: str | None = None
         """The latest delete that has begun."""
         self.withdrawn_at = world.clock.now()
@@ -178,11 +180,18 @@ class TenantGuard:
             self.to_go, self._delete, self.withdrawn_at = True, now_owner, self._world.clock.now()
         elif owner is not None and self._world.runs[owner].operation is Operation.DELETE:
             self._restore(owner, now)
+        if run.operation is Operation.CREATE and not self.to_go:
+            self.asked.begins(self._world.requester_of(now_owner), by_name=run.explicit)
 
     def check_owner(self, resource: StackResource | None, does: str) -> None:
-        """A resource of another team deletes and describes only a tenant that it brought into being itself."""
-        owner = self.asked.owner
-        mine = resource is None or owner in (None, resource)
+        """A resource of another team deletes and describes only a tenant that it brought into being itself.
+
+        Or was the first to try to, also if it failed.
+        """
+        owner = self.asked.owner if self.asked.owner is not None else self.asked.first
+        mine = (
+            resource is None or owner in (None, resource) or (self.asked.owner is None and self.asked.again(resource))
+        )
         assert mine, f"{resource} {does} {self.tenant}, which was brought into being by {owner or 'nobody knows who'}"
 
     def _audit_changes(
@@ -232,6 +241,9 @@ class TenantGuard:
             return
         deleted_by = self._world.resource_of(self._delete or "")
         may = deleted_by is not None and resource.stands_for(deleted_by)
+        if not may and self.free:
+            self._world.seen["had by another after a rollback"] += 1
+            return
         assert may, f"{resource} brings back {self.tenant}, which was deleted by {deleted_by or 'somebody else'}"
         self._world.seen["revived by its own resource"] += 1
 
@@ -241,6 +253,7 @@ class TenantGuard:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
             self.check_owner(self._world.resource_of(audit.execution), "deletes")
             self.served, self.withdrawn, self.deleted, self.to_go = None, None, True, True
+            self.free = self.asked.owner is None and self._world.resource_of(audit.execution) is not None
             self.asked.is_gone()
             return
         assert not self.deleted, f"{name} serves a deleted tenant"

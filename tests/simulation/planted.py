@@ -381,6 +381,16 @@ def _anybodys_resource_describes_a_tenant(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tenant_queue, "other_owner", lambda *_: None)
 
 
+def _a_create_that_failed_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before 0.7.0: whose tenant it is, is recorded when a create succeeds."""
+
+    def created_by(metadata: Metadata | None, _audits: object) -> Requester | None:
+        served = metadata is not None and metadata.was_served
+        return metadata.created_by if metadata is not None and served else None
+
+    monkeypatch.setattr(admission, "owner_of", created_by)
+
+
 def _describe_what_is_somebody_elses_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """A resource that was slow writes what it was allowed to when it looked."""
     describe = Table.describe
@@ -590,6 +600,9 @@ BUGS = {
     ),
     "any resource describes a tenant": Planted(
         _anybodys_resource_describes_a_tenant, "describes .*, which was brought into being by", None, SHARED
+    ),
+    "a create that failed is nobody's": Planted(
+        _a_create_that_failed_is_nobodys, "describes .*, which was brought into being by", None, SHARED
     ),
     "a slow resource describes a tenant": Planted(
         _describe_what_is_somebody_elses_by_now,

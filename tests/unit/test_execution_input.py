@@ -29,6 +29,7 @@ EVERYTHING = Request(
     drain_seconds=600,
     asked_at=NOON,
     own=True,
+    unserved=True,
     version="0.2.0",
     reason="Ticket 4711",
 )
@@ -52,6 +53,7 @@ REQUESTS = st.builds(
     drain_seconds=st.integers(0, 1_200),
     asked_at=st.none() | st.integers(0, 10**9).map(lambda seconds: NOON + timedelta(seconds=seconds)),
     own=st.booleans(),
+    unserved=st.booleans(),
     version=st.none() | VERSIONS,
     reason=st.from_regex(REASON_PATTERN, fullmatch=True).map(lambda text: text[:500]),
 )
@@ -85,6 +87,7 @@ def test_what_an_execution_is_given() -> None:
             "drainSeconds": 600,
             "askedAt": "2026-11-16T12:00:00.000Z",
             "own": True,
+            "unserved": True,
             "version": "0.2.0",
             "reason": "Ticket 4711",
         },

@@ -328,3 +328,156 @@ def test_a_create_that_an_operator_repeats_for_a_resource_is_the_operators(world
     world.failed(world.begun(world.latest()))
     world.succeeded(world.begun(world.lifecycle.retry(ACME, ADA)))
     assert world.metadata.created_by == ADA
+
+
+# Tenants whose first create has failed
+
+
+def failed_for(world: Asked, by: Requester = RESOURCE) -> Metadata:
+    """A tenant that never had a queue: the create that was asked for first has failed."""
+    if isinstance(by, str):
+        world.lifecycle.create(ACME, Request(by=by, labels=LABELS, pin=VERSION))
+    else:
+        assert world.settle(asks(Kind.CREATE, by=by, labels=LABELS, pin=VERSION)) == Waiting()
+    world.failed(world.begun(world.latest()))
+    world.now_asked()
+    assert world.state() is TenantState.FAILED
+    return world.metadata
+
+
+def rolled_back(world: Asked, on_delete: OnDelete) -> None:
+    assert world.settle(asks(Kind.DELETE, on_delete=on_delete)) == Waiting()
+    world.stacks.all.clear()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(asks(Kind.DELETE, on_delete=on_delete)) == Provided(None)
+    assert world.state() is TenantState.DELETED
+    world.now_asked()
+
+
+@pytest.mark.parametrize("first", [RESOURCE, ADA], ids=["resource", "operator"])
+@pytest.mark.parametrize("what", DESCRIPTIONS)
+def test_a_tenant_whose_create_failed_is_not_described_by_another(world: Asked, first: Requester, what: str) -> None:
+    before = failed_for(world, first)
+    refused = why_not(world.settle(replace(DESCRIPTIONS[what], kind=Kind.CREATE)))
+    assert str(first) in refused
+    assert "operator" in refused
+    assert world.metadata == before
+
+
+@pytest.mark.parametrize("first", [RESOURCE, ADA], ids=["resource", "operator"])
+def test_whoever_has_it_created_after_all_does_not_take_it_over(world: Asked, first: Requester) -> None:
+    failed_for(world, first)
+    assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Provided(QUEUE)
+    assert (world.metadata.created_by, world.metadata.labels) == (first, LABELS)
+    world.now_asked()
+    assert world.settle(asks(Kind.DELETE, by=SOMEBODY_ELSE, on_delete=OnDelete.DELETE)) == Provided(None)
+    assert world.state() is TenantState.READY
+
+
+def test_nor_does_whoever_fails_with_it_once_more(world: Asked) -> None:
+    failed_for(world)
+    assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
+    world.failed(world.begun(world.latest()))
+    world.now_asked()
+    assert world.metadata.created_by == RESOURCE
+    assert world.settle(asks(Kind.DELETE, by=SOMEBODY_ELSE, on_delete=OnDelete.DELETE)) == Provided(None)
+    assert world.state() is TenantState.FAILED
+
+
+@pytest.mark.parametrize("by", [RESOURCE, REDEPLOYED], ids=["same", "again"])
+def test_whoever_asked_first_tries_again_and_describes_it(world: Asked, by: Requester) -> None:
+    """A stack whose creation failed has to be deleted, and the next of its name has another id."""
+    failed_for(world)
+    again = asks(Kind.CREATE, by=by, labels={"team": "again"}, pin=NEXT_VERSION, on_delete=OnDelete.DELETE)
+    assert world.settle(again) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(again) == Provided(QUEUE)
+    assert (world.metadata.created_by, world.metadata.labels) == (by, {"team": "again"})
+    world.now_asked()
+    assert world.settle(replace(again, kind=Kind.DELETE)) == Waiting()
+
+
+def test_an_operator_takes_over_what_has_failed_for_a_resource(world: Asked) -> None:
+    failed_for(world)
+    world.succeeded(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
+    assert world.metadata.created_by == ADA
+
+
+def test_a_create_that_nobody_asked_for_by_name_takes_nothing_over(world: Asked) -> None:
+    failed_for(world)
+    run = a_run(2, version=VERSION, request=Request(by="platform"))
+    world.executions.running.add(run.execution)
+    assert world.table.begin(run, at=world.clock.now()) is None
+    assert world.metadata.created_by == RESOURCE
+
+
+def test_what_has_failed_before_owners_were_recorded_is_whoevers_create_it_was(world: Asked) -> None:
+    """Version 0.6.0 recorded the owner when the create succeeded."""
+    world.table.plant_metadata(replace(failed_for(world), created_by=None))
+    assert "operator" in why_not(world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE, labels={"team": "another"})))
+    assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.metadata.created_by == RESOURCE
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_once_its_stack_is_rolled_back_anybody_may_have_it(world: Asked, on_delete: OnDelete) -> None:
+    """Nothing of it can be retained: it never had a queue."""
+    failed_for(world)
+    rolled_back(world, on_delete)
+    wanted = asks(Kind.CREATE, by=SOMEBODY_ELSE, labels={"team": "another"})
+    assert world.settle(wanted) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.settle(wanted) == Provided(QUEUE)
+    assert (world.metadata.created_by, world.metadata.labels) == (SOMEBODY_ELSE, {"team": "another"})
+
+
+def test_the_rollback_of_another_stack_leaves_it(world: Asked) -> None:
+    before = failed_for(world, ADA)
+    for on_delete in OnDelete:
+        assert world.settle(asks(Kind.DELETE, on_delete=on_delete)) == Provided(None)
+    assert world.metadata == before
+
+
+def test_a_tenant_that_gets_its_queue_before_the_rollback_begins_stays(world: Asked) -> None:
+    failed_for(world)
+    assert world.settle(asks(Kind.DELETE)) == Waiting()
+    delete = world.latest()
+    run = Run(delete.attempt, delete.execution, world.clock.now(), dict(world.executions.started)[delete.attempt])
+    assert (run.request.own, run.request.unserved) == (True, True)
+    world.table.plant_metadata(some_metadata(created_by=RESOURCE))
+    outcome = begin(
+        run,
+        reader=world.table,
+        ledger=world.table,
+        releases=world.table,
+        stacks=world.stacks,
+        executions=world.executions,
+        parameters=parameters_of,
+        clock=world.clock,
+    )
+    assert isinstance(outcome, GaveUp)
+    assert "stays" in outcome.reason
+
+
+def test_a_tenant_that_was_served_is_not_free_once_it_is_deleted(world: Asked) -> None:
+    owned(world)
+    assert world.settle(asks(Kind.DELETE)) == Provided(None)
+    assert world.settle(asks(Kind.DELETE, on_delete=OnDelete.DELETE)) == Waiting()
+    run = world.begun(world.latest())
+    assert not run.request.unserved
+
+
+def test_a_create_that_is_refused_once_it_has_begun_takes_nothing_over(world: Asked) -> None:
+    """What a failed delete has left is nobody else's to create, and stays whose it was."""
+    owned(world)
+    world.settle(asks(Kind.DELETE, on_delete=OnDelete.DELETE))
+    delete = world.begun(world.latest())
+    world.stacks.change(stack_arn(), "DELETE_FAILED")
+    world.failed(delete)
+    rival = a_run(2, request=Request(by=str(SOMEBODY_ELSE), resource=SOMEBODY_ELSE, explicit=True))
+    world.executions.running.add(rival.execution)
+    assert world.table.begin(rival, at=world.clock.now()) is None
+    assert world.metadata.created_by == RESOURCE
