@@ -111,17 +111,21 @@ def finish(
 
     All in one transaction. A stack that has taken its queue back meanwhile is not published. Whoever may invoke the
     function may say anything about the operation and its stack. So the operation is the one that holds the lock, and
-    the stack's queue is on record already, or is looked up.
+    the stack's queue is on record already, or is looked up. Without the lock nothing is written: either this was
+    recorded before, and the answer was lost, or the operation has lost the tenant.
     """
-    run = _as_locked(run, reader) or run
+    locked = _as_locked(run, reader)
+    run = locked or run
     if (stack is None) != (run.attempt.operation is Operation.DELETE):
         raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} does not end that way. Nothing was recorded.")
     metadata = reader.metadata(run.tenant)
     if stack is None:
-        _check_gone(run, metadata, reader, stacks)
+        if locked:
+            _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
-    _check_stack(run, stack, metadata, stacks)
+    if locked:
+        _check_stack(run, stack, metadata, stacks)
     # A stack that was found at another version may have been made from anything.
     release = releases.release(stack.version) if stack.version == run.attempt.version else None
     deployed = fingerprint(release, parameters(run.tenant, release)) if release else None

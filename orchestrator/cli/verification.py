@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _DONE = 200
 _STARTED = 202
 _GONE = 410
+_NOBODYS_REFUSAL = 500
 
 _RECEIVE_ROUNDS = 6
 """SQS may need several long polls before it shows a message."""
@@ -150,10 +151,11 @@ class Verification:
                     partial(api.create, self._tenant, pin=None, unpin=False, labels=None, reason=_WHY), in_the_way
                 )
                 if ordered.status != _STARTED:
-                    self.may_be_there = False
+                    self.may_be_there = ordered.status >= _NOBODYS_REFUSAL
                     raise problem(ordered)
             elif answer.status not in (_DONE, _STARTED):
-                self.may_be_there = False
+                # A refusal has started nothing. What fails on the way may have.
+                self.may_be_there = answer.status >= _NOBODYS_REFUSAL
                 raise problem(answer)
             answer = asking(partial(api.get_queue, self._tenant), until_ready(self._tenant))
             if answer.status == _STARTED:

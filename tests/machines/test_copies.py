@@ -64,3 +64,12 @@ def test_tasks_of_one_kind_retry_alike() -> None:
             retries.setdefault(kind, []).append(state["Retry"])
     assert set(retries) == {"token", "last", "step"}
     assert all(each == alike[0] for alike in retries.values() for each in alike)
+
+
+def test_the_last_steps_of_an_operation_wait_long_for_a_throttle_to_end() -> None:
+    """No Choice comes after them that could wait: giving up would record a failure of what has succeeded."""
+    for part in PARTS:
+        for name, state in asl.functions(machine(part)):
+            if name in LAST:
+                (patience,) = (retry for retry in state["Retry"] if "Throttled" in retry["ErrorEquals"])
+                assert patience["MaxAttempts"] == 100, f"{part} {name}"

@@ -838,3 +838,44 @@ def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(wo
     world.stacks.throttled_calls = 1
     assert world.record_failure(run, QUEUE_TABOO, stack_arn()) == QUEUE_TABOO
     assert world.table.lock(ACME) is None
+
+
+def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_come_back_since(world: World) -> None:
+    world.create()
+    world.clock.advance(A_MOMENT)
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(world.start(delete))
+    assert world.finish(delete, None) == Removed()
+    world.clock.advance(A_MOMENT)
+    world.begin(world.start(a_run(2, request=EXPLICIT, started_at=world.clock.now())))
+    stack = world.stacks.plant_done(ACME)
+    world.table.record_queue(ACME, stack_id=stack.stack_id, queue=QUEUE, at=world.clock.now())
+    before = world.metadata()
+    assert world.finish(delete, None) == Removed()
+    assert world.metadata() == before
+
+
+def test_an_update_that_is_finished_again_says_the_same_though_the_tenant_was_deleted_since(world: World) -> None:
+    world.create()
+    world.clock.advance(A_MOMENT)
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.begin(world.start(update))
+    done = replace(DONE, version=NEXT_VERSION)
+    assert world.finish(update, done) == Published()
+    world.clock.advance(A_MOMENT)
+    delete = a_run(operation=Operation.DELETE)
+    world.begin(world.start(delete))
+    world.finish(delete, None)
+    gone = FakeStacks()
+    again = finish(
+        update,
+        stack=done,
+        reader=world.table,
+        ledger=world.table,
+        releases=world.table,
+        stacks=gone,
+        parameters=world.parameters,
+        clock=world.clock,
+    )
+    assert again == Published()
+    assert world.table.metadata(ACME) is None

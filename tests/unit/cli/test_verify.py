@@ -196,3 +196,14 @@ def test_where_no_credentials_are_given_out_the_queue_is_not_tried(world: Scene)
     told = results(result)
     assert (told["send"], told["receive"], told["delete"]) == ("left out", "left out", "proven")
     assert "berth:credentialsSeconds" in advice(result, "send")
+
+
+def test_after_an_error_on_the_way_the_tenant_is_deleted_all_the_same(scene: Scene) -> None:
+    """Nobody knows whether the create was started."""
+    scene.control_plane = FakeControlPlane(scene.api)
+    scene.has(VERIFIED)
+    scene.queue_answers(ApiAnswer(500, {"message": "Internal Server Error"}), DELETED)
+    scene.meanwhile = [reconciliation_ends(scene), operation_ends(scene)]
+    told = results(scene.berth("verify", "--json"))
+    assert (told["create"], told["delete"]) == ("failed", "proven")
+    assert is_deleted(scene)
