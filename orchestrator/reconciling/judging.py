@@ -214,6 +214,8 @@ def _planted(looked: Looked, stack: Stack) -> Finding:
 def _differences(looked: Looked, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
     """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference.
 
+    A stack that was made from a release says its version, unless somebody has put another template in its place.
+
     Nor have stacks of an earlier system to name their queue in their outputs.
     """
     told = []
@@ -222,9 +224,9 @@ def _differences(looked: Looked, metadata: Metadata, stack: Stack, releases: Map
         told.append(f"queue {_url(metadata)} / {queue.url if queue else 'none'}")
     if metadata.stack_id not in (None, stack.stack_id):
         told.append(f"stack {metadata.stack_id} / {stack.stack_id}")
-    moved = stack.version not in (None, metadata.version)
+    moved = stack.version != metadata.version and (stack.version is not None or metadata.deployed is not None)
     if moved and not same_content(stack.version, metadata.version, releases.get):
-        told.append(f"version {metadata.version} / {stack.version}")
+        told.append(f"version {metadata.version} / {stack.version or 'none: its template is no release of Berth'}")
     return ", ".join(told)
 
 

@@ -310,3 +310,13 @@ def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_surve
     assert done.status is ReconciliationStatus.DONE
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "strange"), (Kind.MISSING_STACK, "zeta")]
     assert "may not look at" in done.findings[0].detail
+
+
+def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_version_is_found(world: World) -> None:
+    who = world.add("acme", deployed="the fingerprint of a release")
+    (stack,) = world.stacks_of(who)
+    world.stacks.resources[stack.stack_id] = queue_of(who)
+    world.stacks.change(stack.stack_id, "UPDATE_COMPLETE", version=None, queue=None)
+    done = world.reconcile(LOOK)
+    assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
+    assert "its template is no release of Berth" in done.findings[0].detail
