@@ -54,6 +54,8 @@ class SqsQueues:
         except ClientError as error:
             if error_code(error) in _NOT_THERE:
                 return None
+            if error_code(error) in ACCESS_DENIED:
+                raise QueueOutOfReach(f"Berth may not look at the queue {name}: {error_message(error)}") from error
             raise
 
     def _attributes(self, url: str, *names: QueueAttributeNameType) -> dict[QueueAttributeNameType, str] | None:

@@ -6,22 +6,22 @@ names that Berth does not derive. Nothing is changed in CloudFormation by an ado
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from orchestrator.changes import adoption
-from orchestrator.errors import InvalidTenantId, UnreadableRows
+from orchestrator.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
 from orchestrator.fleet import root_cause_of, state_of
 from orchestrator.names import Names
 from orchestrator.own_stack import has_unknown_stack
-from orchestrator.ports import Clock, Stack, Stacks
+from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
 from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Audit, Metadata, Operation, Request, RootCause, Status
+from orchestrator.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status
 from orchestrator.stack_status import StackCondition, condition
 from orchestrator.tenants import TenantId
-from orchestrator.updating import INBOUND_QUEUE
+from orchestrator.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
 
 ADOPTED = "adopted"
 """The mark on the audit of a delete that an adoption has found to be overcome."""
@@ -52,11 +52,16 @@ class FoundStack:
 
 @dataclass
 class KnownStacks:
-    """All stacks of the account and region, and which of them an adoption has given to whom."""
+    """All stacks of the account and region, and whose they are, as far as that is on record."""
 
     stacks: Sequence[SurveyedStack]
     given: dict[str, TenantId] = field(default_factory=dict)
-    """By stack id."""
+    """The tenant that has the stack, by stack id: as the index has it, or by this adoption."""
+
+    def note(self, metadata: Metadata | None) -> None:
+        """Take note of the stack that is on record there."""
+        if metadata is not None and metadata.stack_id is not None:
+            self.given.setdefault(metadata.stack_id, metadata.tenant)
 
     def candidates(self, tenant: TenantId, metadata: Metadata, own_name: str) -> Iterator[SurveyedStack]:
         """The stacks that may have the tenant's queue, the likeliest first. CloudFormation's list of resources decides.
@@ -78,7 +83,9 @@ class KnownStacks:
 @dataclass(frozen=True, slots=True)
 class Adopting:
     unlisted: UnlistedTenants
+    tenants: TenantReader
     stacks: Stacks
+    queues: Queues
     clock: Clock
 
     def adopt(self, tenant_id: str, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
@@ -89,6 +96,8 @@ class Adopting:
         except (InvalidTenantId, UnreadableRows) as unreadable:
             return _left(tenant_id, NotNow(str(unreadable), "Correct its rows in the table, or delete them."))
         if seen is None or not needs_adoption(seen, self.stacks.names):
+            # Another adoption may have been faster, and have given it a stack that the index did not have before.
+            known.note(self.tenants.metadata(tenant))
             return None
         found = _refusal(seen, self.clock.now()) or self._stack_of(seen, known)
         if isinstance(found, NotNow):
@@ -131,7 +140,9 @@ class Adopting:
             resources = self.stacks.queues(stack.stack_id)
             for logical_id, queue in resources.items():
                 if queue.url == metadata.queue.url:
-                    return _checked(FoundStack(stack, logical_id), seen.tenant, known)
+                    found = FoundStack(stack, logical_id)
+                    others = self._queues_of_others(metadata, resources)
+                    return _checked(found, seen.tenant, known) if not others else _shared(found, others)
         if out_of_reach:
             return NotNow(
                 f"its stack seems to be {' or '.join(out_of_reach)}, and this control plane may not change stacks of "
@@ -139,6 +150,29 @@ class Adopting:
                 f"Deploy with a prefix of that name in {_SETTING}, then ask again: berth adopt",
             )
         return None
+
+    def _queues_of_others(self, metadata: Metadata, resources: Mapping[str, Queue]) -> dict[str, Queue]:
+        """The stack's queues that are not known to be the tenant's, by logical id. An upgrade would remove them."""
+        own_urls = {queue.url for queue in (metadata.queue, metadata.outbound_queue) if queue is not None}
+        own = {
+            logical_id: queue
+            for logical_id, queue in resources.items()
+            if queue.url in own_urls or logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE)
+        }
+        others = {logical_id: queue for logical_id, queue in resources.items() if logical_id not in own}
+        if not others:
+            return {}
+        # The templates of an earlier system may call the queue for dead letters as they like.
+        dead_letters = {self._dead_letters_of(queue) for queue in own.values()}
+        return {logical_id: queue for logical_id, queue in others.items() if queue.name not in dead_letters}
+
+    def _dead_letters_of(self, queue: Queue) -> str | None:
+        """The name of the queue that takes the dead letters, if it is one that Berth may look at."""
+        try:
+            url = self.queues.dead_letter_queue(queue.url)
+        except QueueOutOfReach:
+            return None
+        return url.rpartition("/")[2] if url else None
 
 
 _NO_STACK = NotNow(
@@ -226,6 +260,15 @@ def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundSt
     if condition(stack.status) is StackCondition.WORKING:
         return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
     return found
+
+
+def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotNow:
+    told = ", ".join(f"{logical_id} ({queue.name})" for logical_id, queue in sorted(others.items()))
+    return NotNow(
+        f"its stack {found.stack.stack_id} has queues besides its own, which its next upgrade would remove: {told}",
+        "Take them out of the stack's template. If anybody needs them, first update the stack with DeletionPolicy: "
+        "Retain for them, so that they stay. Then ask again: berth adopt",
+    )
 
 
 def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None) -> str:

@@ -217,10 +217,10 @@ class Reconciler:
 
     def _adopt(self, asked: Reconciliation, going_on: Reconciliation) -> Reconciliation:
         """Adopt as many as can be told of. Whoever asks again with the cursor gets the rest."""
-        adopting = Adopting(self.unlisted, self.stacks, self.clock)
+        adopting = Adopting(self.unlisted, self.tenants, self.stacks, self.queues, self.clock)
         request = Request(by=asked.by, reason=asked.wish.reason)
         self._cursor = asked.wish.cursor
-        known = KnownStacks(self._every_stack())
+        known = KnownStacks(self._every_stack(), self._stacks_on_record())
         for page in self._pages(asked.wish.cursor, limit=_ROWS_ADOPTED_FROM):
             for tenant_id in page.tenants:
                 self._check_time()
@@ -233,6 +233,15 @@ class Reconciler:
             if page.cursor and len(self._findings) + _ROWS_ADOPTED_FROM > MOST_FINDINGS:
                 return self._end(asked, ReconciliationStatus.INCOMPLETE, "There are more rows to look at.")
         return self._end(asked, ReconciliationStatus.DONE)
+
+    def _stacks_on_record(self) -> dict[str, TenantId]:
+        """Whose stack it is, by stack id: of tenants that Berth has provisioned, and of those that it has adopted."""
+        known: dict[str, TenantId] = {}
+        for listed in self._listed():
+            self._check_time()
+            if listed.stack_id is not None:
+                known.setdefault(listed.stack_id, listed.tenant)
+        return known
 
     def _find_unlisted(self, asked: Reconciliation) -> None:
         """Tenants that the index does not have. To find all of them takes a look at every row of the table.

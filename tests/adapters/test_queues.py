@@ -97,7 +97,10 @@ def test_asking_may_be_throttled(
         ask(queues)
 
 
-@pytest.mark.parametrize(("code", "error"), [("ThrottlingException", Throttled), ("AccessDenied", ClientError)])
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("ThrottlingException", Throttled), ("AccessDenied", QueueOutOfReach), ("InternalError", ClientError)],
+)
 def test_a_dead_letter_queue_that_cannot_be_found_now_is_not_taken_for_gone(
     queues: SqsQueues, sqs: Stubber, code: str, error: type[Exception]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidRequest, Throttled, UnreadableRows
+from orchestrator.errors import InvalidRequest, QueueOutOfReach, Throttled, UnreadableRows
 from orchestrator.names import Names
 from orchestrator.ports import Stack
 from orchestrator.reconciling.adopting import MAY_STILL_RUN
@@ -279,6 +279,80 @@ def test_two_tenants_do_not_get_one_stack(world: World, dry_run: bool) -> None:
     assert told["acme"].remedy is Remedy.ADOPT
     assert "also tenant acme's" in told["globex"].detail
     assert "delete the other's rows" in advice(told["globex"])
+
+
+def test_two_tenants_do_not_get_one_stack_in_two_adoptions_either(world: World) -> None:
+    stack = old_tenant(world)
+    world.reconcile(ADOPT)
+    old_rows(world, "twin", queue=old_queue("acme"))
+    finding = only(world.reconcile(ADOPT))
+    assert f"also tenant acme's: both are in {stack.stack_id}" in finding.detail
+    assert "delete the other's rows" in advice(finding)
+    assert world.metadata(tenant("twin")).stack_id is None
+
+
+def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: World) -> None:
+    """The other adoption has given the stack away since the index was read."""
+    stack = old_tenant(world)
+    old_rows(world, "twin", queue=old_queue("acme"))
+    page = world.table.page
+
+    def adopted_by_another(cursor: str | None, *, limit: int) -> UnlistedPage:
+        found = page(cursor, limit=limit)
+        world.table.plant_metadata(replace(world.metadata(ACME), stack_id=stack.stack_id))
+        return found
+
+    world.table.page = adopted_by_another  # type: ignore[method-assign]
+    finding = only(world.reconcile(ADOPT))
+    assert (finding.subject, finding.repaired) == ("twin", False)
+    assert "also tenant acme's" in finding.detail
+
+
+def test_a_stack_that_berth_has_provisioned_is_not_given_to_another_tenant(world: World) -> None:
+    """Its tenant is listed with a stack under a name of the earlier system. The other's rows name the same queue."""
+    berths = world.add("berths", queue=old_queue("acme"))
+    stack = old_tenant(world)
+    world.table.plant_metadata(replace(world.metadata(berths), stack_id=stack.stack_id))
+    assert "also tenant berths's" in only(world.reconcile(ADOPT)).detail
+    assert world.metadata(ACME).stack_id is None
+
+
+def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_remove_them(world: World) -> None:
+    stack = old_tenant(world)
+    world.stacks.other_queues[stack.stack_id] = {"GlobexInbound": old_queue("globex")}
+    before = world.rows()
+    finding = only(world.reconcile(ADOPT))
+    assert f"GlobexInbound ({old_queue('globex').name})" in finding.detail
+    assert stack.stack_id in finding.detail
+    assert "DeletionPolicy: Retain" in advice(finding)
+    assert world.rows() == before
+
+
+def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_them(world: World) -> None:
+    old_rows(world, "acme", outbound_queue=old_queue("outbound"))
+    stack = old_stack(world, "acme")
+    world.stacks.other_queues[stack.stack_id] = {
+        "Outgoing": old_queue("outbound"),
+        "Failed": old_queue("failed"),
+        "FailedOutgoing": old_queue("failed-outgoing"),
+        "DeadLetterQueue": old_queue("dead-letters"),
+    }
+    world.queues.dead_letter_queues = {
+        old_queue("acme").url: old_queue("failed").url,
+        old_queue("outbound").url: old_queue("failed-outgoing").url,
+    }
+    assert only(world.reconcile(ADOPT)).repaired
+    assert world.metadata(ACME).stack_id == stack.stack_id
+
+
+def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: World) -> None:
+    def out_of_reach(url: str) -> str | None:
+        raise QueueOutOfReach(f"Berth may not look at the dead letters of {url}")
+
+    stack = old_tenant(world)
+    world.queues.dead_letter_queue = out_of_reach  # type: ignore[method-assign]
+    world.stacks.other_queues[stack.stack_id] = {"Failed": old_queue("failed")}
+    assert "Failed" in only(world.reconcile(ADOPT)).detail
 
 
 def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_setting_names_it(world: World) -> None:
