@@ -141,6 +141,8 @@ class UnlistedRows:
         }
         if metadata and metadata.stack_id:
             fields["StackId"] = s(metadata.stack_id)
+        if metadata and metadata.queue:
+            fields |= {"InboundQueueArn": s(metadata.queue.arn), "InboundQueueUrl": s(metadata.queue.url)}
         if adopted.root_cause:
             fields["RootCause"] = rows.root_cause_value(adopted.root_cause)
         if row is None:

@@ -48,6 +48,8 @@ class FoundStack:
     stack: Stack
     logical_id: str
     """The name that the stack's template gives to the tenant's queue."""
+    queue: Queue
+    """The tenant's queue, with the URL by which CloudFormation lists it. Rows may have a URL of older SDKs."""
 
 
 @dataclass
@@ -72,7 +74,7 @@ class KnownStacks:
         likely = (
             lambda each: each.stack.stack_id == metadata.stack_id,
             lambda each: each.name == own_name,
-            lambda each: each.stack.queue is not None and each.stack.queue == metadata.queue,
+            lambda each: is_same_queue(each.stack.queue, metadata.queue),
             lambda each: each.stack.tenant_id == tenant.value,
             lambda each: queue_name.startswith(f"{each.name}-"),
         )
@@ -104,7 +106,7 @@ class Adopting:
             return _left(tenant_id, found)
         if found is None and seen.listed:
             return _left(tenant_id, _NO_STACK)
-        adopted = plan(seen, found.stack.stack_id if found else None)
+        adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
         finding = Finding(Kind.UNLISTED, tenant_id, _told(seen, adopted, found), Remedy.ADOPT)
         if found:
             known.given[found.stack.stack_id] = tenant
@@ -132,17 +134,22 @@ class Adopting:
         out_of_reach: list[str] = []
         for each in known.candidates(seen.tenant, metadata, names.stack_of(seen.tenant)):
             stack = each.stack
-            if condition(stack.status) is StackCondition.GONE or stack.tenant_id not in (None, seen.tenant.value):
+            if condition(stack.status) is StackCondition.GONE:
                 continue
-            if each.name != names.stack_of(seen.tenant) and not names.is_legacy(each.name):
+            is_anothers = stack.tenant_id not in (None, seen.tenant.value)
+            may_change = each.name == names.stack_of(seen.tenant) or names.is_legacy(each.name)
+            if not may_change and not (is_anothers and names.reaches(each.name)):
                 out_of_reach.append(each.name)
                 continue
             resources = self.stacks.queues(stack.stack_id)
             for logical_id, queue in resources.items():
-                if queue.url == metadata.queue.url:
-                    found = FoundStack(stack, logical_id)
-                    others = self._queues_of_others(metadata, resources)
-                    return _checked(found, seen.tenant, known) if not others else _shared(found, others)
+                if not is_same_queue(queue, metadata.queue):
+                    continue
+                if is_anothers:
+                    return _made_for_another(stack, seen.tenant)
+                found = FoundStack(stack, logical_id, queue)
+                others = self._queues_of_others(metadata, resources)
+                return _checked(found, seen.tenant, known) if not others else _shared(found, others)
         if out_of_reach:
             return NotNow(
                 f"its stack seems to be {' or '.join(out_of_reach)}, and this control plane may not change stacks of "
@@ -153,11 +160,11 @@ class Adopting:
 
     def _queues_of_others(self, metadata: Metadata, resources: Mapping[str, Queue]) -> dict[str, Queue]:
         """The stack's queues that are not known to be the tenant's, by logical id. An upgrade would remove them."""
-        own_urls = {queue.url for queue in (metadata.queue, metadata.outbound_queue) if queue is not None}
         own = {
             logical_id: queue
             for logical_id, queue in resources.items()
-            if queue.url in own_urls or logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE)
+            if logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE)
+            or any(is_same_queue(queue, its) for its in (metadata.queue, metadata.outbound_queue))
         }
         others = {logical_id: queue for logical_id, queue in resources.items() if logical_id not in own}
         if not others:
@@ -177,8 +184,17 @@ class Adopting:
 
 _NO_STACK = NotNow(
     "it is from before Berth, and no stack has its queue",
-    "Receive what is left in its queue, and delete the queue by hand. Then delete the tenant, and create it again.",
+    "See whether a stack has it after all: aws cloudformation describe-stack-resources --physical-resource-id "
+    "QUEUE_URL. If none has it, receive what is left in the queue, and delete the queue by hand. Then delete the "
+    "tenant, and create it again.",
 )
+
+
+def is_same_queue(one: Queue | None, other: Queue | None) -> bool:
+    """True for one queue with two URLs, too: the hosts of the URLs that older SDKs recorded have other names."""
+    if one is None or other is None:
+        return False
+    return one.url == other.url or (one.arn, one.name) == (other.arn, other.name)
 
 
 def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
@@ -206,8 +222,11 @@ def not_adopted(tenant_id: str) -> Finding:
     )
 
 
-def plan(seen: UnlistedTenant, stack_id: str | None) -> Adopted:
-    """What the rows are to say. Operations of the earlier system that never ended are given an end."""
+def plan(seen: UnlistedTenant, stack_id: str | None, queue: Queue | None = None) -> Adopted:
+    """What the rows are to say. Operations of the earlier system that never ended are given an end.
+
+    ``queue`` is the tenant's, as CloudFormation lists it in that stack, so that both have the same URL from then on.
+    """
     metadata = seen.metadata
     served = metadata is not None and metadata.published
     closed: list[Audit] = []
@@ -218,7 +237,7 @@ def plan(seen: UnlistedTenant, stack_id: str | None) -> Adopted:
         if audits[-1].status is not audit.status:
             closed.append(audits[-1])
     if metadata is not None and stack_id is not None:
-        metadata = replace(metadata, stack_id=stack_id)
+        metadata = replace(metadata, stack_id=stack_id, queue=queue or metadata.queue)
     state = state_of(metadata, audits)
     return Adopted(metadata, audits, closed, state, root_cause_of(metadata, audits))
 
@@ -260,6 +279,14 @@ def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundSt
     if condition(stack.status) is StackCondition.WORKING:
         return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
     return found
+
+
+def _made_for_another(stack: Stack, tenant: TenantId) -> NotNow:
+    return NotNow(
+        f"its queue is in stack {stack.stack_id}, whose parameter TenantId is {stack.tenant_id!a}",
+        f"If the stack is this tenant's, make a change set with TenantId={tenant}. If that replaces no queue, execute "
+        "it, then ask again: berth adopt. If the stack is somebody else's, delete this tenant's rows.",
+    )
 
 
 def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotNow:

@@ -61,8 +61,10 @@ def seen_as(unlisted: UnlistedTenants, tenant: TenantId = ACME) -> UnlistedTenan
     return seen
 
 
-def adopt(unlisted: UnlistedTenants, seen: UnlistedTenant, stack_id: str | None = None) -> bool:
-    adopted = plan(seen, stack_id)
+def adopt(
+    unlisted: UnlistedTenants, seen: UnlistedTenant, stack_id: str | None = None, queue: Queue | None = None
+) -> bool:
+    adopted = plan(seen, stack_id, queue)
     nothing = Metadata(seen.tenant, None, None, None, None, None)
     change = adoption(
         seen.metadata or nothing,
@@ -218,6 +220,18 @@ def test_it_is_listed_with_its_stack_from_then_on(table: Table, legacy: Legacy, 
     assert (listed.state, listed.version, listed.queue) == (TenantState.READY, LEGACY_VERSION, LEGACY_QUEUE)
     assert [each.tenant for each in table.tenants_in(TenantState.READY, version=LEGACY_VERSION, limit=1)] == [ACME]
     assert table.count_tenants() == 1
+
+
+def test_its_queue_is_recorded_with_the_url_that_its_stack_has(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.metadata(ACME)
+    queue = replace(LEGACY_QUEUE, url=f"https://elsewhere.example/{LEGACY_QUEUE.name}")
+    assert adopt(unlisted, seen_as(unlisted), stack_arn(), queue)
+    assert metadata_of(table).queue == queue
+    (change,) = table.history(ACME)
+    assert isinstance(change, RecordedChange)
+    assert (change.before["queueUrl"], change.after["queueUrl"]) == (LEGACY_QUEUE.url, queue.url)
 
 
 def test_it_is_adopted_once(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:

@@ -69,6 +69,10 @@ def old_queue(name: str) -> Queue:
     )
 
 
+def of_older_sdks(queue: Queue) -> Queue:
+    return replace(queue, url=queue.url.replace("sqs.eu-west-1.amazonaws.com", "eu-west-1.queue.amazonaws.com"))
+
+
 def old_stack(world: World, name: str, **more: Any) -> Stack:
     """A stack as the earlier system made it: under a name that Berth does not derive, and it says little of itself."""
     stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{PREFIX}{name}/{len(world.stacks.all) + 1}"
@@ -262,8 +266,43 @@ def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_r
     assert "its queue is Incoming in the template, so an upgrade would replace it" in finding.detail
 
 
-def test_a_stack_that_was_made_for_another_tenant_is_not_taken(world: World) -> None:
-    old_tenant(world, tenant_id="globex")
+@pytest.mark.parametrize("tenant_id", ["globex", "customer acme"])
+def test_a_stack_that_was_made_for_another_tenant_is_not_taken_but_named(world: World, tenant_id: str) -> None:
+    stack = old_tenant(world, tenant_id=tenant_id)
+    for _ in range(2):
+        finding = only(world.reconcile(ADOPT))
+        assert finding.detail == f"its queue is in stack {stack.stack_id}, whose parameter TenantId is '{tenant_id}'"
+        assert "TenantId=acme" in advice(finding)
+    assert world.metadata(ACME).stack_id is None
+
+
+def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: World) -> None:
+    globex = world.add("globex")
+    (stack,) = world.stacks_of(globex)
+    old_rows(world, "acme", queue=queue_of(globex))
+    finding = only(world.reconcile(ADOPT))
+    assert finding.detail == f"its queue is in stack {stack.stack_id}, whose parameter TenantId is 'globex'"
+
+
+def test_a_stack_of_another_tenant_that_does_not_have_the_queue_is_not_in_the_way(world: World) -> None:
+    old_tenant(world, tenant_id="globex", resource=OTHER_QUEUE)
+    assert only(world.reconcile(ADOPT)).repaired
+
+
+def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(world: World) -> None:
+    """Both are addresses of one queue, and only one of them is the same text as in the stack and its change sets."""
+    now, outbound = old_queue("acme"), old_queue("outbound")
+    old_rows(world, "acme", queue=of_older_sdks(now), outbound_queue=of_older_sdks(outbound))
+    stack = old_stack(world, "acme")
+    world.stacks.other_queues[stack.stack_id] = {"Outgoing": outbound}
+    assert only(world.reconcile(ADOPT)).repaired
+    assert (world.metadata(ACME).stack_id, world.metadata(ACME).queue) == (stack.stack_id, now)
+    assert kinds(world.reconcile(Wish())) == []
+
+
+def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_another(world: World) -> None:
+    old_rows(world, "acme", queue=replace(old_queue("acme"), url=of_older_sdks(old_queue("globex")).url))
+    old_stack(world, "acme")
     world.reconcile(ADOPT)
     assert world.metadata(ACME).stack_id is None
 
@@ -448,6 +487,7 @@ def test_where_no_stack_has_its_queue_that_is_told_each_time(world: World) -> No
         finding = only(world.reconcile(ADOPT))
         assert "no stack has its queue" in finding.detail
         assert "delete the queue by hand" in advice(finding)
+        assert "describe-stack-resources --physical-resource-id" in advice(finding)
 
 
 def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: World) -> None:
