@@ -158,7 +158,7 @@ def inspect_stack(
             outcome = Again(f"messages in the queues that the update takes away: {started.messages}")
         else:
             stack = stacks.find(started.stack_id)
-            outcome = _sort(run, stack, started, stacks)
+            outcome = _sort(run, stack, started, reader, stacks)
             if isinstance(outcome, Done):
                 outcome = _usable(outcome, stacks, queues)
     except Throttled as throttled:
@@ -168,13 +168,13 @@ def inspect_stack(
 
 
 def _sort(
-    run: Run, stack: Stack | None, started: Started | Clearing | Unchanged, stacks: Stacks
-) -> Done | Gone | Working | Again | GaveUp:
+    run: Run, stack: Stack | None, started: Started | Clearing | Unchanged, reader: TenantReader, stacks: Stacks
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
     match run.attempt.operation:
         case Operation.CREATE:
             return creating.sort(stack, clearing=isinstance(started, Clearing))
         case Operation.UPDATE:
-            return updating.sort(run, stack, unchanged=isinstance(started, Unchanged), stacks=stacks)
+            return updating.sort(run, stack, unchanged=isinstance(started, Unchanged), reader=reader, stacks=stacks)
         case Operation.DELETE:
             return deleting.sort(stack)
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.creating import broken
 from orchestrator.errors import Conflict
-from orchestrator.outcomes import Again, Clearing, Done, Draining, GaveUp, Started, Unchanged, Working
+from orchestrator.outcomes import Again, Clearing, Done, Draining, GaveUp, NotReady, Started, Unchanged, Working
 from orchestrator.ports import (
     Change,
     ChangeSet,
@@ -25,6 +25,7 @@ from orchestrator.ports import (
     ResourceEvent,
     Stack,
     Stacks,
+    TenantReader,
 )
 from orchestrator.records import Queue, Release, Run
 from orchestrator.stack_status import StackCondition, condition
@@ -44,6 +45,9 @@ _CHANGE_SET_PREFIX = "berth-"
 """Names of change sets begin with a letter."""
 
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
+
+_UPDATED = "UPDATE_COMPLETE"
+"""The status of a stack whose update has ended well."""
 
 MOST_ROLLBACKS = 3
 """How often undoing a failed update is tried before it is left to a person."""
@@ -246,7 +250,9 @@ def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
     return Clearing(stack.stack_id)
 
 
-def sort(run: Run, stack: Stack | None, *, unchanged: bool, stacks: Stacks) -> Done | Working | Again | GaveUp:
+def sort(
+    run: Run, stack: Stack | None, *, unchanged: bool, reader: TenantReader, stacks: Stacks
+) -> Done | Working | NotReady | Again | GaveUp:
     """Where the stack is. ``unchanged`` when CloudFormation had nothing to change."""
     if stack is None:
         return GaveUp("The stack has gone while it was to be updated.")
@@ -255,25 +261,49 @@ def sort(run: Run, stack: Stack | None, *, unchanged: bool, stacks: Stacks) -> D
             return Working()
         case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
             return Again(f"the stack is {stack.status}")
-        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION if unchanged or _at_target(run, stack):
-            if stack.queue:
-                return Done(stack.stack_id, stack.queue, run.attempt.version)
-            return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
+        case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION if unchanged:
+            return _done(run, stack)
+        case StackCondition.DONE if stack.version == run.attempt.version:
+            return _at_target(run, stack, reader, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
             # Either the update was undone, or it has not begun, or CloudFormation does not show it yet.
-            if not _was_begun(run, stack, stacks):
-                return Again(f"the stack is {stack.status}, and the update has not begun")
+            if not _own_events(run, stack, stacks):
+                return _not_begun(stack)
             return broken(stack)
         case _:
             return broken(stack)
 
 
-def _at_target(run: Run, stack: Stack) -> bool:
-    return condition(stack.status) is StackCondition.DONE and stack.version == run.attempt.version
+def _done(run: Run, stack: Stack) -> Done | GaveUp:
+    if stack.queue:
+        return Done(stack.stack_id, stack.queue, run.attempt.version)
+    return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
 
 
-def _was_begun(run: Run, stack: Stack, stacks: Stacks) -> bool:
-    return any(event.client_token == _token(run) for event in since(run, stacks.events(stack.stack_id)))
+def _at_target(run: Run, stack: Stack, reader: TenantReader, stacks: Stacks) -> Done | NotReady | Again | GaveUp:
+    """A stack at the version that was asked for was updated, unless it was there before.
+
+    An operator brings another key with an update to the version where the tenant is. Such a stack looks the same before
+    the update and after it, so only the stack's events tell whether the update was made.
+    """
+    metadata = reader.metadata(run.tenant)
+    if metadata is None or metadata.version != run.attempt.version:
+        return _done(run, stack)
+    events = _own_events(run, stack, stacks)
+    if not events:
+        return _not_begun(stack)
+    if not any(event.is_stack and event.status == _UPDATED for event in events):
+        return NotReady("CloudFormation does not show the end of the update yet")
+    return _done(run, stack)
+
+
+def _not_begun(stack: Stack) -> Again:
+    return Again(f"the stack is {stack.status}, and the update has not begun")
+
+
+def _own_events(run: Run, stack: Stack, stacks: Stacks) -> list[ResourceEvent]:
+    """The effects of the changes that this very run has made."""
+    return [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token == _token(run)]
 
 
 def since(run: Run, events: Iterable[ResourceEvent]) -> Iterable[ResourceEvent]:

@@ -263,6 +263,55 @@ def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(worl
     assert world.touched
 
 
+# To the version where the tenant is: an operator brings another key
+
+
+@pytest.fixture
+def there() -> World:
+    """A tenant that is where it is to be updated to, and whose stack would be made otherwise now."""
+    world = World()
+    world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
+    world.stacks.would_change = (Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False),)
+    take(world.table, world.run)
+    return world
+
+
+def test_an_update_to_where_the_tenant_is_is_made(there: World) -> None:
+    stack_id = there.plant(version=NEXT_VERSION)
+    assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert there.stacks.calls.count("make_changes") == 1
+
+
+def test_an_update_to_where_the_tenant_is_that_has_nothing_to_change_is_done(there: World) -> None:
+    there.stacks.would_change = ()
+    stack_id = there.plant(version=NEXT_VERSION)
+    assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert not there.touched
+
+
+def test_an_update_to_where_the_tenant_is_that_cloudformation_shows_late_is_not_done(there: World) -> None:
+    stack_id = there.plant(version=NEXT_VERSION)
+    there.review()
+    started = there.start()
+    fake = there.stacks.all[stack_id]
+    under_way = fake.stack
+    fake.stack = replace(under_way, status="CREATE_COMPLETE")
+    assert there.inspect(started) == NotReady("CloudFormation does not show the end of the update yet")
+    fake.stack = under_way
+    there.stacks.settle()
+    assert there.inspect(started) == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
+def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where_the_tenant_is(there: World) -> None:
+    stack_id = there.plant("UPDATE_IN_PROGRESS", version=NEXT_VERSION)
+    started = there.start()
+    assert there.inspect(started) == Working()
+    there.stacks.change(stack_id, "UPDATE_COMPLETE")
+    assert "has not begun" in why(there.inspect(started))
+    assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+    assert there.stacks.calls.count("make_changes") == 1
+
+
 # What would be lost
 
 INBOUND_BY_PHYSICAL_ID = Change("InboundQueue1A2B3C", QUEUE_TYPE, QUEUE.url, removes=True)

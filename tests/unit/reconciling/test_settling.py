@@ -198,6 +198,18 @@ def test_an_update_that_came_through_is_published() -> None:
     assert world.metadata(ACME).version == NEXT_VERSION
 
 
+def test_an_update_to_where_the_tenant_is_that_cloudformation_was_never_asked_for_has_failed() -> None:
+    """The stack is at that version because it was there before."""
+    world = World()
+    world.add("acme", version=NEXT_VERSION)
+    run = world.begin_and_die(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+    settled = world.settling.settle(run)
+    assert isinstance(settled, Settled)
+    assert settled.status is Status.FAILURE
+    assert "has not begun" in settled.reason
+    assert world.metadata(ACME).version == NEXT_VERSION
+
+
 def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None:
     world, run = world_with(Operation.UPDATE, "CREATE_COMPLETE", at=VERSION)
     world.executions.end(run.execution)
