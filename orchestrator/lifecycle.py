@@ -51,7 +51,7 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
-from orchestrator.releases import fingerprint, order
+from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, order
 from orchestrator.tenants import TenantId
 
 _ROUNDS = 25
@@ -344,8 +344,11 @@ class Lifecycle:
 
     def _would_be_made_otherwise(self, metadata: Metadata, release: Release | None) -> bool:
         """True if the same release makes another stack now, for example with another key."""
-        if self.parameters is None or release is None or metadata.deployed is None:
+        if self.parameters is None or release is None:
             return False
+        if metadata.deployed is None:
+            # Nobody knows which key the stack has, if any. CloudFormation says so if there is nothing to change.
+            return KMS_KEY_PARAMETER in release.parameters
         made_from = fingerprint(release, self.parameters(metadata.tenant, release))
         return made_from not in (None, metadata.deployed)
 

@@ -5,7 +5,7 @@ All writes of an operation are fenced: they go through only while its execution 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,11 +22,12 @@ from orchestrator.ports import (
     Publication,
     Releases,
     ResourceEvent,
+    Stack,
     Stacks,
     TenantReader,
 )
 from orchestrator.records import Lock, Metadata, Operation, Release, RootCause, Run
-from orchestrator.releases import fingerprint, same_content
+from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, same_content
 from orchestrator.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
@@ -124,11 +125,13 @@ def finish(
             _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
+    deployed = None
     if locked:
-        _check_stack(run, stack, metadata, stacks)
-    # A stack that was found at another version may have been made from anything.
-    release = releases.release(stack.version) if stack.version == run.attempt.version else None
-    deployed = fingerprint(release, parameters(run.tenant, release)) if release else None
+        found = _check_stack(run, stack, metadata, stacks)
+        # A stack that was found at another version may have been made from anything.
+        release = releases.release(stack.version) if stack.version == run.attempt.version else None
+        if release:
+            deployed = _made_from(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
     publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
     if run.attempt.operation is Operation.CREATE:
         publication = _of_a_create(run, publication, metadata, releases)
@@ -160,15 +163,33 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
-def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks) -> None:
+def _made_from(
+    stack_id: str, found: Stack | None, release: Release, parameters: Mapping[str, str], stacks: Stacks
+) -> str | None:
+    """The fingerprint of what the stack was made from; ``None`` if that could not be seen.
+
+    A deployment may have brought another key since the stack was made. So if the release takes the key, CloudFormation
+    says which one the stack has.
+    """
+    if KMS_KEY_PARAMETER not in release.parameters:
+        return fingerprint(release, parameters)
+    try:
+        found = found or stacks.find(stack_id)
+    except Throttled:
+        return None  # The tenant is served all the same, and the next update looks for itself.
+    return fingerprint(release, found.parameters) if found else None
+
+
+def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks) -> Stack | None:
     """Raise :class:`StackNotOurs` unless this is the tenant's own stack, with its own queue, at that version.
 
-    The stack's custom resource has recorded the queue as a rule. Then CloudFormation need not be asked.
+    The stack's custom resource has recorded the queue as a rule. Then CloudFormation need not be asked, and ``None`` is
+    returned.
     """
     at_target = told.version == run.attempt.version
     on_record = metadata is not None and (metadata.stack_id, metadata.queue) == (told.stack_id, told.queue)
     if on_record and at_target:
-        return
+        return None
     stack = stacks.find(told.stack_id)
     if stack is None or condition(stack.status) is StackCondition.GONE:
         raise StackHasGone(f"Tenant {run.tenant}: stack {told.stack_id} has gone, so its queue is not published.")
@@ -180,6 +201,7 @@ def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks
             f"Tenant {run.tenant}: {run.attempt.name} is said to have ended with queue {told.queue.url} at version "
             f"{told.version} in stack {told.stack_id}. CloudFormation does not say so, so nothing was published."
         )
+    return stack
 
 
 def _of_a_create(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:

@@ -309,6 +309,8 @@ class Stack:
     """Whether the stack's service role is that of this deployment. Nobody else may pass that role."""
     attached: frozenset[str] = frozenset()
     """The topics that CloudFormation notifies and the alarms that roll the stack back, as somebody has added them."""
+    parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """All parameters of the stack's template, with the values that the stack was made with."""
 
 
 @dataclass(frozen=True, slots=True)

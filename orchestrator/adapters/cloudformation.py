@@ -355,4 +355,5 @@ def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
         version=outputs.get(VERSION_OUTPUT),
         ours=described.get("RoleARN") == service_role,
         attached=_attached(described),
+        parameters=parameters,
     )

@@ -75,7 +75,9 @@ def test_a_stack_is_found_with_its_tenant_queue_and_version(
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [answer]}, {"StackName": STACK_ID})
     assert stacks.find(STACK_ID) == Stack(
-        STACK_ID, "CREATE_COMPLETE", "User Initiated", "acme", QUEUE, VERSION, ours=True
+        *(STACK_ID, "CREATE_COMPLETE", "User Initiated", "acme", QUEUE, VERSION),
+        ours=True,
+        parameters={"TenantId": "acme"},
     )
 
 

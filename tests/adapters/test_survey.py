@@ -55,7 +55,8 @@ def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
         Outputs=[{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()],
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [told]}, {})
-    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True)
+    told_of = {"TenantId": "acme"}
+    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of)
     assert list(survey.all()) == [SurveyedStack(NAMES.stack_of(ACME), stack)]
 
 

@@ -93,7 +93,11 @@ class FakeStacks:
                 return stack.stack_id if same_request else None
         stack_id = self.stack_id(tenant)
         self.plant(
-            Stack(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None, ours=True),
+            Stack(
+                *(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None),
+                ours=True,
+                parameters=parameters_of(tenant, release),
+            ),
             client_token,
             release.template_url,
         )
@@ -222,9 +226,10 @@ class FakeStacks:
             Stack(self.stack_id(tenant), status, "", tenant.value, queue, version, ours=ours), template_url=template_url
         )
 
-    def let_stand(self, tenant: TenantId, done: Done) -> None:
+    def let_stand(self, tenant: TenantId, done: Done, parameters: Mapping[str, str] | None = None) -> None:
         """Let there be the stack that an operation is said to have ended with."""
-        self.plant(Stack(done.stack_id, "CREATE_COMPLETE", "", tenant.value, done.queue, done.version, ours=True))
+        stack = Stack(done.stack_id, "CREATE_COMPLETE", "", tenant.value, done.queue, done.version, ours=True)
+        self.plant(replace(stack, parameters=parameters or {}))
 
     def change(self, stack_id: str, status: str, reason: str = "", **changes: object) -> None:
         fake = self.all[stack_id]
@@ -256,7 +261,10 @@ class FakeStacks:
             self._end_rollback(stack_id)
             return
         fake.template_url = self.executed(fake)
-        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url))
+        (made,) = (made for made, _ in fake.change_sets.values() if made.state is ChangeSetState.EXECUTED)
+        self.change(
+            stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url), parameters=dict(made.parameters)
+        )
 
     @staticmethod
     def executed(fake: FakeStack) -> str:

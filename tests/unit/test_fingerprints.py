@@ -10,10 +10,12 @@ import pytest
 
 from orchestrator.decisions import Ready
 from orchestrator.errors import LostOwnership
+from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.limits import Unlimited
 from orchestrator.operations import CHECK_HOLDER_AFTER
 from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published
 from orchestrator.records import Lock, Operation, Release, Request, Run
-from orchestrator.releases import fingerprint, stack_parameters
+from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, stack_parameters
 from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
@@ -21,6 +23,7 @@ from tests.fakes import (
     NOON,
     QUEUE,
     VERSION,
+    FakeQueues,
     InMemoryTable,
     a_release,
     a_run,
@@ -271,3 +274,82 @@ def test_a_finish_that_lost_the_lock_records_no_fingerprint(world: World) -> Non
     with pytest.raises(LostOwnership):
         world.finish(UPDATE, replace(DONE, version=NEXT_VERSION))
     assert world.metadata().deployed is None
+
+
+# A key that is changed while operations are under way
+
+KNOWS_KEYS = a_release("0.7.0", parameters=[KMS_KEY_PARAMETER])
+NO_OTHER = a_release("0.7.1", parameters=[KMS_KEY_PARAMETER], content=KNOWS_KEYS.content)
+CREATE_WITH_KEY = a_run(version=KNOWS_KEYS.version)
+DONE_WITH_KEY = replace(DONE, version=KNOWS_KEYS.version)
+OLD_KEY, NEW_KEY = (
+    partial(stack_parameters, service_token="a function", kms_key=key) for key in ("the old key", "the new key")
+)
+
+
+@pytest.fixture
+def keyed() -> World:
+    """A release that takes the key, and a later one that differs from it only in its version."""
+    made = World()
+    made.table.record_release(KNOWS_KEYS)
+    made.table.record_release(NO_OTHER)
+    made.parameters = OLD_KEY
+    return made
+
+
+def upgrade(world: World) -> Ordered:
+    lifecycle = Lifecycle(
+        *(world.table, world.table, world.table, world.executions, FakeQueues(), world.clock),
+        *(KNOWS_KEYS.version, Unlimited()),
+        parameters=world.parameters,
+    )
+    return lifecycle.upgrade(ACME, None, Request(by="ada"))
+
+
+def create_while_another_key_is_deployed(world: World) -> None:
+    world.begin(CREATE_WITH_KEY)
+    world.parameters = NEW_KEY
+    world.finish(CREATE_WITH_KEY, DONE_WITH_KEY, made_with=OLD_KEY)
+    world.clock.advance(A_MOMENT)
+
+
+def test_the_fingerprint_has_the_key_that_the_stack_was_made_with(keyed: World) -> None:
+    create_while_another_key_is_deployed(keyed)
+    assert keyed.metadata().deployed == fingerprint(KNOWS_KEYS, OLD_KEY(ACME, KNOWS_KEYS))
+
+
+def test_a_key_that_was_deployed_before_the_create_ended_is_brought_by_an_upgrade(keyed: World) -> None:
+    create_while_another_key_is_deployed(keyed)
+    assert isinstance(upgrade(keyed), Accepted)
+
+
+def test_a_key_that_was_deployed_before_the_create_ended_is_brought_by_the_next_release(keyed: World) -> None:
+    create_while_another_key_is_deployed(keyed)
+    assert keyed.begin(a_run(operation=Operation.UPDATE, version=NO_OTHER.version)) == Begun()
+
+
+def test_a_stack_that_has_the_key_is_not_upgraded_to_where_it_is(keyed: World) -> None:
+    keyed.begin(CREATE_WITH_KEY)
+    keyed.finish(CREATE_WITH_KEY, DONE_WITH_KEY, made_with=OLD_KEY)
+    keyed.clock.advance(A_MOMENT)
+    assert isinstance(upgrade(keyed), AlreadySo)
+
+
+def test_while_cloudformation_throttles_the_tenant_is_served_and_its_key_is_not_known(keyed: World) -> None:
+    keyed.begin(CREATE_WITH_KEY)
+    keyed.table.record_queue(ACME, stack_id=stack_arn(), queue=QUEUE, at=NOON)
+    keyed.finish(CREATE_WITH_KEY, DONE_WITH_KEY, throttled=True)
+    keyed.clock.advance(A_MOMENT)
+    assert keyed.decision() == Ready(QUEUE, KNOWS_KEYS.version)
+    assert keyed.metadata().deployed is None
+    assert isinstance(upgrade(keyed), Accepted)
+
+
+def test_an_event_of_the_stack_that_comes_again_does_not_keep_a_new_key_from_it(keyed: World) -> None:
+    keyed.begin(CREATE_WITH_KEY)
+    keyed.finish(CREATE_WITH_KEY, DONE_WITH_KEY, made_with=OLD_KEY)
+    keyed.table.record_queue(ACME, stack_id=stack_arn(), queue=QUEUE, at=keyed.clock.now())
+    assert keyed.metadata().deployed is None
+    keyed.clock.advance(A_MOMENT)
+    keyed.parameters = NEW_KEY
+    assert isinstance(upgrade(keyed), Accepted)

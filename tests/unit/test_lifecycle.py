@@ -536,11 +536,16 @@ def test_a_tenant_at_a_release_without_a_key_need_not_be_upgraded_to_where_it_is
     already_so(replace(world.lifecycle, parameters=now).upgrade(ACME, VERSION, BY_ADA))
 
 
-def test_of_a_tenant_whose_stack_may_be_made_from_anything_nothing_is_known(world: World) -> None:
+def test_a_tenant_whose_stack_may_be_made_with_any_key_is_upgraded_to_where_it_is(world: World) -> None:
     world.table.record_release(a_release(LATER_VERSION, parameters=[KMS_KEY_PARAMETER]))
     world.provision(LATER_VERSION, deployed=None)
-    now = partial(stack_parameters, service_token="another function", kms_key="another key")
-    already_so(replace(world.lifecycle, parameters=now).upgrade(ACME, LATER_VERSION, BY_ADA))
+    accepted(replace(world.lifecycle, parameters=parameters_of).upgrade(ACME, LATER_VERSION, BY_ADA))
+
+
+def test_a_tenant_whose_stack_may_be_made_from_anything_but_takes_no_key_is_not_upgraded(world: World) -> None:
+    world.table.record_release(a_release(LATER_VERSION))
+    world.provision(LATER_VERSION, deployed=None)
+    already_so(replace(world.lifecycle, parameters=parameters_of).upgrade(ACME, LATER_VERSION, BY_ADA))
 
 
 def test_a_downgrade_has_to_be_allowed(world: World) -> None:

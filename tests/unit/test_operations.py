@@ -74,10 +74,16 @@ class World:
             clock=self.clock,
         )
 
-    def finish(self, run: Run, stack: Done | None = DONE) -> Published | Removed:
+    def finish(
+        self, run: Run, stack: Done | None = DONE, *, made_with: Parameters | None = None, throttled: bool = False
+    ) -> Published | Removed:
+        """``made_with`` are the parameters that CloudFormation shows of the stack."""
         stacks = FakeStacks()
         if stack:
-            stacks.let_stand(run.tenant, stack)
+            release = self.table.release(stack.version)
+            given = made_with(run.tenant, release) if made_with and release else None
+            stacks.let_stand(run.tenant, stack, given)
+        stacks.throttled_calls = int(throttled)
         return finish(
             run,
             stack=stack,
