@@ -34,6 +34,8 @@ _FUNCTION_ENVIRONMENT = {
     "BERTH_LINGER_SECONDS": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
     "BERTH_CREATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench",
+    "BERTH_UPDATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-update",
+    "BERTH_DELETE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-delete",
     "POWERTOOLS_SERVICE_NAME": "get_queue",
     "POWERTOOLS_METRICS_NAMESPACE": "Berth",
     "AWS_DEFAULT_REGION": "us-east-1",

@@ -59,7 +59,8 @@ class Executions(Protocol):
     def find_running(self, attempt: Attempt) -> str | None:
         """The attempt's execution, if it runs. One that was started a moment ago may not be seen yet."""
 
-    def is_running(self, execution: str) -> bool: ...
+    def is_running(self, execution: str) -> bool:
+        """``False`` for an execution that is not of Berth's machines, without asking anybody: rows may name any."""
 
     def confirms(self, run: Run) -> bool:
         """True if the run's execution is running, and was started with the run's attempt and request.

@@ -161,7 +161,8 @@ class Api(Construct):
             timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
             reserved_concurrency=settings.get_queue_concurrency,
             environment={
-                "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
+                # It starts only creates, and has to know the executions of all of them.
+                **machines.environment,
                 "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
             },
         )

@@ -72,9 +72,17 @@ class StepFunctionsExecutions:
 
     def find_running(self, attempt: Attempt) -> str | None:
         execution = self.execution_of(attempt)
-        return execution if self.is_running(execution) else None
+        return execution if self.runs(execution) else None
 
     def is_running(self, execution: str) -> bool:
+        # Rows of an earlier system name executions of its own machines. Functions may not describe those.
+        return self._is_of_our_machines(execution) and self.runs(execution)
+
+    def _is_of_our_machines(self, execution: str) -> bool:
+        return any(execution.startswith(_execution(self._machine(operation), "")) for operation in Operation)
+
+    def runs(self, execution: str) -> bool:
+        """The same of any machine's execution."""
         described = self._described(execution)
         return described is not None and described["status"] == "RUNNING"
 
@@ -140,7 +148,7 @@ class StepFunctionsRollouts:
         return self._executions.start_by_name(self._machine(), rollout.name, given)
 
     def is_running(self, execution: str) -> bool:
-        return self._executions.is_running(execution)
+        return self._executions.runs(execution)
 
     def wake(self, task_token: str) -> bool:
         return self._executions.wake(task_token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +15,12 @@ from botocore.stub import Stubber
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 from orchestrator.errors import Throttled
 from orchestrator.execution_input import machine_input
-from orchestrator.records import Operation, Request
+from orchestrator.get_queue import GetQueue, Provisioning
+from orchestrator.limits import Unlimited
+from orchestrator.records import Operation, Request, Status
 from orchestrator.rollouts.records import Rollout, Wish
 from tests.adapters.conftest import client
-from tests.fakes import EXPLICIT, NOON, an_attempt
+from tests.fakes import ACME, EXPLICIT, NOON, VERSION, FakeClock, InMemoryTable, a_release, an_attempt, an_audit
 
 STATES = "arn:aws:states:eu-west-1:000000000000"
 MACHINES = {operation: f"{STATES}:stateMachine:{operation.lower()}-tenant" for operation in Operation}
@@ -214,6 +217,49 @@ def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(
     states.add_client_error("describe_execution", "AccessDeniedException", "not authorized")
     with pytest.raises(ClientError):
         executions.is_running(EXECUTION)
+
+
+@pytest.mark.parametrize(
+    "execution",
+    [
+        "arn:legacy",
+        f"{STATES}:execution:deploy-tenant-stack:{NAME}",
+        f"{STATES}:execution:create-tenant-of-old:{NAME}",
+        EXECUTION.replace("eu-west-1", "eu-west-2"),
+        EXECUTION.replace("000000000000", "111111111111"),
+    ],
+)
+def test_an_execution_of_another_machine_is_not_running_and_nobody_is_asked(
+    executions: StepFunctionsExecutions,
+    states: Stubber,  # noqa: ARG001 - fails any call
+    execution: str,
+) -> None:
+    """Functions may not describe it: they would fail, each time that they are asked for the tenant."""
+    assert executions.is_running(execution) is False
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_executions_of_every_machine_of_berths_are_looked_at(
+    executions: StepFunctionsExecutions, states: Stubber, operation: Operation
+) -> None:
+    execution = executions.execution_of(an_attempt(operation=operation))
+    answer = {"executionArn": execution, "stateMachineArn": MACHINES[operation], "status": "RUNNING", "startDate": NOON}
+    states.add_response("describe_execution", answer, {"executionArn": execution})
+    assert executions.is_running(execution)
+
+
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+def test_get_queue_answers_for_a_tenant_whose_operation_an_earlier_system_never_ended(
+    executions: StepFunctionsExecutions, states: Stubber, operation: Operation
+) -> None:
+    table = InMemoryTable()
+    table.record_release(a_release())
+    started = an_audit(Status.STARTED, operation, version=None, at=NOON - timedelta(days=900))
+    legacy = f"{STATES}:execution:deploy-tenant-stack:1"
+    table.plant_audit(replace(started, execution=legacy), numbered=False)
+    states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON})
+    get_queue = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)
+    assert get_queue(ACME) == Provisioning(EXECUTION)
 
 
 def test_a_waiting_execution_is_woken(executions: StepFunctionsExecutions, states: Stubber) -> None:

@@ -174,7 +174,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("get_queue", {"BERTH_CREATE_MACHINE", "BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | CREATE_LIMITS),
+        ("get_queue", {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS),
         (
             "operators",
             MACHINES

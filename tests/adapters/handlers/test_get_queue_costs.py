@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -81,9 +83,18 @@ def test_a_tenant_that_is_being_created(functions: Functions) -> None:
 
 
 def test_a_tenant_whose_create_has_died(functions: Functions) -> None:
-    take(functions.table, a_run())
+    run, machine = a_run(), os.environ["BERTH_CREATE_MACHINE"]
+    execution = f"{machine.replace(':stateMachine:', ':execution:')}:{run.attempt.name}"
+    take(functions.table, replace(run, execution=execution))
     functions.clock.advance(timedelta(minutes=6))
     assert cost(functions, 202) == [*LOOK, DESCRIBE, NOTE, NOTE, START]
+
+
+def test_a_tenant_whose_create_an_earlier_system_never_ended(functions: Functions) -> None:
+    """Its execution is another machine's, so nobody is asked about it."""
+    take(functions.table, replace(a_run(), execution="arn:legacy"))
+    functions.clock.advance(timedelta(minutes=6))
+    assert cost(functions, 202) == [*LOOK, NOTE, NOTE, START]
 
 
 def test_an_attempt_that_ended_before_it_could_record_anything(functions: Functions) -> None:
