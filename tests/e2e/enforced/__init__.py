@@ -22,6 +22,9 @@ policies for every request. What it lacks of what Berth's policies use is added 
     decisions        the log of what was allowed and denied, by whom it was asked for
     server           the emulator's process with all of that
 
+What the log shows is written down, too: ``counting`` has what operations cost (docs/costs.md), ``pairs`` has which
+permissions were seen used (docs/permissions.md).
+
 Not enforced: what EventBridge and API Gateway may call, and service control policies. Whether DynamoDB sees one key or
 all keys of a transaction in ``dynamodb:LeadingKeys`` is not documented; here every item has its own.
 """

@@ -24,12 +24,22 @@ def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
         root = Deployed(emulator, deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX))
         _put_policy_of_table(root)
         enforced = Enforced(root)
-        enforced.forget_decisions()
         yield enforced
         # Also what came after a test had ended, such as the events of its executions.
         assert enforced.denials() == []
     finally:
         emulator.stop()
+
+
+@pytest.fixture(scope="session")
+def modules() -> set[str]:
+    """The modules of this folder that have run in this process."""
+    return set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _noted(request: pytest.FixtureRequest, modules: set[str]) -> None:
+    modules.add(request.path.stem)
 
 
 def _put_policy_of_table(root: Deployed) -> None:

@@ -81,10 +81,6 @@ class Enforced:
     def decisions(self) -> list[Decision]:
         return self._log.read()
 
-    def forget_decisions(self) -> None:
-        """Those that were made while the CDK deployed."""
-        self._log.clear()
-
     def denials(self) -> list[Decision]:
         """What was denied so far, to anybody who did not attack.
 

@@ -30,9 +30,6 @@ class DecisionLog:
         with self._lock, self._path.open("a", encoding="utf-8") as log:
             log.write(json.dumps(asdict(decision)) + "\n")
 
-    def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
-
     def read(self) -> list[Decision]:
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         return [Decision(**json.loads(line)) for line in lines]

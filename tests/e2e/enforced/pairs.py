@@ -1,0 +1,81 @@
+"""Pairs of a role and an action: those that a template grants, those that were seen used, and those that
+docs/permissions.md lists.
+
+A function's role is called by its handler's file, a machine's by its workflow's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.enforced.control_plane import ATTACKER, Enforced
+from tests.stacks.policies import listed, statements
+
+Json = dict[str, Any]
+Pair = tuple[str, str]
+
+PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
+NOT_EVALUATED = ("kms", "logs", "xray")
+"""Services that the emulator does not use with a role of the control plane's."""
+OTHER_ROLES = {
+    "MachinesCreateRole": "machine create_tenant",
+    "MachinesUpdateRole": "machine update_tenant",
+    "MachinesDeleteRole": "machine delete_tenant",
+    "RolloutsMachineRole": "machine rollout",
+    "TenantQueueProviderMachineRole": "machine tenant_queue",
+    "QueueAccessRole": "credentials for a queue",
+    "StackRole": "stack role",
+}
+"""The roles that are not a function's, by their logical ids without the digest."""
+
+
+def granted(template: Json) -> set[Pair]:
+    """What the control plane's roles may do by their own policies."""
+    named = _roles(template)
+    pairs = {
+        (named[role], action) for role, statement in statements(template) for action in listed(statement["Action"])
+    }
+    return {(role, action) for role, action in pairs if action.split(":")[0] not in NOT_EVALUATED}
+
+
+def seen(enforced: Enforced) -> set[Pair]:
+    """What was allowed to them so far, unless somebody attacked."""
+    template = json.loads((enforced.root.emulator.home / "cdk.out" / "Berth.template.json").read_text(encoding="utf-8"))
+    stack = enforced.root.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName="Berth")
+    logical_ids = {
+        each["PhysicalResourceId"]: each["LogicalResourceId"]
+        for page in stack
+        for each in page["StackResourceSummaries"]
+    }
+    named = {
+        name: _roles(template)[logical_id] for name, logical_id in logical_ids.items() if logical_id in _roles(template)
+    }
+    found = set()
+    for each in enforced.decisions():
+        session = re.fullmatch(r"arn:aws:sts::\d+:assumed-role/([^/]+)/(.*)", each.principal)
+        if each.allowed and session and session[2] != ATTACKER and session[1] in named:
+            found.add((named[session[1]], each.action))
+    return found
+
+
+def on_the_page(heading: str) -> set[Pair]:
+    """The pairs in the table under that heading."""
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    return {(role.strip(" `"), action) for role, actions, *_ in rows for action in re.findall(r"`([^`]+)`", actions)}
+
+
+def _roles(template: Json) -> dict[str, str]:
+    """What the roles are called, by their logical ids."""
+    functions = [
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"
+    ]
+    others = {
+        role: OTHER_ROLES.get(role[:-8], role)
+        for role, each in template["Resources"].items()
+        if each["Type"] == "AWS::IAM::Role"
+    }
+    return others | {each["Role"]["Fn::GetAtt"][0]: each["Handler"].split(".")[1] for each in functions}

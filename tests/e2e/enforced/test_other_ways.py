@@ -1,0 +1,103 @@
+"""With the permissions that are deployed, what goes wrong is recorded, and what is seldom done works."""
+
+from __future__ import annotations
+
+from orchestrator.local.releases import Template
+from orchestrator.records import Status
+from orchestrator.tenants import TenantId
+from tests.e2e.deployed import Deployed, eventually
+from tests.e2e.enforced.control_plane import Enforced
+from tests.e2e.fleet import a_fleet, over, stages, started
+from tests.e2e.operators import a_release, call, create, delete, ended, retry, upgrade
+from tests.e2e.test_tenant_queue import Team, example
+
+FLEET = "other-ways"
+ALARM = "of-other-ways"
+
+
+def _broken(template: Template) -> None:
+    template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 999_999
+
+
+def _slower(template: Template) -> None:
+    template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 78
+
+
+def _is_settled(berth: Deployed, tenant: TenantId) -> bool | None:
+    begun = [audit for audit in berth.table.audits(tenant) if audit.status is Status.STARTED]
+    return True if not begun and berth.table.lock(tenant) is None else None
+
+
+def test_an_update_that_fails_is_recorded_and_retried(enforced: Enforced) -> None:
+    root, operator = enforced.root, enforced.operator
+    tenant = TenantId("update-fails")
+    assert ended(root, create(operator, tenant)) == "SUCCEEDED"
+    broken = a_release(root, "0.94.0", _broken)
+    assert ended(root, upgrade(operator, tenant, broken)) == "FAILED"
+    assert ended(root, retry(operator, tenant)) == "FAILED"
+    assert ended(root, delete(operator, tenant)) == "SUCCEEDED"
+    assert enforced.denials() == []
+
+
+def test_an_operation_whose_execution_is_aborted_is_settled(enforced: Enforced) -> None:
+    root, operator = enforced.root, enforced.operator
+    tenant = TenantId("create-dies")
+    with root.held_up("start_stack"):
+        execution = create(operator, tenant).body["execution"]
+        eventually(lambda: root.table.lock(tenant), what="the create has begun")
+        root.client("stepfunctions").stop_execution(executionArn=execution)
+    eventually(lambda: _is_settled(root, tenant), what="the create is settled")
+    assert enforced.denials() == []
+
+
+def test_a_rollout_is_tried_dry_and_waits_for_approval_and_its_alarm(enforced: Enforced) -> None:
+    root, operator = enforced.root, enforced.operator
+    a_fleet(root, FLEET, 2)
+    root.client("cloudwatch").put_metric_alarm(
+        AlarmName=ALARM,
+        Namespace="Other",
+        MetricName="Ways",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    release = a_release(root, "0.95.0", _slower)
+    assert over(root, started(operator, FLEET, version=release, dryRun=True))["status"] == "SUCCEEDED"
+    staged = stages("1", "rest")
+    staged[0] |= {"approval": True, "alarm": ALARM, "bakeSeconds": 1}
+    before = len(enforced.decisions())
+    rollout = started(operator, FLEET, version=release, stages=staged)
+
+    def waits() -> bool | None:
+        # The row that it is woken by: the stage itself says a moment earlier that it waits.
+        noted = [each for each in enforced.decisions()[before:] if "AwaitOperator" in each.principal]
+        return True if "dynamodb:PutItem" in {each.action for each in noted} else None
+
+    assert eventually(waits, what="the rollout waits for approval")
+    assert call(operator, "POST", f"/rollouts/{rollout}/approve", body={"stage": 1}).status == 202
+    assert over(root, rollout)["status"] == "SUCCEEDED"
+    assert enforced.denials() == []
+
+
+def test_a_doctor_looks_and_a_survey_detects_drift(enforced: Enforced) -> None:
+    operator = enforced.operator
+    assert ended(enforced.root, create(operator, TenantId("looked-at"))) == "SUCCEEDED"
+    assert call(operator, "GET", "/diagnosis").status == 200
+    asked = call(operator, "POST", "/reconciliations", body={"detectDrift": True})
+    assert asked.status == 202, asked.body
+
+    def is_over() -> bool | None:
+        status = call(operator, "GET", f"/reconciliations/{asked.body['reconciliationId']}").body["status"]
+        return True if status not in ("PENDING", "RUNNING") else None
+
+    assert eventually(is_over, what="the survey is over")
+    assert enforced.denials() == []
+
+
+def test_a_team_has_a_queue_in_its_own_stack(enforced: Enforced) -> None:
+    team = Team(enforced.root, "team-of-other-ways")
+    assert team.deploy(example("of-another-way")) == "CREATE_COMPLETE"
+    team.delete()
+    assert enforced.denials() == []
