@@ -6,17 +6,18 @@ those services use it that come in their own name: the README has the statements
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Aws
+from aws_cdk import Aws, CfnResource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from orchestrator.credentials import KEY_ACTIONS, Access
-from stacks.permissions import allow
+from stacks.permissions import statement
 
 # DynamoDB uses the key in the name of whoever reads or writes the table.
 _READING_TABLE = ("kms:Decrypt", "kms:DescribeKey")
@@ -34,6 +35,9 @@ class Encryption(Construct):
         self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
         self._given: set[tuple[str, str, str]] = set()
         """What each role, by its path, may do by way of each service."""
+        self._policies: dict[str, iam.Policy] = {}
+        """The policy of each role, by its path, that lets it use the key."""
+        self._encrypted: list[CfnResource] = []
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,7 +58,20 @@ class Encryption(Construct):
             assert isinstance(resource, sqs.CfnQueue)  # noqa: S101 - what the construct is made of
             resource.kms_master_key_id = self.key_arn
             resource.sqs_managed_sse_enabled = False
+            self.comes_after_policies(queue)
         return queue
+
+    def comes_after_policies(self, encrypted: IConstruct) -> None:
+        """Have something encrypted with the key only when everybody may use the key who needs it for that.
+
+        A deployment may bring the key to a control plane that is at work.
+        """
+        if self.key_arn is None:
+            return
+        resource = _resource_of(encrypted)
+        self._encrypted.append(resource)
+        for policy in self._policies.values():
+            resource.add_dependency(_resource_of(policy))
 
     def allow_table(self, role: iam.Role, *, writing: bool) -> None:
         self._allow(role, "dynamodb", [*_READING_TABLE, *(_WRITING_TABLE if writing else ())])
@@ -74,4 +91,25 @@ class Encryption(Construct):
         self._given |= {(path, service, action) for action in further}
         if further:
             via = f"{service}.{Aws.REGION}.{Aws.URL_SUFFIX}"
-            allow(role, further, self.key_arn, conditions={"StringEquals": {"kms:ViaService": via}})
+            conditions = {"StringEquals": {"kms:ViaService": via}}
+            self._policy_of(role, self.key_arn).add_statements(statement(further, [self.key_arn], conditions))
+
+    def _policy_of(self, role: iam.Role, key_arn: str) -> iam.Policy:
+        """A policy for the key alone, because the role's other policy names the table and so comes after the table.
+
+        With another key it is another resource. CloudFormation removes the former one at the end of the deployment,
+        when nothing is encrypted with the former key any more.
+        """
+        path = role.node.path
+        if path not in self._policies:
+            policy = iam.Policy(role, f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}", roles=[role])
+            self._policies[path] = policy
+            for resource in self._encrypted:
+                resource.add_dependency(_resource_of(policy))
+        return self._policies[path]
+
+
+def _resource_of(construct: IConstruct) -> CfnResource:
+    resource = construct.node.default_child
+    assert isinstance(resource, CfnResource)  # noqa: S101 - what the construct is made of
+    return resource

@@ -40,6 +40,7 @@ class ReleasePublisher(Construct):
             # Tenants' stacks are updated and rolled back from these templates.
             removal_policy=RemovalPolicy.RETAIN,
         )
+        kit.encryption.comes_after_policies(self.bucket)
         acknowledge(
             self.bucket,
             "AwsSolutions-S1",

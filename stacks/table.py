@@ -72,6 +72,7 @@ class TenantTable(Construct):
             removal_policy=RemovalPolicy.RETAIN,
             resource_policy=self._policy,
         )
+        encryption.comes_after_policies(self._table)
         self._table.add_global_secondary_index(
             index_name=LISTING_INDEX,
             partition_key=_string("ListingKey"),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import App
+from aws_cdk.assertions import Template
 
-from stacks.project import ROOT
-from stacks.settings import SettingInvalid, Settings
+from stacks.control_plane import ControlPlaneStack
+from stacks.project import ROOT, read_version
+from stacks.settings import Dependencies, SettingInvalid, Settings
 from tests.stacks.conftest import KEY
 from tests.stacks.policies import documents, listed, spelled, statements
 
@@ -68,7 +73,9 @@ def test_without_a_key_nothing_is_said_of_one(with_everything: Json, with_key: J
     # Notes of releases may speak of keys.
     told = [each for each in with_everything["Resources"].values() if each["Type"] != "Custom::Release"]
     assert "kms" not in json.dumps(told).lower()
-    assert set(with_everything["Resources"]) == set(with_key["Resources"]), "a key replaces nothing"
+    assert set(with_everything["Resources"]) <= set(with_key["Resources"]), "a key replaces nothing"
+    more = set(with_key["Resources"]) - set(with_everything["Resources"])
+    assert {with_key["Resources"][each]["Type"] for each in more} == {"AWS::IAM::Policy"}
 
 
 # Who may use the key
@@ -100,6 +107,63 @@ def test_the_key_is_used_by_way_of_a_service_and_no_other_key_is(with_key: Json)
         assert operator == "StringEquals"
         (service,) = statement["Condition"][operator].values()
         assert spelled(service) in {f"{each}.<AWS::Region>.<AWS::URLSuffix>" for each in ("dynamodb", "s3", "sqs")}
+
+
+def policies_for_the_key(template: Json) -> dict[str, Json]:
+    """The policies that let a role use the key, by their logical ids."""
+    return {
+        name: resource
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Policy" and "kms:" in json.dumps(resource["Properties"])
+    }
+
+
+def test_everybody_may_use_the_key_before_anything_that_they_use_is_encrypted_with_it(with_key: Json) -> None:
+    """A deployment brings the key to a control plane that is at work."""
+    policies = policies_for_the_key(with_key)
+    assert policies
+    for resource in with_key["Resources"].values():
+        if resource["Type"] in {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue"}:
+            assert set(policies) <= set(resource["DependsOn"])
+    for policy in policies.values():
+        assert {action.partition(":")[0] for each in _statements(policy) for action in listed(each["Action"])} == {
+            "kms"
+        }
+
+
+def test_no_resource_waits_for_itself(with_key: Json) -> None:
+    resources = with_key["Resources"]
+    waits_for = {name: set(_mentioned(resource)) & set(resources) - {name} for name, resource in resources.items()}
+    assert set(TopologicalSorter(waits_for).static_order()) == set(resources)
+
+
+def _mentioned(value: Any) -> Iterator[str]:
+    """All texts in a resource, and what they refer to: among them are the logical ids of what it waits for."""
+    match value:
+        case str():
+            yield value
+            yield from re.findall(r"\$\{([A-Za-z0-9]+)", value)
+        case dict():
+            for each in value.values():
+                yield from _mentioned(each)
+        case list():
+            for each in value:
+                yield from _mentioned(each)
+
+
+def test_another_key_comes_with_other_policies_so_that_the_former_key_is_used_until_nothing_needs_it(
+    with_key: Json, tmp_path: Path
+) -> None:
+    settings = Settings(kms_key_arn=KEY.replace("1234abcd", "abcd1234"), dependencies=Dependencies.HOST)
+    app = App(outdir=str(tmp_path), analytics_reporting=False)
+    changed = Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings)).to_json()
+    assert policies_for_the_key(changed)
+    assert not set(policies_for_the_key(changed)) & set(policies_for_the_key(with_key))
+
+
+def _statements(policy: Json) -> list[Json]:
+    statements: list[Json] = policy["Properties"]["PolicyDocument"]["Statement"]
+    return statements
 
 
 def actions_of(template: Json, role: str, service: str) -> set[str]:
@@ -139,7 +203,11 @@ def function_role(template: Json, name: str) -> str:
 
 def test_only_who_receives_from_or_sends_to_a_queue_uses_the_key_for_that(with_key: Json) -> None:
     on_queues = {role: uses["sqs"] for role, uses in uses_of(with_key).items() if uses.get("sqs")}
-    (access,) = (name for name in with_key["Resources"] if name.startswith("QueueAccessRole") and "Policy" not in name)
+    (access,) = (
+        name
+        for name, resource in with_key["Resources"].items()
+        if name.startswith("QueueAccessRole") and resource["Type"] == "AWS::IAM::Role"
+    )
     assert on_queues == {
         function_role(with_key, "close_execution"): {"kms:Decrypt"},
         # What it could not do is sent to its dead letters in its name.
