@@ -9,6 +9,7 @@ What the command line adds to the tree of :mod:`orchestrator.errors`:
     ├── NoRollout               the newest rollout was meant, and there is none
     ├── NothingToApprove        the stage that waits was meant, and none does
     ├── NotProven               a step of `berth verify` did not come out as it should
+    │   └── TimeIsUp            it goes on, and is no longer waited for
     ├── NothingToProve          a step of `berth verify` does not apply here
     └── NotConfirmed            someone was asked whether they mean it, and they did not say so
 """
@@ -48,7 +49,7 @@ _MEANINGS = {
     ExitCode.GONE: "being deleted, deleted, or no such tenant, rollout or reconciliation",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
-    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, verify)",
+    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -88,6 +89,10 @@ class NothingToApprove(BerthError):
 
 class NotProven(BerthError):
     """A step of `berth verify` did not come out as it should."""
+
+
+class TimeIsUp(NotProven):
+    """A step of `berth verify` goes on, and is no longer waited for."""
 
 
 class NothingToProve(BerthError):

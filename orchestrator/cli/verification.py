@@ -8,22 +8,24 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
 
 from orchestrator.admission import Refusal
 from orchestrator.answers import NO_CREDENTIALS
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
-from orchestrator.cli.errors import ExitCode, NothingToProve, NotProven, explain
+from orchestrator.cli.errors import ExitCode, NothingToProve, NotProven, TimeIsUp, explain
 from orchestrator.cli.get_queue import until_ready
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.ordering import in_the_way
 from orchestrator.cli.problems import kind_of, problem
-from orchestrator.cli.reconcile import ask_for_reconciliation, follow_reconciliation
+from orchestrator.cli.reconcile import OVER, ask_for_reconciliation, follow_reconciliation
 from orchestrator.cli.reconcile_view import looked_at
 from orchestrator.cli.watching import watch
 from orchestrator.credentials import Access
+from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import BerthError
 from orchestrator.reconciling.records import ReconciliationStatus
 from orchestrator.releases import order
@@ -93,12 +95,14 @@ class Verification:
         self._queue_url = ""
         self.may_be_there = False
         """Whether the tenant was asked for, and is not known to be deleted."""
+        self.out_of_reach = False
+        """Whether the control plane could not be reached any more. Nothing is tried then."""
 
     def steps(self) -> Iterator[Step]:
         yield self._try("control plane", self._look_at_control_plane)
         created = self._try("create", self._create)
         yield created
-        if created.result is Result.FAILED and not self.may_be_there:
+        if self.out_of_reach or (created.result is Result.FAILED and not self.may_be_there):
             return
         served = created.result is Result.PROVEN
         alive: dict[str, Callable[[], str]] = {
@@ -113,7 +117,11 @@ class Verification:
             step = self._try(name, work) if served else Step(name, Result.LEFT_OUT, "the tenant has no queue")
             failed = failed or step.result is Result.FAILED
             yield step
+            if self.out_of_reach:
+                return
         yield self._try("reconcile", self._reconcile)
+        if self.out_of_reach:
+            return
         # What was not proven may have left messages behind. They are this tenant's own, and nobody waits for them.
         yield self._try("delete", partial(self._delete, force=failed))
         if not self.may_be_there:
@@ -124,7 +132,7 @@ class Verification:
         if not self.may_be_there:
             return
         api = self._api
-        with self._here.asking(self._timeout) as asking:
+        with self._here.asking(self._to_clear_away) as asking:
             answer = asking(lambda: api.delete(self._tenant, force=True, drain_seconds=None, reason=_WHY), in_the_way)
         if answer.status not in (_DONE, _STARTED) and kind_of(answer) != Refusal.UNKNOWN_TENANT:
             raise problem(answer)
@@ -159,7 +167,7 @@ class Verification:
                 raise problem(answer)
             answer = asking(partial(api.get_queue, self._tenant), until_ready(self._tenant))
             if answer.status == _STARTED:
-                raise NotProven(f"Not ready after {asking.seconds:.0f} s. It goes on: {answer.body.get('execution')}")
+                raise TimeIsUp(f"Not ready after {asking.seconds:.0f} s. It goes on: {answer.body.get('execution')}")
         if answer.status != _DONE:
             raise problem(answer)
         self._queue_url = str(answer.body["queueUrl"])
@@ -216,8 +224,10 @@ class Verification:
         api = self._api
         asked = ask_for_reconciliation(self._here, api, dry_run=True, detect_drift=False, reason=_WHY)
         came = follow_reconciliation(self._here, api, asked["reconciliationId"], self._timeout)
+        if came["status"] not in OVER:
+            raise TimeIsUp(f"It is {came['status']}. It goes on: berth reconcile --follow {came['reconciliationId']}")
         if came["status"] != ReconciliationStatus.DONE:
-            raise NotProven(f"It is {came['status']}: {came.get('reason') or 'it goes on'}")
+            raise NotProven(f"It is {came['status']}: {came['reason']}")
         own = [finding for finding in came["findings"] if finding["subject"] == self._tenant.value]
         if own:
             raise NotProven(f"It found fault with {self._tenant}: {own[0]['kind']}, {own[0]['detail']}")
@@ -228,7 +238,8 @@ class Verification:
     def _delete(self, *, force: bool) -> str:
         # Counts of SQS lag, so the queue is given time to look empty.
         drain = None if force else _DRAIN_SECONDS
-        self._carry_out(partial(self._api.delete, self._tenant, force=force, drain_seconds=drain, reason=_WHY))
+        delete = partial(self._api.delete, self._tenant, force=force, drain_seconds=drain, reason=_WHY)
+        self._carry_out(delete, timeout=self._to_clear_away)
         self.may_be_there = False
         return "with its stack and its queue"
 
@@ -241,6 +252,11 @@ class Verification:
 
     # What steps have in common
 
+    @property
+    def _to_clear_away(self) -> float:
+        """Whatever is going on is waited for, however short the steps themselves may take."""
+        return max(self._timeout, DEADLINE.total_seconds())
+
     def _try(self, name: str, work: Callable[[], str]) -> Step:
         monotonic = self._here.world.monotonic
         began = monotonic()
@@ -248,6 +264,13 @@ class Verification:
             detail, result, advice = work(), Result.PROVEN, ""
         except NothingToProve as left_out:
             detail, result, advice = str(left_out), Result.LEFT_OUT, ""
+        except (NoConnection, HTTPClientError) as error:
+            self.out_of_reach = True
+            detail, result = explain(error).line, Result.FAILED
+            advice = "The control plane cannot be reached any more, so nothing else is tried: see berth doctor."
+        except TimeIsUp as late:
+            detail, result = str(late), Result.FAILED
+            advice = f"Look at it: berth tenant {self._tenant}. Or give each step longer: --timeout SECONDS"
         except _TROUBLE as error:
             failure = explain(error)
             detail, result = failure.line, Result.FAILED
@@ -260,18 +283,18 @@ class Verification:
         if code is not ExitCode.NO_CONTROL_PLANE or name == "control plane":
             yield _LIKELY[name]
 
-    def _carry_out(self, ask: Callable[[], ApiAnswer]) -> Document | None:
+    def _carry_out(self, ask: Callable[[], ApiAnswer], *, timeout: float | None = None) -> Document | None:
         """The tenant when what was asked for has ended well. ``None`` if there was nothing to do."""
-        with self._here.asking(self._timeout) as asking:
+        with self._here.asking(timeout or self._timeout) as asking:
             answer = asking(ask, in_the_way)
             if answer.status == _DONE:
                 return None
             if answer.status != _STARTED:
-                raise problem(answer)
+                raise problem(answer, can_wait=False)
             ended = watch(answer.body, partial(self._api.tenant, self._tenant), asking)
             if ended is None:
                 execution = answer.body["execution"]
-                raise NotProven(f"It has not ended after {asking.seconds:.0f} s. It goes on: {execution}")
+                raise TimeIsUp(f"It has not ended after {asking.seconds:.0f} s. It goes on: {execution}")
         return ended
 
     def _credentials(self, access: Access) -> dict[str, Any]:

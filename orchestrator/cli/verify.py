@@ -36,7 +36,8 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
     its likely cause. No other tenant is touched.
 
     The tenant is deleted also when a step fails, and after Ctrl-C. --timeout is
-    for each step. The exit code is 8 if something was not proven.
+    for each step but the delete, which waits for what is going on. The exit code
+    is 8 if something was not proven, and 6 if the control plane was out of reach.
     """
     # Not at the top: it loads the SDK, and --help does not need it.
     from orchestrator.cli.verification import Verification
@@ -52,14 +53,20 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
                 steps.append(step)
                 if not as_json:
                     _show(step)
-        except BaseException:
+        except BaseException as error:
             _clear_away(verification, tenant)
+            if as_json and isinstance(error, KeyboardInterrupt):
+                render.show_json(_document(tenant, steps, proven=False))
             raise
         failed = any(step.result == "failed" for step in steps)
         if as_json:
-            render.show_json({"tenantId": tenant.value, "proven": not failed, "steps": [_told(step) for step in steps]})
+            render.show_json(_document(tenant, steps, proven=not failed))
         else:
-            _show_sum(steps, tenant, is_left=verification.may_be_there)
+            _show_sum(steps)
+        if verification.may_be_there:
+            render.note(f"Tenant {tenant} may still be there. Delete it: {_by_hand(tenant)}")
+    if verification.out_of_reach:
+        raise typer.Exit(ExitCode.NO_CONTROL_PLANE)
     raise typer.Exit(ExitCode.ATTENTION if failed else ExitCode.OK)
 
 
@@ -92,9 +99,11 @@ def _show(step: Step) -> None:
         render.show_line(" " * (_RESULT_WIDTH + _NAME_WIDTH) + step.advice, "dim")
 
 
-def _show_sum(steps: Sequence[Step], tenant: TenantId, *, is_left: bool) -> None:
+def _document(tenant: TenantId, steps: Sequence[Step], *, proven: bool) -> dict[str, object]:
+    return {"tenantId": tenant.value, "proven": proven, "steps": [_told(step) for step in steps]}
+
+
+def _show_sum(steps: Sequence[Step]) -> None:
     counts = Counter(step.result.value for step in steps)
     told = ", ".join(f"{counts[result]} {result}" for result in _STYLES if counts[result])
     render.show_line(f"\n{told}.")
-    if is_left:
-        render.note(f"Tenant {tenant} may still be there. Delete it: {_by_hand(tenant)}")

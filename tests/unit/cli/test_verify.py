@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.answers import no_credentials
@@ -207,3 +207,37 @@ def test_after_an_error_on_the_way_the_tenant_is_deleted_all_the_same(scene: Sce
     told = results(scene.berth("verify", "--json"))
     assert (told["create"], told["delete"]) == ("failed", "proven")
     assert is_deleted(scene)
+
+
+def test_once_the_control_plane_is_out_of_reach_nothing_else_is_tried_and_the_tenant_is_named(world: Scene) -> None:
+    def stop() -> None:
+        raise EndpointConnectionError(endpoint_url="https://api.invalid")
+
+    world.meanwhile = [stop]
+    result = world.berth("verify")
+    assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+    assert result.stdout.count("Could not connect") == 1
+    assert "cannot be reached any more" in result.stdout
+    assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
+
+
+def test_what_takes_longer_than_it_may_is_told_so_and_the_delete_waits_for_it(world: Scene) -> None:
+    ends = operation_ends(world)
+    world.meanwhile = [world.api.begin, lambda: None, world.api.succeed, reconciliation_ends(world), ends]
+    result = world.berth("verify", "--json", "--timeout", "3")
+    assert results(result)["earlier release"] == "failed"
+    assert "It has not ended after" in advice(result, "earlier release")
+    assert "--timeout" in advice(result, "earlier release")
+    assert "Likely" not in advice(result, "earlier release")
+    assert is_deleted(world)
+
+
+def test_ctrl_c_loses_nothing_of_what_was_proven_before(world: Scene) -> None:
+    def interrupt() -> None:
+        world.api.begin()
+        raise KeyboardInterrupt
+
+    world.meanwhile = [interrupt, world.api.succeed]
+    result = world.berth("verify", "--json")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert (json.loads(result.stdout)["tenantId"], results(result)["receive"]) == (VERIFIED.value, "proven")
