@@ -162,7 +162,9 @@ def _failed_tenants(at_versions: Collection[Mapping[TenantState, int]]) -> Check
     if not found:
         return Check("tenants", Verdict.OK, "none has failed")
     told = ", ".join(f"{count} {state}" for state, count in found.items())
-    return Check("tenants", Verdict.WARNING, told, f"See why: berth tenants --state {next(iter(found))}")
+    return Check(
+        "tenants", Verdict.WARNING, told, f"See why: {', '.join(f'berth tenants --state {state}' for state in found)}"
+    )
 
 
 def _stacks(survey: Reconciliation | None, limit: int | None) -> Check:

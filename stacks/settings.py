@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
@@ -29,10 +30,38 @@ _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 )
 
+_OURS = "berth:"
 NAME = "berth:name"
 LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
 _MAX_LEGACY_PREFIXES = 5
 """Every prefix makes every policy longer, and IAM bounds those."""
+KNOWN = frozenset(
+    {
+        "berth:alarmTopicArn",
+        "berth:apiProofGeneration",
+        "berth:awaitReviewSeconds",
+        "berth:awaitStackSeconds",
+        "berth:createOnGetQueue",
+        "berth:createsPerMinute",
+        "berth:credentialsSeconds",
+        "berth:dependencies",
+        "berth:deploymentMode",
+        "berth:emptyForSeconds",
+        "berth:getQueueConcurrency",
+        "berth:kmsKeyArn",
+        "berth:legacyStackPrefixes",
+        "berth:lingerSeconds",
+        "berth:logRetentionDays",
+        "berth:maxTenants",
+        "berth:name",
+        "berth:responseUrlPrefix",
+        "berth:rolloutConcurrency",
+        "berth:rolloutOnPublish",
+        "berth:stackRoleSource",
+        "berth:tenantMetadataConcurrency",
+    }
+)
+"""All there are. Those that README.md does not list are for the emulator."""
 MOST_GENERATIONS = 999_999_999
 MAX_TENANTS_AT_MOST = 1_000_000
 
@@ -110,6 +139,7 @@ class Settings:
         cls, context: Node, layer: Path = LAYER, code: Path = CODE, environment: Mapping[str, str] = os.environ
     ) -> Settings:
         """``environment`` is where the CDK says which account and region it is about to deploy to."""
+        _check_all_are_known(context)
         settings = cls(
             names=name_in(context),
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
@@ -141,6 +171,16 @@ class Settings:
                 "deploy` does), or set berth:dependencies=host where they run in an interpreter that has all they need."
             )
         return settings
+
+
+def _check_all_are_known(context: Node) -> None:
+    """A setting that is misspelt would be left out without a word."""
+    for key in context.get_all_context():
+        if key.startswith(_OURS) and key not in KNOWN:
+            meant = get_close_matches(key, KNOWN, n=1)
+            raise SettingInvalid(
+                f"There is no setting {key}.{f' Did you mean {meant[0]}?' if meant else ''} README.md lists them all."
+            )
 
 
 def name_in(context: Node) -> Names:

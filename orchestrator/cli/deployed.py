@@ -16,7 +16,7 @@ from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.errors import Throttled
-from orchestrator.names import Names
+from orchestrator.names import DEFAULT_NAME, Names
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -53,17 +53,18 @@ class Deployment:
     def __init__(self, options: Options, local: LocalControlPlane | None) -> None:
         self._name = options.stack
         self._local = local
+        named = "" if options.stack == DEFAULT_NAME else f' CDK_ARGS="-c berth:name={options.stack}"'
         if local is None:
             self._session = Session(region_name=options.region, profile_name=options.profile)
             self._endpoint_url, self._config = None, CLIENT_CONFIG
             self._where = f"in {self._session.region_name}"
-            self._how_to_get_one = "deploy it with make deploy, or use --stack/--region"
+            self._how_to_get_one = f"deploy it with make deploy{named}, or use --stack/--region"
         else:
             self._session = session_without_profile(local.session_settings())
             # Whatever proxy this machine uses, the local control plane is not behind it.
             self._endpoint_url, self._config = local.endpoint, CLIENT_CONFIG.merge(Config(proxies={}))
             self._where = f"at {local.endpoint}"
-            self._how_to_get_one = "deploy it with make up, or use --stack"
+            self._how_to_get_one = f"deploy it with make up{named}, or use --stack"
 
     def caller(self) -> str:
         with throttling():

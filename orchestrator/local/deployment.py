@@ -53,6 +53,7 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
     a ``name`` it is another control plane, beside those that are there.
     """
     name = Names.parse(context.get("name", DEFAULT_NAME)).control_plane
+    _check_no_other_by_the_same_letters(emulator, name)
     if not CDK.exists():
         raise LocalError("The CDK command line is not installed. Install it: make install")
     with _alone(emulator.home, progress) as lock:
@@ -81,6 +82,17 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             get_queue_concurrency=int(CONTEXT["berth:getQueueConcurrency"]),
         )
     return deployed
+
+
+def _check_no_other_by_the_same_letters(emulator: Emulator, name: str) -> None:
+    """AWS refuses the second: both would have functions of the same names. The emulator lets it replace the first's."""
+    for file in emulator.home.glob("outputs-*.json"):
+        other = file.stem.removeprefix("outputs-")
+        if other != name and other.lower() == name.lower():
+            raise LocalError(
+                f"There is a control plane {other}, whose name differs from {name} only by case. Both would have "
+                "tenants' stacks and functions of the same names: choose another name."
+            )
 
 
 def response_url_prefix(emulator: Emulator) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from aws_cdk import App
 
 from stacks.project import ROOT
-from stacks.settings import Dependencies, DeploymentMode, SettingInvalid, Settings
+from stacks.settings import KNOWN, Dependencies, DeploymentMode, SettingInvalid, Settings
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
@@ -158,3 +159,18 @@ def test_a_rollout_moves_at_least_one_tenant_at_once_and_at_most_as_many_as_can_
 def test_rollouts_on_publish_are_switched_on_by_saying_so(tmp_path: Path, value: object, expected: bool) -> None:
     context = {} if value is None else {"berth:rolloutOnPublish": value}
     assert settings(context, tmp_path).rollout_on_publish is expected
+
+
+def test_a_setting_that_is_misspelt_stops_the_deployment(tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match=r"There is no setting berth:nmae\. Did you mean berth:name\?"):
+        settings({"berth:nmae": "Berth-dev"}, tmp_path)
+
+
+def test_settings_of_others_are_theirs(tmp_path: Path) -> None:
+    assert settings({"@aws-cdk/core:something": True, "theirs:name": "x"}, tmp_path) == Settings()
+
+
+def test_the_readme_lists_every_setting_but_those_for_the_emulator() -> None:
+    listed = set(re.findall(r"^\| `(berth:\w+)`", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert KNOWN - listed == {"berth:dependencies", "berth:responseUrlPrefix"}
+    assert listed <= KNOWN

@@ -235,6 +235,11 @@ class TestAws:
         with pytest.raises(NoCredentialsError):
             find(Options(region="eu-west-1"), find_local=nothing).caller()
 
+    def test_how_one_of_another_name_is_deployed(self, on_aws: FakeAws) -> None:
+        on_aws.refusal = ("ValidationError", "Stack with id Berth-dev does not exist")
+        with pytest.raises(ControlPlaneNotFound, match=r'make deploy CDK_ARGS="-c berth:name=Berth-dev"'):
+            find(Options(region="eu-west-1", stack="Berth-dev"), find_local=nothing).api()
+
     def test_no_such_stack(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
         expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region.$"
