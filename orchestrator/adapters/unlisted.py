@@ -20,7 +20,7 @@ from orchestrator.adapters.rows import Item, n, s, time
 from orchestrator.adapters.writes import Writes, listing, unchanged
 from orchestrator.errors import InvalidRequest, UnreadableRows
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
-from orchestrator.records import Audit, Operation, RecordedChange, TenantState
+from orchestrator.records import Audit, Operation, RecordedChange, Status, TenantState
 from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class UnlistedRows:
     def _unlisted(self, tenant: TenantId, found: Mapping[str, Item]) -> UnlistedTenant | None:
         metadata, lock, audits = found.get(keys.METADATA), found.get(keys.LOCK), list(_audits(found))
         listed = _is_listed(metadata, audits)
-        if listed and (metadata is None or "Version" not in metadata or "StackId" in metadata):
+        has_stack = metadata is None or "Version" not in metadata or "StackId" in metadata
+        if listed and has_stack and not any(map(_never_ended, audits)):
             return None
         try:
             return UnlistedTenant(
@@ -111,7 +112,8 @@ class UnlistedRows:
             return False
         writes = [
             self._writes.check_no_lock(seen.tenant),
-            *self._metadata(found.get(keys.METADATA), adopted, change),
+            *self._metadata(found.get(keys.METADATA), adopted, change, listed=seen.listed),
+            *self._no_longer_deleted(found, adopted),
             *self._numbered(found, adopted),
             self._writes.change(change),
         ]
@@ -124,11 +126,11 @@ class UnlistedRows:
             raise
         return True
 
-    def _metadata(self, row: Item | None, adopted: Adopted, change: RecordedChange) -> Iterator[Any]:
+    def _metadata(self, row: Item | None, adopted: Adopted, change: RecordedChange, *, listed: bool) -> Iterator[Any]:
         key = keys.metadata_key(change.tenant)
         if adopted.state is TenantState.DELETED:
-            # The audit of its delete lists it.
-            if row is not None:
+            # The audit of its delete lists it. If Berth has listed it so, the row is about the create that comes next.
+            if row is not None and not listed:
                 conditions, values = unchanged(row, *_SEEN)
                 yield self._writes.delete(key, " AND ".join(conditions), values)
             return
@@ -159,6 +161,20 @@ class UnlistedRows:
             condition=" AND ".join(conditions),
             names={f"#{name}": name for name in fields},
         )
+
+    def _no_longer_deleted(self, found: Mapping[str, Item], adopted: Adopted) -> Iterator[Any]:
+        """Take the audit of a delete that Berth has made out of the index, if the tenant is listed otherwise now."""
+        if adopted.state is TenantState.DELETED:
+            return
+        for row in _audits(found):
+            if "Attempt" in row and _is_listed_as_deleted(row):
+                yield self._writes.update(
+                    {"pk": row["pk"], "sk": row["sk"]},
+                    "REMOVE ListingKey, ListingSort",
+                    values={":seenStatus": row["Status"], ":seenExecution": row["Execution"]},
+                    condition="#Status = :seenStatus AND Execution = :seenExecution",
+                    names={"#Status": "Status"},
+                )
 
     def _numbered(self, found: Mapping[str, Item], adopted: Adopted) -> Iterator[Any]:
         """The audits of the earlier system, with what has to be said about them."""
@@ -193,8 +209,16 @@ def _is_listed(metadata: Item | None, audits: list[Item]) -> bool:
     if metadata is not None:
         # Somebody has asked for the tenant, and its create is about to begin: that lists it.
         return "ListingKey" in metadata or "AskedFor" in metadata
-    deleted = keys.listed_tenants(TenantState.DELETED)
-    return not audits or any(rows.text(audit, "ListingKey") == deleted for audit in audits)
+    return not audits or any(map(_is_listed_as_deleted, audits))
+
+
+def _is_listed_as_deleted(audit: Item) -> bool:
+    return rows.text(audit, "ListingKey") == keys.listed_tenants(TenantState.DELETED)
+
+
+def _never_ended(audit: Item) -> bool:
+    """True for an operation of the earlier system that says Started. Those of Berth's have an end, by whoever."""
+    return "Attempt" not in audit and rows.text(audit, "Status") == Status.STARTED
 
 
 _ByKey = Mapping[tuple[Operation, str | None], Audit]

@@ -101,13 +101,14 @@ class Adopting:
             # Another adoption may have been faster, and have given it a stack that the index did not have before.
             known.note(self.tenants.metadata(tenant))
             return None
-        found = _refusal(seen, self.clock.now()) or self._stack_of(seen, known)
+        wants_stack = not seen.listed or has_unknown_stack(seen.metadata, self.stacks.names)
+        found = _refusal(seen, self.clock.now()) or (self._stack_of(seen, known) if wants_stack else None)
         if isinstance(found, NotNow):
             return _left(tenant_id, found)
-        if found is None and seen.listed:
+        if found is None and seen.listed and not seen.unfinished:
             return _left(tenant_id, _NO_STACK)
         adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
-        finding = Finding(Kind.UNLISTED, tenant_id, _told(seen, adopted, found), Remedy.ADOPT)
+        finding = Finding(Kind.UNLISTED, tenant_id, _told(seen, adopted, found, wants_stack=wants_stack), Remedy.ADOPT)
         if found:
             known.given[found.stack.stack_id] = tenant
         if dry_run:
@@ -198,8 +199,11 @@ def is_same_queue(one: Queue | None, other: Queue | None) -> bool:
 
 
 def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
-    """Whether Berth cannot look after the tenant as it is. A stack of the tenant's name is found without a record."""
-    return not seen.listed or has_unknown_stack(seen.metadata, names)
+    """Whether Berth cannot look after the tenant as it is. A stack of the tenant's name is found without a record.
+
+    What the earlier system began after the tenant was adopted, or while it was, has no end, either.
+    """
+    return not seen.listed or has_unknown_stack(seen.metadata, names) or bool(seen.unfinished)
 
 
 def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool:
@@ -216,7 +220,8 @@ def not_adopted(tenant_id: str) -> Finding:
     return Finding(
         Kind.UNLISTED,
         tenant_id,
-        "it is from before Berth, and in no list or without a stack on record: no rollout and no survey reaches it",
+        "it is from before Berth, and in no list, or without a stack on record, or with an operation that never ended: "
+        "rollouts and surveys do not look after it",
         Remedy.NONE,
         "See what adopting all such tenants would do: berth adopt --dry-run. Then adopt them: berth adopt",
     )
@@ -298,7 +303,7 @@ def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotNow:
     )
 
 
-def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None) -> str:
+def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, wants_stack: bool) -> str:
     metadata = seen.metadata
     parts = [f"{adopted.state} at version {metadata.version}" if metadata and metadata.version else adopted.state.value]
     if found:
@@ -306,7 +311,7 @@ def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None) -> s
         if found.logical_id != INBOUND_QUEUE:
             # Releases have it under another name, so CloudFormation would make another queue, and delete this one.
             parts.append(f"its queue is {found.logical_id} in the template, so an upgrade would replace it")
-    elif metadata and metadata.queue:
+    elif wants_stack and metadata and metadata.queue:
         parts.append("no stack has its queue")
     if metadata and metadata.outbound_queue:
         parts.append("with an outbound queue, which goes with its next upgrade")

@@ -9,7 +9,17 @@ from typing import Protocol
 
 from orchestrator.ports import Stack
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.records import Audit, Lock, Metadata, Operation, RecordedChange, Request, RootCause, TenantState
+from orchestrator.records import (
+    Audit,
+    Lock,
+    Metadata,
+    Operation,
+    RecordedChange,
+    Request,
+    RootCause,
+    Status,
+    TenantState,
+)
 from orchestrator.tenants import TenantId
 
 
@@ -49,7 +59,8 @@ class Corrections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnlistedTenant:
-    """A tenant that the index does not have, or whose stack is not on record, as its rows say it."""
+    """A tenant as its rows say it: one that the index does not have, or whose stack is not on record, or of which an
+    operation of the earlier system has not ended."""
 
     tenant: TenantId
     metadata: Metadata | None
@@ -58,7 +69,16 @@ class UnlistedTenant:
     earlier: frozenset[tuple[Operation, str | None]] = frozenset()
     """The operation and version of those audits that the earlier system has written."""
     listed: bool = False
-    """The index has it: an operation of Berth's has listed it, and has found no stack of its name."""
+    """The index has it: an operation of Berth's has listed it, or an adoption before this one."""
+
+    @property
+    def unfinished(self) -> Sequence[Audit]:
+        """Operations of the earlier system that say Started. Nobody but an adoption ends them."""
+        return [
+            audit
+            for audit in self.audits
+            if audit.status is Status.STARTED and (audit.operation, audit.version) in self.earlier
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,8 @@ class UnlistedTenants(Protocol):
         """
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
-        """The tenant, if the index does not have it, or if it is served and no stack is on record.
+        """The tenant, if the index does not have it, or if it is served and no stack is on record, or if an operation
+        of the earlier system says Started.
 
         A tenant whose create is about to begin is not unlisted.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,6 +292,60 @@ def test_a_delete_before_the_tenant_was_served_does_not_count(
     (audit,) = table.audits(ACME)
     assert audit.revived_by == ADOPTED
     assert audit.status is not Status.STARTED
+
+
+def test_what_the_earlier_system_begins_later_makes_a_listed_tenant_one_to_adopt_again(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    create(table)
+    before = metadata_of(table)
+    legacy.audit(Operation.UPDATE, Status.SUCCESS, "0.1.17")
+    assert unlisted.unlisted(ACME) is None
+    legacy.audit(Operation.UPDATE, Status.STARTED, "0.1.18")
+    assert all_pages(unlisted, 10)[0] == ["acme"]
+    seen = seen_as(unlisted)
+    assert (seen.listed, [audit.version for audit in seen.unfinished]) == (True, ["0.1.18"])
+    assert adopt(unlisted, seen)
+    assert metadata_of(table) == before
+    assert [audit.status for audit in table.audits(ACME) if audit.version == "0.1.18"] == [Status.FAILURE]
+    assert unlisted.unlisted(ACME) is None
+
+
+def test_an_operation_of_berths_that_has_not_ended_is_none_of_the_earlier_systems(
+    table: Table, unlisted: UnlistedTenants
+) -> None:
+    create(table)
+    take(table, UPDATE)
+    assert unlisted.unlisted(ACME) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "is_still_deleted"),
+    [("0.1.18", True), (None, False)],
+    ids=["a create of a version", "a create of the tenant"],
+)
+def test_a_tenant_that_berth_has_deleted_is_listed_once_when_a_later_create_is_given_an_end(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, version: str | None, is_still_deleted: bool
+) -> None:
+    """Only a create without a version, later than the delete, has brought the tenant back."""
+    delete(table, at=LEGACY_TIME - timedelta(days=1))
+    legacy.audit(Operation.CREATE, Status.STARTED, version)
+    assert states(table) == [TenantState.DELETED]
+    seen = seen_as(unlisted)
+    assert seen.listed
+    assert adopt(unlisted, seen)
+    (state,) = states(table)
+    assert (state is TenantState.DELETED) is is_still_deleted
+    assert unlisted.unlisted(ACME) is None
+
+
+def test_what_was_asked_for_a_deleted_tenant_stays(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+    delete(table)
+    table.describe(ACME, labels={"a": "b"}, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt())
+    legacy.audit(Operation.UPDATE, Status.STARTED, "0.1.18")
+    before = metadata_of(table)
+    assert adopt(unlisted, seen_as(unlisted))
+    assert metadata_of(table) == before
 
 
 MEDDLERS: dict[str, Callable[[Table, Legacy], object]] = {

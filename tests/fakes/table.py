@@ -403,7 +403,8 @@ class InMemoryTable:
         metadata = rows.metadata
         listed = rows.listed is not None or (metadata is not None and metadata.asked_for is not None)
         has_no_stack = metadata is not None and metadata.version is not None and metadata.stack_id is None
-        if not (metadata or rows.audits) or (listed and not has_no_stack):
+        never_ended = any(rows.audits[key].status is Status.STARTED for key in rows.unnumbered)
+        if not (metadata or rows.audits) or (listed and not has_no_stack and not never_ended):
             return None
         earlier = frozenset((rows.audits[key].operation, rows.audits[key].version) for key in rows.unnumbered)
         return UnlistedTenant(tenant, metadata, tuple(rows.sorted_audits()), rows.lock, earlier, listed)
@@ -413,8 +414,10 @@ class InMemoryTable:
         if rows.lock or self.unlisted(seen.tenant) != seen:
             return False
         metadata = adopted.metadata or _nothing_about(seen.tenant)
-        deleted = adopted.state is TenantState.DELETED
-        rows.metadata = None if deleted else replace(metadata, updated_at=metadata.updated_at or _stored(change.at))
+        if adopted.state is not TenantState.DELETED:
+            rows.metadata = replace(metadata, updated_at=metadata.updated_at or _stored(change.at))
+        elif not seen.listed:
+            rows.metadata = None
         for audit in adopted.audits:
             rows.audits[audit.operation, None if audit.operation is Operation.DELETE else audit.version] = audit
         rows.unnumbered.clear()

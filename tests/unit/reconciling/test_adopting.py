@@ -211,6 +211,49 @@ def test_an_operation_that_never_ended_is_given_an_end(world: World) -> None:
     assert "did not record how" in str(update.root_cause)
 
 
+def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_end_too(world: World) -> None:
+    stack = old_tenant(world)
+    world.reconcile(ADOPT)
+    old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
+    found = only(world.reconcile(Wish()))
+    assert (found.kind, found.subject) == (Kind.UNLISTED, "acme")
+    assert "an operation that never ended" in found.detail
+    assert "berth adopt" in advice(found)
+    finding = only(world.reconcile(ADOPT))
+    assert (finding.repaired, finding.result) == (True, "listed as UPDATE_FAILED")
+    assert "UPDATE that never ended becomes Failure" in finding.detail
+    assert "no stack" not in finding.detail
+    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert states(world) == {"acme": TenantState.UPDATE_FAILED}
+    assert world.reconcile(ADOPT).total == 0
+    assert kinds(world.reconcile(Wish())) == []
+
+
+def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: World) -> None:
+    who = world.add("acme")
+    before = world.metadata(who)
+    old_audit(world, "acme", Operation.DELETE, Status.STARTED, at=LONG_AGO + A_MINUTE)
+    assert only(world.reconcile(ADOPT)).result == "listed as READY"
+    assert world.metadata(who) == before
+    assert "queues" not in world.stacks.calls
+
+
+def test_it_is_waited_for_as_before_an_adoption(world: World) -> None:
+    world.add("acme")
+    old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
+    assert "Switch that system off" in advice(only(world.reconcile(ADOPT)))
+
+
+def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: World) -> None:
+    old_rows(world, "acme")
+    world.reconcile(ADOPT)
+    old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
+    finding = only(world.reconcile(ADOPT))
+    assert finding.repaired
+    assert "no stack has its queue" in finding.detail
+    assert "delete the queue by hand" in advice(only(world.reconcile(ADOPT)))
+
+
 def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: World) -> None:
     world.max_tenants = 1
     for name in ("one", "two", "three"):
