@@ -28,6 +28,7 @@ from orchestrator.ports import (
     TenantReader,
 )
 from orchestrator.records import Queue, Release, Run
+from orchestrator.releases import KMS_KEY_PARAMETER
 from orchestrator.stack_status import StackCondition, condition
 
 INBOUND_QUEUE = "InboundQueue"
@@ -157,6 +158,9 @@ def _carry_out(
         case ChangeSetState.STALE:
             stacks.forget_changes(stack.stack_id, drawn_up.id)
             return Again("the stack has changed since the changes were drawn up")
+    if has_another_key(drawn_up, drafting.parameters(run.tenant, release)):
+        stacks.forget_changes(stack.stack_id, drawn_up.id)
+        return Again("another key was deployed since the changes were drawn up")
     try:
         reason = _why_not(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting, looks=looks)
         if reason is not None:
@@ -191,6 +195,15 @@ def _why_not(
     if strange is not None or run.request.allow_replacement:
         return strange
     return losses(stack, drawn_up.changes, queues, served=looks.served)
+
+
+def has_another_key(drawn_up: ChangeSet, parameters: Mapping[str, str]) -> bool:
+    """True if the changes differ from those that would be drawn up now in the key alone.
+
+    Nobody else has drawn them up then: a deployment has brought another key meanwhile.
+    """
+    differing = {name for name, _ in drawn_up.parameters.items() ^ parameters.items()}
+    return differing == {KMS_KEY_PARAMETER}
 
 
 def not_asked_for(

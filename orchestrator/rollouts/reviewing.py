@@ -16,7 +16,7 @@ from orchestrator.releases import fingerprint
 from orchestrator.rollouts.gate import Gate, Settled, TryAgain
 from orchestrator.rollouts.records import Result, TenantOutcome, Turn
 from orchestrator.stack_status import StackCondition, condition
-from orchestrator.updating import losses, not_asked_for
+from orchestrator.updating import has_another_key, losses, not_asked_for
 
 if TYPE_CHECKING:
     from orchestrator.ports import Clock, Parameters, Queues, Releases, Stacks, TenantReader
@@ -90,6 +90,9 @@ class Reviewing:
         strange = None
         if drawn_up.state is ChangeSetState.READY:
             parameters = self.parameters(tenant, release)
+            if has_another_key(drawn_up, parameters):
+                self.stacks.forget_changes(stack.stack_id, drawn_up.id)
+                return None
             strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=self.stacks)
         self.stacks.forget_changes(stack.stack_id, drawn_up.id)
         return self._failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)

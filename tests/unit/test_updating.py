@@ -29,6 +29,7 @@ from orchestrator.outcomes import (
 )
 from orchestrator.ports import Change, ChangeSetState, ResourceEvent, Stack
 from orchestrator.records import Messages, Operation, Queue, Request, RootCause
+from orchestrator.releases import KMS_KEY_PARAMETER
 from orchestrator.stack_status import StackCondition
 from orchestrator.tenant_stack import inspect_stack, review_changes, start_stack
 from tests.fakes import (
@@ -594,6 +595,25 @@ def test_changes_that_berth_did_not_ask_for_are_not_made(world: World, strange: 
     assert change_set in refused.reason
     assert not world.touched
     assert not world.change_sets
+
+
+@pytest.mark.parametrize("key", ["", "the former key"], ids=["none", "another"])
+def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_again(key: str) -> None:
+    world = World()
+    world.table = InMemoryTable()
+    world.table.record_release(a_release(NEXT_VERSION, parameters=[KMS_KEY_PARAMETER]))
+    world.table.plant_metadata(some_metadata())
+    world.drafting = a_drafting(world.table)
+    take(world.table, world.run)
+    stack_id = world.plant()
+    world.review()
+    ((change_set, (drawn_up, url)),) = world.stacks.all[stack_id].change_sets.items()
+    former = replace(drawn_up, parameters={**drawn_up.parameters, KMS_KEY_PARAMETER: key})
+    world.stacks.all[stack_id].change_sets[change_set] = (former, url)
+    assert why(world.start()) == "another key was deployed since the changes were drawn up"
+    assert not world.touched
+    assert not world.change_sets
+    assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
 def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_update_it(world: World) -> None:

@@ -14,7 +14,7 @@ from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import Throttled
 from orchestrator.ports import Change, ChangeSetState, Stack
 from orchestrator.records import Messages
-from orchestrator.releases import fingerprint
+from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint
 from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
@@ -147,6 +147,15 @@ def test_changes_that_cannot_be_drawn_up_are_a_failure_with_the_reason() -> None
 def test_changes_that_are_not_those_of_the_stack_any_more_are_drawn_up_anew(state: ChangeSetState) -> None:
     look = Look()
     look.plant(state)
+
+    assert look.review() == TryAgain()
+    assert look.change_sets == []
+    assert look.until_settled() == Settled(Result.SUCCEEDED)
+
+
+def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_anew() -> None:
+    look = Look()
+    look.plant(ChangeSetState.READY, parameters={**parameters_of(T1), KMS_KEY_PARAMETER: "the former key"})
 
     assert look.review() == TryAgain()
     assert look.change_sets == []
