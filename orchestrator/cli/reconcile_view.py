@@ -20,6 +20,8 @@ _WOULD: Mapping[str, str] = {
     Remedy.UPGRADE: "would have the tenant moved to the release where it ought to be",
 }
 _A_PERSON = "needs a person: see below"
+_MAX_SUBJECTS = 5
+"""How many are named beside the advice that they share. The table above names all of them."""
 
 
 def show(came: Document) -> None:
@@ -96,12 +98,16 @@ def _outcome(finding: Document, *, dry_run: bool) -> Text:
 
 
 def _show_left_to_a_person(findings: Sequence[Document]) -> None:
-    """In lines of their own, however long: there are commands in them, to be copied."""
-    left = [finding for finding in findings if finding["remedy"] == Remedy.NONE]
-    if left:
+    """In lines of their own, however long: there are commands in them, to be copied. The same advice is given once."""
+    subjects: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding["remedy"] == Remedy.NONE:
+            subjects.setdefault(finding["advice"] or finding["detail"], []).append(finding["subject"])
+    if subjects:
         render.show_line("\nNeeds a person", "bold")
-    for finding in left:
-        render.show_line(Text.assemble((f"{finding['subject']}: ", "cyan"), finding["advice"] or finding["detail"]))
+    for advice, of in subjects.items():
+        more = f" and {len(of) - _MAX_SUBJECTS} more" if len(of) > _MAX_SUBJECTS else ""
+        render.show_line(Text.assemble((f"{', '.join(of[:_MAX_SUBJECTS])}{more}: ", "cyan"), advice))
 
 
 def _next_steps(came: Document) -> list[str]:

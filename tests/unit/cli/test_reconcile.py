@@ -120,6 +120,19 @@ class TestFindings:
         assert "needs a person: see below" in result.stdout
         assert lines(result.stdout)[-4:] == ["Repaired 1, ordered 0, left 1.", "", "Needs a person", f"globex: {LOOK}"]
 
+    @pytest.mark.parametrize(
+        ("count", "named"),
+        [(2, "t1, t2"), (5, "t1, t2, t3, t4, t5"), (6, "t1, t2, t3, t4, t5 and 1 more")],
+    )
+    def test_advice_that_many_share_is_given_once(self, scene: Scene, count: int, named: str) -> None:
+        unlisted = [
+            Finding(Kind.UNLISTED, f"t{number}", "it is in no list", Remedy.NONE, "berth adopt")
+            for number in range(1, count + 1)
+        ]
+        comes_to(scene, *unlisted, DRIFTED)
+        told = lines(scene.berth("reconcile").stdout)
+        assert told[told.index("Needs a person") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
+
     def test_a_repair_that_was_refused(self, scene: Scene) -> None:
         busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
         comes_to(scene, busy)
