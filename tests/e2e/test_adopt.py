@@ -164,7 +164,7 @@ def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deploy
     code, told, found = adopted(berth)
     assert (code, told["adopted"]) == (8, 0)
     assert set(found) == {OUT_OF_REACH.value, NO_STACK.value}
-    assert "Receive what is left in its queue" in found[NO_STACK.value]["advice"]
+    assert "delete the queue by hand" in found[NO_STACK.value]["advice"]
     for tenant in EVERYBODY - {OUT_OF_REACH}:
         (entry,) = berth.table.history(tenant)
         assert isinstance(entry, RecordedChange)
