@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -37,14 +38,15 @@ KEY_ACTIONS = {
 """What SQS does with the queue's key, in the name of whoever sends or receives."""
 
 
-def session_policy(queue: Queue, access: Access, *, kms_key: str | None = None) -> dict[str, object]:
+def session_policy(queue: Queue, access: Access, *, kms_keys: Sequence[str] = ()) -> dict[str, object]:
     """What a session may do, at most.
 
-    The role's own policy bounds it further: to queues with the tenant's tag, and to what SQS does with the key.
+    The role's own policy bounds it further: to queues with the tenant's tag, and to what SQS does with the keys.
+    ``kms_keys`` are those that the queue and its messages may be encrypted with: the key of now, and former keys.
     """
-    statements = [{"Effect": "Allow", "Action": list(ACTIONS[access]), "Resource": queue.arn}]
-    if kms_key is not None:
-        statements.append({"Effect": "Allow", "Action": list(KEY_ACTIONS[access]), "Resource": kms_key})
+    statements: list[dict[str, object]] = [{"Effect": "Allow", "Action": list(ACTIONS[access]), "Resource": queue.arn}]
+    if kms_keys:
+        statements.append({"Effect": "Allow", "Action": list(KEY_ACTIONS[access]), "Resource": list(kms_keys)})
     return {"Version": "2012-10-17", "Statement": statements}
 
 

@@ -44,7 +44,9 @@ class ControlPlaneStack(Stack):
             termination_protection=True,
         )
         self.names = settings.names
-        encryption = Encryption(self, "Encryption", key_arn=settings.kms_key_arn)
+        encryption = Encryption(
+            self, "Encryption", key_arn=settings.kms_key_arn, former_key_arns=settings.former_kms_key_arns
+        )
         table = TenantTable(self, "Tenants", encryption=encryption)
         kit = FunctionKit.create(self, table=table, encryption=encryption, version=version, settings=settings)
         releases = ReleasePublisher(self, "Releases", kit=kit)

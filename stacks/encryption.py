@@ -29,9 +29,12 @@ _WRITING_OBJECTS = ("kms:GenerateDataKey",)
 class Encryption(Construct):
     """Without a key everything is encrypted with keys of AWS, which everybody may use who may use the resource."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, key_arn: str | None) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key_arn: str | None, former_key_arns: Sequence[str] = ()
+    ) -> None:
         super().__init__(scope, construct_id)
         self.key_arn = key_arn
+        self._former_key_arns = [arn for arn in dict.fromkeys(former_key_arns) if arn != key_arn]
         self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
         self._given: set[tuple[str, str, str]] = set()
         """What each role, by its path, may do by way of each service."""
@@ -43,6 +46,11 @@ class Encryption(Construct):
     def environment(self) -> dict[str, str]:
         """What a function is told that gives the key to others."""
         return {"BERTH_KMS_KEY": self.key_arn} if self.key_arn else {}
+
+    @property
+    def former_environment(self) -> dict[str, str]:
+        """The same of the keys from before this one."""
+        return {"BERTH_FORMER_KMS_KEYS": ",".join(self._former_key_arns)} if self._former_key_arns else {}
 
     def queue(self, scope: Construct, construct_id: str, **settings: Any) -> sqs.Queue:
         queue = sqs.Queue(
@@ -82,6 +90,14 @@ class Encryption(Construct):
     def allow_queues(self, role: iam.Role, *accesses: Access) -> None:
         self._allow(role, "sqs", [action for access in accesses for action in KEY_ACTIONS[access]])
 
+    def allow_queues_of_before(self, role: iam.Role, *accesses: Access) -> None:
+        """Let a role use queues, and messages in them, that are still encrypted with a former key."""
+        actions = list(dict.fromkeys(action for access in accesses for action in KEY_ACTIONS[access]))
+        for arn in self._former_key_arns:
+            # Not the policy that the deployment with that key has made: it stays as it is, and goes last.
+            policy = iam.Policy(role, f"Former{_id_of(arn)}", roles=[role])
+            policy.add_statements(statement(actions, [arn], _via("sqs")))
+
     def _allow(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
         """Let a role use the key by way of that service, and not by itself. Once, however often that is asked for."""
         if self.key_arn is None:
@@ -90,9 +106,7 @@ class Encryption(Construct):
         further = [action for action in dict.fromkeys(actions) if (path, service, action) not in self._given]
         self._given |= {(path, service, action) for action in further}
         if further:
-            via = f"{service}.{Aws.REGION}.{Aws.URL_SUFFIX}"
-            conditions = {"StringEquals": {"kms:ViaService": via}}
-            self._policy_of(role, self.key_arn).add_statements(statement(further, [self.key_arn], conditions))
+            self._policy_of(role, self.key_arn).add_statements(statement(further, [self.key_arn], _via(service)))
 
     def _policy_of(self, role: iam.Role, key_arn: str) -> iam.Policy:
         """A policy for the key alone, because the role's other policy names the table and so comes after the table.
@@ -102,11 +116,19 @@ class Encryption(Construct):
         """
         path = role.node.path
         if path not in self._policies:
-            policy = iam.Policy(role, f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}", roles=[role])
+            policy = iam.Policy(role, _id_of(key_arn), roles=[role])
             self._policies[path] = policy
             for resource in self._encrypted:
                 resource.add_dependency(_resource_of(policy))
         return self._policies[path]
+
+
+def _via(service: str) -> dict[str, dict[str, str]]:
+    return {"StringEquals": {"kms:ViaService": f"{service}.{Aws.REGION}.{Aws.URL_SUFFIX}"}}
+
+
+def _id_of(key_arn: str) -> str:
+    return f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}"
 
 
 def _resource_of(construct: IConstruct) -> CfnResource:

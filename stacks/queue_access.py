@@ -55,7 +55,8 @@ class QueueAccess(Construct):
         )
 
         encryption.allow_queues(role, Access.SEND, Access.RECEIVE)
-        for name, value in encryption.environment.items():
+        encryption.allow_queues_of_before(role, Access.SEND, Access.RECEIVE)
+        for name, value in {**encryption.environment, **encryption.former_environment}.items():
             get_queue.function.add_environment(name, value)
 
         allow(get_queue.role, ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"], role.role_arn)

@@ -131,6 +131,7 @@ class Reconciliation(Construct):
         self._allow_settling(function.role)
         self._machines.allow_describing(function.role)
         self._kit.encryption.allow_queues(function.role, Access.RECEIVE)
+        self._kit.encryption.allow_queues_of_before(function.role, Access.RECEIVE)
         function.function.add_event_source(
             SqsEventSource(
                 self.ended,

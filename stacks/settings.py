@@ -47,6 +47,7 @@ KNOWN = frozenset(
         "berth:dependencies",
         "berth:deploymentMode",
         "berth:emptyForSeconds",
+        "berth:formerKmsKeyArns",
         "berth:getQueueConcurrency",
         "berth:kmsKeyArn",
         "berth:legacyStackPrefixes",
@@ -62,6 +63,8 @@ KNOWN = frozenset(
     }
 )
 """All there are. Those that README.md does not list are for the emulator."""
+_MAX_FORMER_KEYS = 5
+"""Every key makes the policy of every session longer, and STS bounds that."""
 MOST_GENERATIONS = 999_999_999
 MAX_TENANTS_AT_MOST = 1_000_000
 
@@ -101,6 +104,8 @@ class Settings:
     """The SNS topic that alarms notify; without it they only change colour."""
     kms_key_arn: str | None = None
     """The customer's own key, for table, bucket, queues and logs; without it, AWS's keys are used."""
+    former_kms_key_arns: tuple[str, ...] = ()
+    """Keys from before this one. Queues of tenants that have not been updated since are encrypted with them."""
     log_retention_days: int = 90
     get_queue_concurrency: int | None = None
     """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
@@ -148,6 +153,7 @@ class Settings:
             deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
             kms_key_arn=_key_arn(context, "berth:kmsKeyArn", environment),
+            former_kms_key_arns=_key_arns(context, "berth:formerKmsKeyArns", environment),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),
@@ -317,8 +323,15 @@ def _topic_arn(context: Node, key: str) -> str | None:
 
 def _key_arn(context: Node, key: str, environment: Mapping[str, str]) -> str | None:
     value = context.try_get_context(key)
-    if value is None:
-        return None
+    return None if value is None else _checked_key_arn(value, key, environment)
+
+
+def _key_arns(context: Node, key: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    values = _texts(context, key, at_most=_MAX_FORMER_KEYS)
+    return tuple(_checked_key_arn(value, key, environment) for value in values)
+
+
+def _checked_key_arn(value: object, key: str, environment: Mapping[str, str]) -> str:
     match = _KEY_ARN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of a KMS key, not of an alias.")

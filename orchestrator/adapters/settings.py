@@ -122,6 +122,11 @@ class Settings:
         return self.environment.get("BERTH_KMS_KEY") or None
 
     @property
+    def former_kms_keys(self) -> tuple[str, ...]:
+        """The keys that some tenants' queues, or messages in them, may still be encrypted with."""
+        return tuple(filter(None, self.environment.get("BERTH_FORMER_KMS_KEYS", "").split(",")))
+
+    @property
     def deployment_mode(self) -> str:
         return self._required("BERTH_DEPLOYMENT_MODE")
 

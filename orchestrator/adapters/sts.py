@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,12 @@ class StsCredentials:
     """
 
     def __init__(
-        self, make_client: Callable[[], STSClient], role: str, seconds: int, *, kms_key: str | None = None
+        self, make_client: Callable[[], STSClient], role: str, seconds: int, *, kms_keys: Sequence[str] = ()
     ) -> None:
         self._make_client = make_client
         self._role = role
         self._seconds = seconds
-        self._kms_key = kms_key
+        self._kms_keys = kms_keys
 
     @cached_property
     def _client(self) -> STSClient:
@@ -40,7 +40,7 @@ class StsCredentials:
                 RoleArn=self._role,
                 RoleSessionName=f"berth-{access}-{tenant}",
                 SourceIdentity=source_identity,
-                Policy=json.dumps(session_policy(queue, access, kms_key=self._kms_key)),
+                Policy=json.dumps(session_policy(queue, access, kms_keys=self._kms_keys)),
                 Tags=[{"Key": TENANT_TAG, "Value": tenant.value}],
                 DurationSeconds=self._seconds,
             )["Credentials"]

@@ -165,8 +165,12 @@ class Wiring:
             return None
         from orchestrator.adapters.sts import StsCredentials
 
+        key, former = self.settings.kms_key, self.settings.former_kms_keys
         return StsCredentials(
-            lambda: client("sts"), role, self.settings.credentials_seconds, kms_key=self.settings.kms_key
+            lambda: client("sts"),
+            role,
+            self.settings.credentials_seconds,
+            kms_keys=[*([key] if key else []), *former],
         )
 
     @cached_property

@@ -20,8 +20,9 @@ FLAGS = {"create_on_get_queue"}
 SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
 TYPED = {"location", "names", "stack_id"}
-TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED)
-REQUIRED = sorted(VARIABLES.keys() - OPTIONAL)
+LISTS = {"former_kms_keys"}
+TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - LISTS)
+REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS)
 
 
 def test_every_setting_is_a_variable_of_its_own() -> None:
@@ -54,6 +55,12 @@ def test_what_is_more_than_a_value_is_read_as_json(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: '{"stack events": "https://queue"}'}), name) == {
         "stack events": "https://queue"
     }
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_several_values_have_commas_between_them_and_may_be_missing(name: str) -> None:
+    assert getattr(Settings({VARIABLES[name]: "one,two"}), name) == ("one", "two")
+    assert getattr(Settings({VARIABLES[name]: ""}), name) == getattr(Settings({}), name) == ()
 
 
 def test_the_control_planes_own_stack_is_a_typed_value() -> None:

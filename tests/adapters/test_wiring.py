@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from botocore.stub import Stubber
+from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.settings import Settings
 from orchestrator.adapters.wiring import Wiring
+from orchestrator.credentials import Access, session_policy
 from orchestrator.errors import MissingSetting, Throttled
 from tests.adapters.conftest import TABLE, client
-from tests.fakes import A_KEY, ACME, NAMES, VERSION, a_release
+from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
 
 SETTINGS = {
     "BERTH_NAME": "Berth",
@@ -21,6 +24,9 @@ SETTINGS = {
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:0:function:metadata",
     "BERTH_DEPLOYMENT_MODE": "EXPRESS",
 }
+
+ASKED_BESIDES = ("RoleArn", "RoleSessionName", "SourceIdentity", "Tags", "DurationSeconds")
+"""What STS is asked for besides the session's policy."""
 
 
 def wiring_without(*names: str) -> Wiring:
@@ -50,6 +56,31 @@ def test_what_tenants_templates_are_given() -> None:
     assert keyed.parameters(ACME, a_release(parameters=["KmsKeyArn"]))["KmsKeyArn"] == A_KEY
     with pytest.raises(MissingSetting, match="BERTH_METADATA_SERVICE_TOKEN"):
         _ = wiring_without("BERTH_METADATA_SERVICE_TOKEN").parameters
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize(
+    ("told", "keys"),
+    [
+        ({"BERTH_KMS_KEY": A_KEY, "BERTH_FORMER_KMS_KEYS": "former,first"}, [A_KEY, "former", "first"]),
+        ({"BERTH_FORMER_KMS_KEYS": "former"}, ["former"]),
+        ({"BERTH_KMS_KEY": A_KEY}, [A_KEY]),
+    ],
+    ids=["changed", "removed", "the first one"],
+)
+def test_sessions_may_use_the_key_of_now_and_former_keys(
+    told: dict[str, str], keys: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.adapters.wiring.client", client)
+    role = {"BERTH_QUEUE_ACCESS_ROLE": "arn:aws:iam::000000000000:role/access", "BERTH_CREDENTIALS_SECONDS": "900"}
+    issuer = Wiring(Settings(SETTINGS | role | told)).credentials
+    assert issuer is not None
+    policy = session_policy(QUEUE, Access.RECEIVE, kms_keys=keys)
+    with Stubber(client("sts")) as sts:
+        given = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "x" * 16)
+        sent = {"Policy": json.dumps(policy)} | dict.fromkeys(ASKED_BESIDES, ANY)
+        sts.add_response("assume_role", {"Credentials": {**given, "Expiration": NOON}}, sent)
+        issuer.issue(ACME, QUEUE, Access.RECEIVE, source_identity="ada")
 
 
 @pytest.mark.usefixtures("dynamodb")

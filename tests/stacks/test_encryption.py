@@ -22,6 +22,7 @@ from tests.stacks.policies import documents, listed, spelled, statements
 
 Json = dict[str, Any]
 
+VIA = "kms:ViaService"
 READS_TABLE = {"kms:Decrypt", "kms:DescribeKey"}
 WRITES_TABLE = READS_TABLE | {"kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"}
 READS_OBJECTS = {"kms:Decrypt"}
@@ -155,8 +156,7 @@ def test_another_key_comes_with_other_policies_so_that_the_former_key_is_used_un
     with_key: Json, tmp_path: Path
 ) -> None:
     settings = Settings(kms_key_arn=KEY.replace("1234abcd", "abcd1234"), dependencies=Dependencies.HOST)
-    app = App(outdir=str(tmp_path), analytics_reporting=False)
-    changed = Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings)).to_json()
+    changed = synthesised(settings, tmp_path)
     assert policies_for_the_key(changed)
     assert not set(policies_for_the_key(changed)) & set(policies_for_the_key(with_key))
 
@@ -224,6 +224,73 @@ def test_the_role_of_tenants_stacks_has_no_use_for_the_key(with_key: Json) -> No
     stack_roles = {role for role, statement in statements(with_key) if "sqs:CreateQueue" in listed(statement["Action"])}
     assert stack_roles
     assert not stack_roles & {role for role, uses in uses_of(with_key).items() if any(uses.values())}
+
+
+# Former keys
+
+FORMER = [KEY.replace("1234abcd", f"1234000{number}") for number in (1, 2)]
+
+
+@pytest.fixture(scope="module", params=[KEY, None], ids=["another key", "no key"])
+def after_keys(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Json:
+    """The control plane after a change of the key, or without a key any more."""
+    settings = Settings(
+        kms_key_arn=request.param,
+        former_kms_key_arns=(*FORMER, KEY) if request.param else tuple(FORMER),
+        dependencies=Dependencies.HOST,
+        credentials_seconds=900,
+    )
+    return synthesised(settings, tmp_path_factory.mktemp("assembly"))
+
+
+def synthesised(settings: Settings, directory: Path) -> Json:
+    app = App(outdir=str(directory), analytics_reporting=False)
+    return Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings)).to_json()
+
+
+def test_former_keys_are_used_for_what_is_in_queues_and_for_nothing_else(after_keys: Json) -> None:
+    for key in FORMER:
+        uses = {
+            (role, tuple(sorted(listed(statement["Action"]))), spelled(statement["Condition"]["StringEquals"][VIA]))
+            for role, statement in statements(after_keys)
+            if listed(statement["Resource"]) == [key]
+        }
+        (access,) = (role for role, _, _ in uses if role.startswith("QueueAccessRole"))
+        via = "sqs.<AWS::Region>.<AWS::URLSuffix>"
+        assert uses == {
+            (access, ("kms:Decrypt", "kms:GenerateDataKey"), via),
+            (function_role(after_keys, "close_execution"), ("kms:Decrypt",), via),
+        }
+
+
+def test_get_queue_is_told_of_former_keys_and_nobody_else(after_keys: Json) -> None:
+    told = {
+        each["Properties"]["Handler"]: each["Properties"]["Environment"]["Variables"]["BERTH_FORMER_KMS_KEYS"]
+        for each in after_keys["Resources"].values()
+        if "BERTH_FORMER_KMS_KEYS" in each.get("Properties", {}).get("Environment", {}).get("Variables", {})
+    }
+    assert told == {"lambdas.get_queue.handler": ",".join(FORMER)}
+
+
+def former_keys_in(tmp_path: Path, value: object, **environment: str) -> tuple[str, ...]:
+    context = {"berth:formerKmsKeyArns": value, "berth:dependencies": "host"}
+    return Settings.from_context(App(context=context).node, tmp_path, environment=environment).former_kms_key_arns
+
+
+def test_former_keys_are_a_list_or_a_text_with_commas(tmp_path: Path) -> None:
+    assert former_keys_in(tmp_path, FORMER) == former_keys_in(tmp_path, ", ".join(FORMER)) == tuple(FORMER)
+    assert former_keys_in(tmp_path, "") == former_keys_in(tmp_path, None) == ()
+
+
+@pytest.mark.parametrize("value", ["alias/berth", f"{KEY},*", f"{KEY}*", 7, [7], ",".join([KEY] * 6)])
+def test_what_are_no_former_keys_stops_the_deployment(tmp_path: Path, value: object) -> None:
+    with pytest.raises(SettingInvalid, match="berth:formerKmsKeyArns"):
+        former_keys_in(tmp_path, value)
+
+
+def test_a_former_key_of_another_account_stops_the_deployment(tmp_path: Path) -> None:
+    with pytest.raises(SettingInvalid, match="must be a key of the account and region that are deployed to"):
+        former_keys_in(tmp_path, KEY, CDK_DEFAULT_ACCOUNT="1" * 12)
 
 
 # Who is told of it

@@ -109,10 +109,12 @@ def test_a_session_may_do_exactly_what_it_is_for(access: Access) -> None:
 
 @pytest.mark.parametrize("access", list(Access))
 def test_where_queues_have_a_key_a_session_may_use_that_key_as_sqs_needs_it(access: Access) -> None:
-    policy = session_policy(QUEUE, access, kms_key=A_KEY)
+    former = A_KEY.replace("1234abcd", "12341234")
+    policy = session_policy(QUEUE, access, kms_keys=[A_KEY, former])
     assert {action for action in SQS_ACTIONS + OTHER_ACTIONS if allows(policy, action, QUEUE.arn)} == MAY[access]
-    allowed = {action for action in SQS_ACTIONS + OTHER_ACTIONS + KMS_ACTIONS if allows(policy, action, A_KEY)}
-    assert allowed == {"kms:Decrypt", *(["kms:GenerateDataKey"] if access is Access.SEND else [])}
+    for key in (A_KEY, former):
+        allowed = {action for action in SQS_ACTIONS + OTHER_ACTIONS + KMS_ACTIONS if allows(policy, action, key)}
+        assert allowed == {"kms:Decrypt", *(["kms:GenerateDataKey"] if access is Access.SEND else [])}
     assert not [action for action in KMS_ACTIONS if allows(policy, action, A_KEY.replace("1234abcd", "abcd1234"))]
 
 
