@@ -11,6 +11,7 @@
     │   └── ReleaseIsImmutable  a version was published before with another template
     ├── UnknownRelease          a version that was never published
     ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
+    │   └── StackOutOfReach     the stack on record has a name that this deployment may not change stacks of
     ├── Unconfirmed             a request says that it is CloudFormation's, and CloudFormation does not
     ├── UnreadableRows          rows that somebody else wrote, and that do not say what such rows say
     ├── QueueOutOfReach         a queue that Berth's functions may not look at
@@ -70,6 +71,10 @@ class UnknownRelease(BerthError):
 
 class StackNotOurs(BerthError):
     """A stack bears a tenant's stack name, but Berth did not make it for that tenant."""
+
+
+class StackOutOfReach(StackNotOurs):
+    """The tenant's stack on record has a name that this deployment may not look at or change stacks of."""
 
 
 class Unconfirmed(BerthError):

@@ -26,6 +26,7 @@ from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
 from orchestrator.names import Names
 from orchestrator.operations import is_dead
+from orchestrator.own_stack import why_out_of_reach
 from orchestrator.ports import (
     Clock,
     CreateLimits,
@@ -320,7 +321,8 @@ class Lifecycle:
             if reason := why_not_adopted(metadata, self.names, self.queues):
                 return Refused(Refusal.NOT_ADOPTED, reason)
             patient = request.force or request.drain_seconds
-            held = {} if patient else messages_of(metadata, self.queues)
+            # The delete itself says what is the matter with a stack out of reach. Its queue is out of reach, too.
+            held = {} if patient or why_out_of_reach(metadata, self.names) else messages_of(metadata, self.queues)
             if not held:
                 return None
             return Refused(

@@ -17,6 +17,9 @@ from orchestrator.tenants import TenantId
 
 DEFAULT_NAME = "Berth"
 
+LEGACY_PREFIXES_SETTING = "berth:legacyStackPrefixes"
+"""The setting that has :attr:`Names.legacy_prefixes`."""
+
 NAME_MAX_LENGTH = 24
 """CloudFormation shortens the names of stacks in the names of their queues, which have at most 80 characters. What
 policies recognise a queue by is at its beginning, 32 characters at most, and has to stay."""

@@ -11,9 +11,17 @@ from datetime import timedelta
 
 from orchestrator.admission import delete_counts, owner_once_begun, refusal, why_it_stays
 from orchestrator.deadlines import overdue
-from orchestrator.errors import Conflict, LostOwnership, StackHasGone, StackNotOurs, Throttled, Unsettled
+from orchestrator.errors import (
+    Conflict,
+    LostOwnership,
+    StackHasGone,
+    StackNotOurs,
+    StackOutOfReach,
+    Throttled,
+    Unsettled,
+)
 from orchestrator.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.own_stack import has_unknown_stack, is_for, is_ours, may_be_its_stack, own_stack
+from orchestrator.own_stack import has_unknown_stack, is_for, is_ours, may_be_its_stack, own_stack, why_out_of_reach
 from orchestrator.ports import (
     Clock,
     Executions,
@@ -77,7 +85,8 @@ def begin(
     refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
-    if attempt.operation is Operation.DELETE and (reason := why_it_stays(run, metadata, audits)):
+    stays = why_it_stays(run, metadata, audits) if attempt.operation is Operation.DELETE else None
+    if reason := stays or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
         if already := _already_made(run, metadata, release, parameters):
@@ -154,6 +163,8 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         return
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+    except StackOutOfReach:
+        raise  # Nobody can see whether that stack has gone.
     except StackNotOurs:
         return  # Somebody else's has taken the name.
     if stack is not None:
@@ -291,8 +302,11 @@ def _take_over(
 
 def _was_left_alone(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
     """Whether the tenant's stack is as a delete found it: in whatever state, but not one of being deleted."""
-    if has_unknown_stack(reader.metadata(run.tenant), stacks.names):
+    metadata = reader.metadata(run.tenant)
+    if has_unknown_stack(metadata, stacks.names):
         return True  # Nobody can have touched a stack that nobody knows.
+    if metadata and why_out_of_reach(metadata, stacks.names):
+        return metadata.stack_id is not None  # Nor one out of reach, unless it has let go of its queue before.
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:

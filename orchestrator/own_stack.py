@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.errors import StackNotOurs
-from orchestrator.names import Names
+from orchestrator.errors import StackNotOurs, StackOutOfReach
+from orchestrator.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.ports import Stack, Stacks, TenantReader
 from orchestrator.records import Metadata
 from orchestrator.stack_arns import name_of
@@ -12,8 +12,14 @@ from orchestrator.tenants import TenantId
 
 
 def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stack | None:
-    """The tenant's stack. Raises :class:`StackNotOurs` if somebody else's stack bears the tenant's stack name."""
+    """The tenant's stack.
+
+    Raises :class:`StackNotOurs` if somebody else's stack bears the tenant's stack name, and :class:`StackOutOfReach` if
+    this deployment may not look at the stack on record.
+    """
     metadata = reader.metadata(tenant)
+    if reason := why_out_of_reach(metadata, stacks.names):
+        raise StackOutOfReach(reason)
     stack = find_stack(tenant, metadata, stacks)
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return None
@@ -46,6 +52,17 @@ def find_stack(tenant: TenantId, metadata: Metadata | None, stacks: Stacks) -> S
 def recorded_stack(metadata: Metadata | None) -> str | None:
     """The id of the tenant's stack, or of the one that is about to go, or could not."""
     return (metadata.stack_id or metadata.gone_stack_id) if metadata else None
+
+
+def why_out_of_reach(metadata: Metadata | None, names: Names) -> str | None:
+    """The reason why nothing can be done about the tenant's stack: a deployment without the prefix of its name."""
+    recorded = recorded_stack(metadata)
+    if metadata is None or recorded is None or names.reaches(name_of(recorded)):
+        return None
+    return (
+        f"Tenant {metadata.tenant}: its stack {name_of(recorded)} was adopted, and this control plane may not change "
+        f"stacks of such names. Deploy with a prefix of that name in {LEGACY_PREFIXES_SETTING}, then ask again."
+    )
 
 
 def has_unknown_stack(metadata: Metadata | None, names: Names) -> bool:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from orchestrator import creating, deleting, updating
 from orchestrator.deadlines import DEADLINE, overdue
-from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled, UnknownRelease
+from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, StackOutOfReach, Throttled, UnknownRelease
 from orchestrator.names import Names
 from orchestrator.outcomes import (
     Again,
@@ -97,6 +97,8 @@ def start_stack(
                 )
             case Operation.DELETE:
                 return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
+    except StackOutOfReach as out_of_reach:
+        return GaveUp(str(out_of_reach))
     except Throttled as throttled:
         return Again(str(throttled), throttled=True)
 

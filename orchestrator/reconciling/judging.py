@@ -188,6 +188,17 @@ def queue_out_of_reach(tenant: TenantId, reason: str) -> Finding:
     )
 
 
+def stack_out_of_reach(tenant: TenantId, reason: str) -> Finding:
+    """The tenant was adopted, and a later deployment has left out the prefix of its stack's name."""
+    return Finding(
+        Kind.METADATA_DIFFERS,
+        tenant.value,
+        reason,
+        Remedy.NONE,
+        f"Until then every operation on the tenant fails. It is served all the same. See: berth tenant {tenant}",
+    )
+
+
 def drifted(stack: Stack, detail: str) -> Finding:
     """CloudFormation puts nothing right of what it was not told to change, so no repair would help."""
     return Finding(

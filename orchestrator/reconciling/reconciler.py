@@ -13,10 +13,18 @@ from orchestrator.deadlines import DEADLINE
 from orchestrator.errors import InvalidRequest, InvalidTenantId, QueueOutOfReach, Throttled
 from orchestrator.fleet import LISTED_STATES
 from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.own_stack import find_stack, has_unknown_stack, is_ours
+from orchestrator.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
 from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
 from orchestrator.reconciling.adopting import Adopting, KnownStacks, is_unlisted, not_adopted
-from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge, queue_out_of_reach
+from orchestrator.reconciling.judging import (
+    STANDS,
+    Looked,
+    drifted,
+    foreign_stack,
+    judge,
+    queue_out_of_reach,
+    stack_out_of_reach,
+)
 from orchestrator.reconciling.ports import (
     ReconciliationLedger,
     StackSurvey,
@@ -345,6 +353,8 @@ class Reconciler:
 
     def _is_as_it_should_be(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
         """Most tenants are, and the index and the list of stacks are enough to see that."""
+        if listed.stack_id is not None and not self.stacks.names.reaches(name_of(listed.stack_id)):
+            return False
         if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
             return False
         # Stacks of an earlier system do not say at which version they are.
@@ -376,6 +386,9 @@ class Reconciler:
 
     def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
         """The index and the list of stacks lag: whatever is found is found in what is asked for now."""
+        if reason := why_out_of_reach(self.tenants.metadata(tenant), self.stacks.names):
+            self._found(stack_out_of_reach(tenant, reason))
+            return
         looked = self._looked(tenant)
         if looked.live_stack is None and has_unknown_stack(looked.metadata, self.stacks.names):
             self._found(not_adopted(tenant.value))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.admission import Refusal, Refused
-from orchestrator.errors import Unsettled
+from orchestrator.errors import QueueOutOfReach, Unsettled
 from orchestrator.fleet import tenant_detail
 from orchestrator.get_queue import GetQueue, Provisioning
 from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
@@ -816,6 +816,19 @@ def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopt
     assert isinstance(refused, Refused)
     assert (refused.kind, "berth adopt" in refused.reason) == (Refusal.NOT_ADOPTED, True)
     assert not world.executions.started
+
+
+def test_the_messages_of_a_tenant_whose_stack_is_out_of_reach_are_left_to_the_delete_which_says_why(
+    world: World,
+) -> None:
+    class Denied(FakeQueues):
+        def messages(self, url: str) -> Messages | None:
+            raise QueueOutOfReach(f"Berth may not look at the queue {url}")
+
+    world.lifecycle = replace(world.lifecycle, queues=Denied())
+    stack_id = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
+    world.table.plant_metadata(replace(some_metadata(), stack_id=stack_id))
+    accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
 def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: World) -> None:

@@ -317,6 +317,26 @@ def test_a_pin_that_was_set_while_the_update_waited_is_kept(world: World) -> Non
     assert "pinned to version 0.1.0" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
 
 
+OUT_OF_REACH = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_a_tenant_whose_stack_is_out_of_reach_fails_at_once_and_is_served_as_before(
+    world: World, operation: Operation
+) -> None:
+    """It was adopted, and a later deployment has left out the prefix of its stack's name."""
+    world.table.plant_metadata(replace(some_metadata(), stack_id=OUT_OF_REACH))
+    run = world.start(a_run(operation=operation, version=NEXT_VERSION))
+    outcome = world.begin(run)
+    assert isinstance(outcome, GaveUp)
+    assert "old-tenant-acme" in outcome.reason
+    assert "berth:legacyStackPrefixes" in outcome.reason
+    world.clock.advance(A_MOMENT)
+    world.record_failure(run)
+    assert world.decision() == Ready(QUEUE, VERSION)
+    assert world.stacks.calls == [], "this deployment's roles may not look at it"
+
+
 def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: World) -> None:
     world.table.plant_metadata(some_metadata())
     refused = a_run(operation=Operation.UPDATE, version="9.9.9")

@@ -195,6 +195,19 @@ def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
 
 
+@for_each_operation
+@pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "going"])
+def test_a_stack_on_record_whose_prefix_a_deployment_has_left_out_ends_every_operation(run: Run, row: Metadata) -> None:
+    world = World(run)
+    adopted(world, row)
+    world.stacks.names = Names("Berth")
+    outcome = world.start()
+    assert isinstance(outcome, GaveUp)
+    assert "old-tenant-acme" in outcome.reason
+    assert "berth:legacyStackPrefixes" in outcome.reason
+    assert world.stacks.calls == [], "this deployment's roles may not look at it"
+
+
 def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
     world = World(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     stack = adopted(world)

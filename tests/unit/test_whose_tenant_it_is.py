@@ -240,7 +240,7 @@ def test_a_tenant_whose_stack_has_vanished_is_still_its_creators(world: Asked) -
     assert "operator" in why_not(world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE, labels={"team": "another"})))
     assert world.metadata == before
     assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
-    world.table.plant_metadata(replace(world.metadata, gone_stack_id="an earlier stack"))
+    world.table.plant_metadata(replace(world.metadata, gone_stack_id=stack_arn(number=2)))
     world.succeeded(world.begun(world.latest()))
     assert (world.metadata.created_by, world.metadata.labels) == (RESOURCE, LABELS)
 

@@ -38,6 +38,7 @@ from tests.fakes import (
     a_release,
     a_run,
     parameters_of,
+    stack_arn,
     take,
 )
 
@@ -133,7 +134,7 @@ class Functions:
         run: Run | None = None,
         *,
         queue: Queue = QUEUE,
-        stack_id: str = "stack-1",
+        stack_id: str = stack_arn(number=99),
         deployed: str | None = None,
     ) -> None:
         """Let a run succeed: its tenant has a queue then."""

@@ -184,6 +184,16 @@ def test_afterwards_a_survey_finds_it_well(world: World) -> None:
     assert (surveyed.looked_at.tenants, surveyed.looked_at.stacks) == (1, 1)
 
 
+def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_out(world: World) -> None:
+    old_tenant(world)
+    world.reconcile(ADOPT)
+    world.stacks.names = Names("Berth")
+    finding = only(world.reconcile(Wish()))
+    assert (finding.kind, finding.subject, finding.remedy) == (Kind.METADATA_DIFFERS, "acme", Remedy.NONE)
+    assert f"{PREFIX}acme" in finding.detail
+    assert "berth:legacyStackPrefixes" in finding.detail
+
+
 def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: World) -> None:
     old_audit(world, "failed", Operation.CREATE, Status.FAILURE)
     old_audit(world, "started", Operation.CREATE, Status.STARTED)
