@@ -55,7 +55,8 @@ class UnlistedRows:
         self._writes = Writes(table)
 
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
-        start: Any = {"ExclusiveStartKey": _key_at(cursor)} if cursor else {}
+        key, told = _key_at(cursor) if cursor else (None, None)
+        start: Any = {"ExclusiveStartKey": key} if key else {}
         with throttling():
             page = self._client.scan(
                 TableName=self._table,
@@ -73,11 +74,13 @@ class UnlistedRows:
             )
         found = dict.fromkeys(row["pk"]["S"].removeprefix(keys.TENANT_PREFIX) for row in page["Items"])
         last = page.get("LastEvaluatedKey")
+        # The rows of a partition are next to each other. So only the last tenant of a page may be in the next one, too.
+        last_told = next(reversed(found), told)
         return UnlistedPage(
-            tenants=list(found),
+            tenants=[tenant for tenant in found if tenant != told],
             rows=page["ScannedCount"],
             read_units=page.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0),
-            cursor=_cursor(last) if last else None,
+            cursor=_cursor(last, last_told) if last else None,
         )
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
@@ -237,17 +240,19 @@ def _is_as_it_was(row: Item, by_key: _ByKey) -> bool:
     return audit.operation is not Operation.DELETE and audit == _adopted(row, by_key)
 
 
-def _cursor(key: Mapping[str, Any]) -> str:
-    text = json.dumps([key["pk"]["S"], key["sk"]["S"]])
+def _cursor(key: Mapping[str, Any], told: str | None) -> str:
+    """``told`` is the tenant that was found last."""
+    text = json.dumps([key["pk"]["S"], key["sk"]["S"], told])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _key_at(cursor: str) -> keys.Key:
+def _key_at(cursor: str) -> tuple[keys.Key, str | None]:
+    """The row to go on after, and the tenant that was found last before it."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        pk, sk = json.loads(text)
-        if isinstance(pk, str) and isinstance(sk, str) and pk and sk:
-            return keys.key(pk, sk)
+        pk, sk, told = json.loads(text)
+        if isinstance(pk, str) and isinstance(sk, str) and isinstance(told, str | None) and pk and sk:
+            return keys.key(pk, sk), told
     except (ValueError, TypeError, binascii.Error):
         pass
     raise InvalidRequest("The cursor is not one that an adoption has returned.")

@@ -85,7 +85,7 @@ def all_pages(unlisted: UnlistedTenants, limit: int) -> tuple[list[str], int, in
     cursor: str | None = None
     while True:
         page = unlisted.page(cursor, limit=limit)
-        found += [each for each in page.tenants if each not in found]
+        found += page.tenants
         rows, pages, cursor = rows + page.rows, pages + 1, page.cursor
         if cursor is None:
             return sorted(found), rows, pages
@@ -116,6 +116,17 @@ def test_such_tenants_are_found_in_pages_of_any_size(
     assert found == ["acme", "globex"]
     assert rows >= 3
     assert pages >= rows // limit
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_tenant_whose_rows_are_on_several_pages_is_found_once(
+    legacy: Legacy, unlisted: UnlistedTenants, limit: int
+) -> None:
+    for operation in Operation:
+        legacy.audit(operation, Status.SUCCESS, None)
+    legacy.metadata(ACME)
+    legacy.metadata(GLOBEX)
+    assert all_pages(unlisted, limit)[0] == ["acme", "globex"]
 
 
 def test_a_page_says_what_it_has_cost(legacy: Legacy, unlisted: UnlistedTenants) -> None:
