@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.creating import DELETING, broken
-from orchestrator.names import Names
+from orchestrator.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
 from orchestrator.own_stack import has_unknown_stack, own_stack
 from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
@@ -74,12 +74,19 @@ def why_not_adopted(metadata: Metadata | None, names: Names, queues: Queues) -> 
     """Why a tenant from before Berth cannot be deleted: its stack would be left behind, and nobody would know of it."""
     if metadata is None or metadata.queue is None or not has_unknown_stack(metadata, names):
         return None
-    if names.reaches(metadata.queue.name) and queues.messages(metadata.queue.url) is None:
+    reached = names.reaches(metadata.queue.name)
+    if reached and queues.messages(metadata.queue.url) is None:
         return None
-    return (
+    reason = (
         f"Tenant {metadata.tenant} is from before Berth, and the stack of its queue {metadata.queue.url} is not on "
         "record. Nothing was deleted. Have the tenant adopted first: berth adopt. If there is no such stack, delete "
         "the queue by hand, then ask again."
+    )
+    if reached:
+        return reason
+    return (
+        f"{reason} Berth cannot see whether the queue is gone before it is deployed with a prefix of the queue's name "
+        f"in {LEGACY_PREFIXES_SETTING}."
     )
 
 

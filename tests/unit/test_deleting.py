@@ -283,7 +283,9 @@ def test_once_its_queue_was_deleted_by_hand_it_can_be_deleted(world: World) -> N
 def test_a_queue_out_of_reach_is_not_asked_for(world: World) -> None:
     world.table.plant_metadata(UNADOPTED)
     world.queues.gone.add(OLD_QUEUE.url)
-    assert "berth adopt" in failure(world.check()).reason
+    reason = failure(world.check()).reason
+    assert "berth adopt" in reason
+    assert "berth:legacyStackPrefixes" in reason, "without a prefix, nobody can see that the queue was deleted"
 
 
 @pytest.mark.parametrize(
