@@ -26,7 +26,7 @@ from orchestrator.errors import Unsettled
 from orchestrator.fleet import state_of
 from orchestrator.names import Names
 from orchestrator.operations import is_dead
-from orchestrator.own_stack import why_out_of_reach
+from orchestrator.own_stack import has_unknown_stack, why_out_of_reach
 from orchestrator.ports import (
     Clock,
     CreateLimits,
@@ -337,6 +337,8 @@ class Lifecycle:
         refused = refusal(attempt, request, asked_at=asked_at, metadata=metadata, audits=audits, release=release)
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
+        if has_unknown_stack(metadata, self.names):
+            return _without_stack(tenant)
         # After a failed update, updating to where the tenant is heals its stack.
         there = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
         if there and not self._would_be_made_otherwise(metadata, release):
@@ -365,6 +367,15 @@ def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: b
     elif request.pin:
         told.append(f"It is pinned to version {request.pin} now. Move it there: berth upgrade {tenant}")
     return told
+
+
+def _without_stack(tenant: TenantId) -> Refused:
+    return Refused(
+        Refusal.NOT_ADOPTED,
+        f"Tenant {tenant} is from before Berth, and the stack of its queue is not on record. The tenant is served, but "
+        "cannot be upgraded. Have it adopted: berth adopt. If that says that no stack has the queue, the tenant has to "
+        "be deleted and created again: see A fleet from before Berth in the runbook.",
+    )
 
 
 def _refused_by(limited: Limited, tenant: TenantId) -> Refused:

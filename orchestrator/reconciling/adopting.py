@@ -108,7 +108,9 @@ class Adopting:
         if found is None and seen.listed and not seen.unfinished:
             return _left(tenant_id, _NO_STACK)
         adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
-        finding = Finding(Kind.UNLISTED, tenant_id, _told(seen, adopted, found, wants_stack=wants_stack), Remedy.ADOPT)
+        has_none = found is None and wants_stack and seen.metadata is not None and seen.metadata.queue is not None
+        told = _told(seen, adopted, found, has_none=has_none)
+        finding = Finding(Kind.UNLISTED, tenant_id, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
         if found:
             known.given[found.stack.stack_id] = tenant
         if dry_run:
@@ -184,7 +186,7 @@ class Adopting:
 
 
 _NO_STACK = NotNow(
-    "it is from before Berth, and no stack has its queue",
+    "it is from before Berth, and no stack has its queue, so it is listed and served but cannot be upgraded",
     "See whether a stack has it after all: aws cloudformation describe-stack-resources --physical-resource-id "
     "QUEUE_URL. If none has it, receive what is left in the queue, and delete the queue by hand. Then delete the "
     "tenant, and create it again.",
@@ -303,7 +305,7 @@ def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotNow:
     )
 
 
-def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, wants_stack: bool) -> str:
+def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, has_none: bool) -> str:
     metadata = seen.metadata
     parts = [f"{adopted.state} at version {metadata.version}" if metadata and metadata.version else adopted.state.value]
     if found:
@@ -311,8 +313,8 @@ def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, w
         if found.logical_id != INBOUND_QUEUE:
             # Releases have it under another name, so CloudFormation would make another queue, and delete this one.
             parts.append(f"its queue is {found.logical_id} in the template, so an upgrade would replace it")
-    elif wants_stack and metadata and metadata.queue:
-        parts.append("no stack has its queue")
+    elif has_none:
+        parts.append("no stack has its queue, so it is served but cannot be upgraded")
     if metadata and metadata.outbound_queue:
         parts.append("with an outbound queue, which goes with its next upgrade")
     parts += [f"{audit.operation} that never ended becomes {audit.status}" for audit in adopted.closed]

@@ -818,6 +818,13 @@ def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopt
     assert not world.executions.started
 
 
+def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_is_not_upgraded_and_told_why(world: World) -> None:
+    world.table.plant_metadata(replace(some_metadata(), stack_id=None))
+    told = refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_ADOPTED)
+    assert "cannot be upgraded" in told.reason
+    assert not world.executions.started
+
+
 def test_the_messages_of_a_tenant_whose_stack_is_out_of_reach_are_left_to_the_delete_which_says_why(
     world: World,
 ) -> None:

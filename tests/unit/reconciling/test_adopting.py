@@ -304,9 +304,12 @@ def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_
 def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: World) -> None:
     old_rows(world, "acme")
     old_stack(world, "acme", resource=OTHER_QUEUE)
-    finding = only(world.reconcile(ADOPT))
-    assert finding.repaired
-    assert "no stack has its queue" in finding.detail
+    for wish in (DRY, ADOPT, DRY, ADOPT):
+        finding = only(world.reconcile(wish))
+        assert "no stack has its queue, so it is" in finding.detail
+        assert "cannot be upgraded" in finding.detail
+        assert "delete the queue by hand" in finding.advice
+    assert states(world) == {"acme": TenantState.READY}
     assert world.metadata(ACME).stack_id is None
 
 
