@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import takewhile
 
 from orchestrator.ports import Clock, FleetReader, Queues
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
-from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import LATEST_LOOK, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
 from orchestrator.records import TenantState
 
 SETTLING_EVERY = timedelta(minutes=5)
@@ -126,18 +126,24 @@ class Health:
         return Check(name, Verdict.OK, detail)
 
     def _unlisted(self, survey: Reconciliation | None) -> Check:
-        """Tenants from before Berth, as the latest survey has found them."""
-        if survey is not None and (count := survey.counts.get(Kind.UNLISTED, 0)):
-            age = _told(self.clock.now() - survey.updated_at)
+        """Tenants from before Berth, as the latest look at the whole table has found them, whoever asked for it."""
+        looks: list[tuple[datetime, int]] = []
+        if survey is not None and (at := survey.updated_at if survey.unlisted else survey.scanned_at):
+            looks.append((at, survey.unlisted))
+        if (asked_for := self.reconciliations.reconciliation(LATEST_LOOK)) is not None:
+            looks.append((asked_for.updated_at, asked_for.unlisted))
+        if not looks:
+            look = "Look for them: berth adopt --dry-run"
+            return Check("adoption", Verdict.UNKNOWN, "nobody has looked for tenants from before Berth yet", look)
+        at, count = max(looks)
+        if count:
+            age = _told(self.clock.now() - at)
             return Check(
                 "adoption",
                 Verdict.WARNING,
                 f"{count} from before Berth in no list, {age} ago: rollouts do not reach them",
                 "See what adopting them would do: berth adopt --dry-run",
             )
-        if survey is None or survey.scanned_at is None:
-            look = "Look for them: berth adopt --dry-run"
-            return Check("adoption", Verdict.UNKNOWN, "no survey has looked for tenants from before Berth yet", look)
         return Check("adoption", Verdict.OK, "every tenant is listed")
 
     def _dead_letters(self) -> Iterator[Check]:

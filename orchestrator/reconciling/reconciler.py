@@ -33,6 +33,7 @@ from orchestrator.reconciling.ports import (
     UnlistedTenants,
 )
 from orchestrator.reconciling.records import (
+    LATEST_LOOK,
     MOST_FINDINGS,
     SETTLING,
     SURVEY,
@@ -131,7 +132,12 @@ class Reconciler:
         return self._end(asked, ReconciliationStatus.DONE)
 
     def _end(self, asked: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
-        return self._record(replace(asked, status=status, reason=reason))
+        ended = self._record(replace(asked, status=status, reason=reason))
+        looked_at_all = status is ReconciliationStatus.DONE and asked.wish.cursor is None
+        looked_at_all = looked_at_all and (asked.wish.adopt or asked.wish.survey)
+        if asked.id not in (SETTLING, SURVEY) and (ended.unlisted or looked_at_all):
+            self.ledger.record_reconciliation(replace(ended, id=LATEST_LOOK, findings=()))
+        return ended
 
     def _progress(self, going_on: Reconciliation) -> None:
         """How far it is, for whoever asked for it. Of those on the schedule the latest that came to an end counts."""

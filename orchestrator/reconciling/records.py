@@ -12,6 +12,9 @@ SETTLING = "settling"
 SURVEY = "survey"
 """The two that run by themselves. Of each only the latest is kept, under this id."""
 
+LATEST_LOOK = "latest-look"
+"""The id of a copy of the latest one that an operator asked for and that looked for tenants from before Berth."""
+
 MOST_FINDINGS = 200
 """As many are kept in full; all are counted. It has to fit a row, and an answer."""
 
@@ -159,6 +162,12 @@ class Reconciliation:
     def left(self) -> int:
         """How many findings nothing was done about."""
         return self.total - self.repaired - self.ordered
+
+    @property
+    def unlisted(self) -> int:
+        """How many tenants from before Berth were found and not adopted."""
+        found = self.counts.get(Kind.UNLISTED, 0)
+        return found - self.repaired if self.wish.adopt else found
 
 
 def counted(findings: Sequence[Finding]) -> Mapping[Kind, int]:

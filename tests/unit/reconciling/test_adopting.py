@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import InvalidRequest, QueueOutOfReach, Throttled, UnreadableRows
+from orchestrator.health import Check, Verdict
 from orchestrator.names import Names
 from orchestrator.ports import Stack
 from orchestrator.reconciling.adopting import MAY_STILL_RUN
@@ -192,6 +193,24 @@ def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_
     assert (finding.kind, finding.subject, finding.remedy) == (Kind.METADATA_DIFFERS, "acme", Remedy.NONE)
     assert f"{PREFIX}acme" in finding.detail
     assert "berth:legacyStackPrefixes" in finding.detail
+
+
+def told_by_doctor(world: World) -> Check:
+    return next(check for check in world.health.examine() if check.name == "adoption")
+
+
+@pytest.mark.parametrize("wish", [DRY, Wish(), Wish(dry_run=True)], ids=["adopt --dry-run", "reconcile", "its dry run"])
+def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: World, wish: Wish) -> None:
+    on_schedule(world)
+    assert told_by_doctor(world).verdict is Verdict.OK
+    old_tenant(world)
+    world.clock.advance(A_MINUTE)
+    world.reconcile(wish)
+    told = told_by_doctor(world)
+    assert (told.verdict, told.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth in no list")
+    world.clock.advance(A_MINUTE)
+    world.reconcile(ADOPT)
+    assert told_by_doctor(world).verdict is Verdict.OK
 
 
 def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: World) -> None:
