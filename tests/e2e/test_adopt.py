@@ -146,10 +146,17 @@ def test_a_dry_run_lists_them_and_changes_nothing(berth: Deployed) -> None:
     assert rows_of_tenants(berth) == before
 
 
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in the background has them ignore Ctrl-C, and whatever they start inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deployed) -> None:
     with (
         berth.held_up("reconcile"),
-        subprocess.Popen(**command(berth, "adopt"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first,
+        subprocess.Popen(
+            **command(berth, "adopt"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_heed_interrupts
+        ) as first,
     ):
         assert first.stderr is not None
         assert any("is about to begin" in line for line in first.stderr)

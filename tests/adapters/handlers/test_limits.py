@@ -14,7 +14,7 @@ from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions
 from tests.adapters.handlers.test_get_queue import over_http
 from tests.adapters.handlers.test_tenant_queue import asked, settle
-from tests.fakes import ACME, NOON, QUEUE, a_release, a_run, take
+from tests.fakes import ACME, NOON, QUEUE, a_release, a_run, stack_arn, take
 
 PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform"
 OTHER_PLATFORM = "arn:aws:sts::123456789012:assumed-role/another-platform"
@@ -211,7 +211,7 @@ class TestOnlyLooking:
 
     def test_a_queue_that_has_vanished_is_not_made_anew(self, functions: Functions) -> None:
         functions.serve()
-        assert functions.table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        assert functions.table.forget_queue(ACME, stack_id=stack_arn(number=99), vanished=True)
         status, _, body = functions.get_queue(over_http(by=PLATFORM))
         assert (status, body["type"]) == (409, "urn:berth:problem:not-provisioned")
         assert functions.all_executions == []

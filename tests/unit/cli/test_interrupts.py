@@ -17,6 +17,15 @@ from orchestrator.rollouts.records import RolloutStatus
 from tests.fakes import execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
 
+
+@pytest.fixture(autouse=True)
+def _heed_interrupts() -> Iterator[None]:
+    """Whoever runs the tests in the background has them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 STEPS = ["set_live", "show_cursor", "push_render_hook", "clear_live", "pop_render_hook"]
 """What rich does with the console when a display starts and when it stops."""
 
