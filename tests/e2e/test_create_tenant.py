@@ -18,7 +18,7 @@ def claim_for_another_stack(berth: Deployed, tenant: TenantId) -> None:
         TableName=berth.outputs["TableName"],
         Item=keys.metadata_key(tenant)
         | {
-            "StackId": {"S": "arn:aws:cloudformation:us-east-1:000000000000:stack/elsewhere/1"},
+            "StackId": {"S": "arn:aws:cloudformation:us-east-1:000000000000:stack/berth-tenant-elsewhere-0a1b2c3d/1"},
             "Version": {"S": "0.0.1"},
             "InboundQueueArn": {"S": "arn:elsewhere"},
             "InboundQueueUrl": {"S": "https://elsewhere"},

@@ -153,7 +153,7 @@ def test_a_rollback_that_fails_is_continued_and_the_tenant_is_served_at_its_old_
     tenant = a_tenant(berth, "rollback-failed", OLD)
     before = berth.ask(tenant).body
     own = berth.rows_of(tenant)["METADATA"]["StackId"]["S"]
-    _claim(berth, tenant, "arn:aws:cloudformation:us-east-1:000000000000:stack/elsewhere/1")
+    _claim(berth, tenant, "arn:aws:cloudformation:us-east-1:000000000000:stack/berth-tenant-elsewhere-0a1b2c3d/1")
 
     accepted = upgrade(berth, tenant, berth.outputs["Version"])
     eventually(
