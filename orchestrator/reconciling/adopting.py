@@ -203,8 +203,11 @@ def is_same_queue(one: Queue | None, other: Queue | None) -> bool:
 def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
     """Whether Berth cannot look after the tenant as it is. A stack of the tenant's name is found without a record.
 
-    What the earlier system began after the tenant was adopted, or while it was, has no end, either.
+    What the earlier system began after the tenant was adopted, or while it was, has no end, either. A queue that was
+    never published, and of which no earlier system tells, was recorded by a stack of Berth's: surveys judge that.
     """
+    if seen.metadata is not None and seen.metadata.version is None and not seen.earlier:
+        return False
     return not seen.listed or has_unknown_stack(seen.metadata, names) or bool(seen.unfinished)
 
 

@@ -320,3 +320,10 @@ def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_versi
     done = world.reconcile(LOOK)
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
     assert "its template is no release of Berth" in done.findings[0].detail
+
+
+def test_a_stack_that_nobody_asked_for_is_an_orphan_though_it_has_recorded_its_queue(world: World) -> None:
+    who = tenant("orphan")
+    stack = world.stacks.plant_done(who, queue=queue_of(who))
+    world.table.record_queue(who, stack_id=stack.stack_id, queue=queue_of(who), at=world.clock.now())
+    assert kinds(world.reconcile(LOOK)) == [(Kind.ORPHAN_STACK, "orphan")]
