@@ -57,9 +57,9 @@ lint: install ## Lint (ruff)
 types: install ## Check types (mypy --strict)
 	@$(BIN)/mypy
 
-# Three at once, also on two cores: the end-to-end tests mostly wait.
+# Five at once, also on two cores: the four parts of the end-to-end tests mostly wait.
 pytest: install
-	@$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+	@$(BIN)/pytest --numprocesses 5 --dist loadscope --no-loadscope-reorder
 
 fuzz: install ## Send 10,000 bad inputs to every route, edge and command, and 10,000 forged events to every function (BERTH_FUZZ_SEED sends one of them again)
 	@BERTH_FUZZ_INPUTS=10000 $(BIN)/pytest --numprocesses 2 --dist loadscope tests/adapters/bad_input tests/unit/cli/test_bad_input.py

@@ -17,19 +17,34 @@ for _name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[_name]
 
 
+_PARTS = {
+    "own emulator": (
+        "e2e/test_adopt.py",
+        "e2e/test_demo.py",
+        "e2e/test_key.py",
+        "e2e/test_local_emulator.py",
+        "e2e/test_local_guard.py",
+        "e2e/test_side_by_side.py",
+        "e2e/test_upgrade_of_berth.py",
+    ),
+    "enforced": ("e2e/enforced/",),
+    "rollouts": ("e2e/test_rollouts.py", "e2e/test_what_dies.py"),
+    "e2e": ("e2e/",),
+    "stacks": ("stacks/",),
+}
+"""What runs in one process when tests run in several, the longest first: the tests that share a deployment or a
+synthesis. A test is of the first part that names it. The parts of end-to-end tests take about as long as each other."""
+
+
 def _part(nodeid: str) -> str:
-    """What runs in one process when tests run in several: what shares a deployment or a synthesis, else a file."""
+    """The part that a test is of; a file of its own when it shares nothing."""
     file = nodeid.partition("::")[0]
-    if file.endswith(("e2e/test_demo.py", "e2e/test_local_emulator.py")):
-        return "own emulator"
-    if file.endswith(("e2e/test_rollouts.py", "e2e/test_what_dies.py")):
-        return "rollouts"  # As long as all other end-to-end tests together: worth a deployment of its own.
-    return next((part for part in ("e2e", "stacks") if f"tests/{part}/" in file), file)
+    return next((part for part, paths in _PARTS.items() if any(f"tests/{path}" in file for path in paths)), file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: the end-to-end tests mostly wait, and the others run meanwhile."""
-    parts = ["e2e", "rollouts", "own emulator", "stacks"]
+    parts = list(_PARTS)
     items.sort(key=lambda item: parts.index(part) if (part := _part(item.nodeid)) in parts else len(parts))
 
 
