@@ -16,12 +16,12 @@ from boto3.session import Session
 from botocore.config import Config
 
 from orchestrator.adapters.berth_api import BerthApi
-from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.records import Operation
+from orchestrator.tenants.records import Operation
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from typing import Any
 import boto3
 
 from bench.measure import Result, interleaved
-from orchestrator.adapters import keys
-from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.ports import Publication
-from orchestrator.records import Attempt, Operation, Queue, Run, parse_timestamp
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Attempt, Operation, Queue, Run
 from stacks.compiling import compile_all
 from stacks.dependencies import REQUIREMENTS
 from stacks.function_code import build_code
@@ -41,7 +42,7 @@ _FUNCTION_ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
 }
 _BARE_IMPORT = "import boto3; boto3.client('dynamodb')"
-_OUR_IMPORT = "import lambdas.get_queue"
+_OUR_IMPORT = "import lambdas.api.get_queue"
 
 
 def cold_import(rounds: int = 15) -> list[Result]:
@@ -93,7 +94,7 @@ def ready_path() -> list[Result]:
 
 
 def _handler_and_bare_read(client: Any, tenant: TenantId, rounds: int = 1_000) -> tuple[float, float]:
-    handler = importlib.import_module("lambdas.get_queue").handler
+    handler = importlib.import_module("lambdas.api.get_queue").handler
     event = {"version": "2.0", "pathParameters": {"tenantId": tenant.value}}
     key = keys.metadata_key(tenant)
 

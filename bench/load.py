@@ -21,10 +21,10 @@ from bench.load_clients import Answered, Call, at_once
 from bench.measure import Result, percentile
 from bench.memory import watched
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
-from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import polls
-from orchestrator.records import STATE_DURING, Operation
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import STATE_DURING, Operation
 
 TENANTS = 1_000
 CALLS = 20_000

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from orchestrator.ports import TenantReader
-from orchestrator.records import Attempt, Audit, Lock, Operation, Status
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import TenantReader
+from orchestrator.tenants.records import Attempt, Audit, Lock, Operation, Status
 
 TenantMap = Callable[[Callable[[TenantId], Sequence[str]], Sequence[TenantId]], Iterable[Sequence[str]]]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import polls
 from orchestrator.local.releases import bumped, publish, released_template
-from orchestrator.records import Attempt, Operation, Request
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Attempt, Operation, Request
 
 _LONGEST_SECONDS = 120
 _ASK_CLOUDFORMATION = frozenset({"ReviewChanges", "StartStack", "AwaitStack", "InspectStack", "RecordFailure"})

@@ -16,11 +16,13 @@ from bench.deployed import Deployed, deployed
 from bench.measure import Result
 from bench.memory import watched
 from orchestrator.adapters.berth_api import BerthApi
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp
 from orchestrator.local.home import polls
 from orchestrator.local.releases import Template, bumped, publish, released_template
-from orchestrator.names import Names
-from orchestrator.records import Attempt, Operation, Release, Request, parse_timestamp
-from orchestrator.tenants import TenantId
+from orchestrator.releases.records import Release
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Attempt, Operation, Request
 
 TENANTS = 40
 AT_ONCE = 8

@@ -32,14 +32,14 @@ from bench.simulated_ledger import (
     SimulatedTenants,
 )
 from bench.simulated_update import MUTATIONS, READS, STATES, SimulatedUpdate
-from orchestrator.records import TenantState
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.documents import wish_from
 from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import Item, Turn
 from orchestrator.rollouts.selecting import Candidate, select
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import TenantState
 
 TENANTS_AN_ACCOUNT = 2_000
 ACCOUNTS = 50

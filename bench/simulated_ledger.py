@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from orchestrator.names import Names
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
 
 OLD, NEW = "1.0.0", "2.0.0"
 

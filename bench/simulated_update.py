@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from bench.simulated_aws import SimulatedAws
 from bench.simulated_ledger import SimulatedTenants
-from orchestrator.deadlines import DEADLINE
-from orchestrator.records import THROTTLING, RootCause
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.records import THROTTLING, RootCause
 
 MUTATIONS, READS = 2, 5
 """Of one update, at least."""

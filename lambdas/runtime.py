@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-from orchestrator.adapters.wiring import Wiring
-from orchestrator.deadlines import overdue
-from orchestrator.errors import Throttled
-from orchestrator.records import Run, timestamp
+from orchestrator.common.errors import Throttled
+from orchestrator.common.times import timestamp
+from orchestrator.composition import Wiring
+from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.records import Run
 
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn

@@ -14,8 +14,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
-from orchestrator.callers import PROOF_VARIABLE
-from orchestrator.credentials import CREDENTIAL_ROUTES, Access
+from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from stacks.api_proof import ApiProof
 from stacks.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.limits import limit_creates, limit_tenants
@@ -59,7 +59,7 @@ OPERATOR_ROUTES = (
     "GET /adoptions/{adoptionId}",
     "GET /diagnosis",
 )
-"""As in ``lambdas/operators.py``."""
+"""As in ``lambdas/api/operators.py``."""
 
 STAGE = "$default"
 

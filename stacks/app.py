@@ -7,7 +7,7 @@ import sys
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from orchestrator.errors import BerthError
+from orchestrator.common.errors import BerthError
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import read_version
 from stacks.settings import Settings

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.errors import BerthError
-from orchestrator.names import Names
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.errors import BerthError
+from orchestrator.tenants.names import Names
 from stacks import concurrency, tenant_cap
 from stacks.choices import Choice
 from stacks.project import ROOT

@@ -16,7 +16,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from orchestrator.credentials import KEY_ACTIONS, Access
+from orchestrator.tenants.credentials import KEY_ACTIONS, Access
 from stacks.permissions import statement
 
 # DynamoDB uses the key in the name of whoever reads or writes the table.

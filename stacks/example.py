@@ -10,8 +10,8 @@ from aws_cdk import App, CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.names import DEFAULT_NAME
-from orchestrator.resource_requests import OnDelete
+from orchestrator.tenants.names import DEFAULT_NAME
+from orchestrator.tenants.resource_requests import OnDelete
 from stacks.settings import name_in
 from stacks.tenant_queue import TenantQueue
 

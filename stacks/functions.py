@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from orchestrator.names import Names
+from orchestrator.tenants.names import Names
 from stacks.encryption import Encryption
 from stacks.function_code import LEFT_OUT, PACKAGES
 from stacks.log_groups import log_group

@@ -13,7 +13,7 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.names import Names
+from orchestrator.tenants.names import Names
 
 
 def acknowledge(construct: Construct, finding: str, reason: str) -> None:

@@ -11,7 +11,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.credentials import ACTIONS, TENANT_TAG, Access
+from orchestrator.tenants.credentials import ACTIONS, TENANT_TAG, Access
 from stacks.encryption import Encryption
 from stacks.functions import BerthFunction
 from stacks.permissions import allow, allow_on_tenant_queues

@@ -17,9 +17,9 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from constructs import Construct
 
-from orchestrator.credentials import Access
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
+from orchestrator.tenants.credentials import Access
 from stacks.dead_letters import dead_letter_queue
 from stacks.functions import BerthFunction, FunctionKit
 from stacks.permissions import (

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from constructs import Node
 
-from orchestrator.errors import BerthError, InvalidName
-from orchestrator.names import DEFAULT_NAME, Names
-from orchestrator.rollouts.requests import MOST_AT_ONCE
+from orchestrator.api.rollout_requests import MOST_AT_ONCE
+from orchestrator.common.errors import BerthError, InvalidName
+from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks.function_code import is_current
 from stacks.project import CODE, LAYER
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.adapters.keys import (
+from orchestrator.adapters.dynamodb.keys import (
     CREATES_PREFIX,
     HISTORY_PREFIX,
     LISTED_ROLLOUTS,
@@ -23,7 +23,7 @@ from orchestrator.adapters.keys import (
     pace_key,
     registry_key,
 )
-from orchestrator.adapters.unlisted import SCANNED_ATTRIBUTES
+from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from stacks.encryption import Encryption
 from stacks.permissions import allow
 

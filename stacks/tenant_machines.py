@@ -178,7 +178,7 @@ class TenantMachines(Construct):
         allow(role, ["states:DescribeExecution"], *self.executions, wildcard_because=EXECUTIONS_ARE_MANY)
 
     def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
-        """What ``orchestrator.lifecycle`` does when operations are asked for: look, describe, and start."""
+        """What ``orchestrator.tenants.lifecycle`` does when operations are asked for: look, describe, and start."""
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
         table.allow_appending(role)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)

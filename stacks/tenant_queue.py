@@ -12,8 +12,8 @@ from aws_cdk import CustomResource, Duration, Fn
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from orchestrator.names import DEFAULT_NAME, Names
-from orchestrator.resource_requests import OnDelete
+from orchestrator.tenants.names import DEFAULT_NAME, Names
+from orchestrator.tenants.resource_requests import OnDelete
 
 # As long as CloudFormation can wait. The control plane answers before that, whatever happens.
 _SERVICE_TIMEOUT = Duration.seconds(3600)

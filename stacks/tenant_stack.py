@@ -28,8 +28,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from orchestrator.releases import KMS_KEY_PARAMETER
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.releases.published import KMS_KEY_PARAMETER
 
 KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"

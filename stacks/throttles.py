@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.credentials import CREDENTIAL_ROUTES
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
 
 
 @dataclass(frozen=True, slots=True)

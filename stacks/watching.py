@@ -8,7 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 
-from orchestrator.health import SURVEY_EVERY
+from orchestrator.reconciling.health import SURVEY_EVERY
 from stacks.alarms import PERIOD, Alarms
 from stacks.api import Api
 from stacks.functions import BerthFunction

@@ -37,11 +37,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orchestrator.errors import InvalidRequest, InvalidTenantId
-from orchestrator.reconciling.requests import parse_reconcile
+from orchestrator.api.reconciliation_requests import parse_reconcile
+from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_start
+from orchestrator.common.errors import InvalidRequest, InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import ID_PATTERN
 from orchestrator.rollouts.documents import REST
-from orchestrator.rollouts.requests import MOST_AT_ONCE, ROLLOUT_ID_PATTERN, parse_start
-from orchestrator.tenants import TenantId
 
 # schemathesis blanks Hypothesis' printer for the whole process: any property test that fails would say "x=," in place
 # of its value. It does so once; the printer is put back after that.
@@ -161,11 +162,11 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
     # Each new tenant would get a stack.
     if _is_tenant_id(case.path_parameters.get("tenantId")):
         case.path_parameters["tenantId"] = tenant
-    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("rolloutId"))):
+    if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("rolloutId"))):
         case.path_parameters["rolloutId"] = rollout
-    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("reconciliationId"))):
+    if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("reconciliationId"))):
         case.path_parameters["reconciliationId"] = reconciliation
-    if re.fullmatch(ROLLOUT_ID_PATTERN, str(case.path_parameters.get("adoptionId"))):
+    if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("adoptionId"))):
         case.path_parameters["adoptionId"] = reconciliation
     # A cursor comes from the page before. No document can say which ones there are.
     if case.meta is not None and case.meta.generation.mode.is_positive:

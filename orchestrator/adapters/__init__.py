@@ -1,4 +1,4 @@
 """The only code that talks to AWS: one module a service, and the table's key shapes in one file.
 
-:mod:`orchestrator.adapters.wiring` is the composition root.
+:mod:`orchestrator.composition` is the composition root.
 """

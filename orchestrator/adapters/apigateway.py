@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
-from orchestrator.callers import PROOF_VARIABLE
+from orchestrator.common.callers import PROOF_VARIABLE
 
 
 class ApiStage:

@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from orchestrator.errors import Throttled
+from orchestrator.common.errors import Throttled
 
 # A function must be able to answer before its own timeout, so a call that hangs is given up early.
 CLIENT_CONFIG = Config(

@@ -16,9 +16,9 @@ from botocore.utils import get_environ_proxies
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-    from orchestrator.credentials import Access
-    from orchestrator.records import TenantState
-    from orchestrator.tenants import TenantId
+    from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.tenants.credentials import Access
+    from orchestrator.tenants.records import TenantState
 
 # API Gateway gives up after 30 seconds and says so; that answer tells more than a timeout of our own.
 _TIMEOUT_SECONDS = 35

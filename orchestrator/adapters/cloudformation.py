@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, error_message, throttling
-from orchestrator.errors import Conflict, Throttled
-from orchestrator.names import Names
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, Parameters, ResourceEvent, ResourceState, Stack
-from orchestrator.records import Queue, Release
-from orchestrator.releases import TENANT_PARAMETER, digest_of
-from orchestrator.stack_arns import StackArn, name_of
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
-from orchestrator.updating import INBOUND_QUEUE, QUEUE_TYPE
+from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.common.stack_arns import StackArn, name_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.ports import Parameters
+from orchestrator.releases.published import TENANT_PARAMETER, digest_of
+from orchestrator.releases.records import Release
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
+from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_resources import StackResource
+from orchestrator.tenants.updating import INBOUND_QUEUE, QUEUE_TYPE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -53,7 +55,7 @@ _NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed"
 
 
 class CloudFormationStacks:
-    """Implements :class:`orchestrator.ports.Stacks`. ``on_throttled`` is called whenever CloudFormation throttles."""
+    """Implements :class:`orchestrator.tenants.ports.Stacks`. ``on_throttled`` is called whenever CloudFormation throttles."""
 
     def __init__(
         self,
@@ -251,7 +253,7 @@ class CloudFormationStacks:
 
 
 class CloudFormationResources:
-    """Implements :class:`orchestrator.ports.StackResources`.
+    """Implements :class:`orchestrator.tenants.ports.StackResources`.
 
     Both are asked for by the stack's id: a stack of the same name may be another one.
     """

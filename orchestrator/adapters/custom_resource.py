@@ -18,9 +18,9 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import ACCESS_DENIED, error_code
 from orchestrator.adapters.settings import Settings
-from orchestrator.errors import InvalidRequest, Throttled
-from orchestrator.resource_requests import answerable
-from orchestrator.stack_arns import Location
+from orchestrator.common.errors import InvalidRequest, Throttled
+from orchestrator.common.stack_arns import Location
+from orchestrator.tenants.resource_requests import answerable
 
 # CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
 _REASON_BYTES = 1_024

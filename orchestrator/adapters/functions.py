@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import CANNOT_BE_ASKED, error_code, throttling
-from orchestrator.health import Concurrency
-from orchestrator.ports import Clock
+from orchestrator.common.times import Clock
+from orchestrator.reconciling.health import Concurrency
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

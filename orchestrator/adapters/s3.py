@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.adapters.aws import throttling
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item
-from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
 class S3Templates:
-    """Implements :class:`orchestrator.ports.TemplateStore`. ``source`` is the bucket that deployments upload to."""
+    """Implements :class:`orchestrator.releases.ports.TemplateStore`. ``source`` is the bucket that deployments upload to."""
 
     def __init__(self, client: S3Client, bucket: str, *, source: str) -> None:
         self._client = client

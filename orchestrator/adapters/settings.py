@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from orchestrator.errors import MissingSetting
-from orchestrator.names import Names
-from orchestrator.records import Operation
-from orchestrator.stack_arns import Location, StackArn
+from orchestrator.common.errors import MissingSetting
+from orchestrator.common.stack_arns import Location, StackArn
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Operation
 
 
 @dataclass(frozen=True)

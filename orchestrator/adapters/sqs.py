@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import ACCESS_DENIED, error_code, error_message, throttling
-from orchestrator.errors import QueueOutOfReach
-from orchestrator.records import Messages, Queue
+from orchestrator.common.errors import QueueOutOfReach
+from orchestrator.tenants.records import Messages, Queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -20,7 +20,7 @@ _NOT_THERE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNot
 
 
 class SqsQueues:
-    """Implements :class:`orchestrator.ports.Queues`."""
+    """Implements :class:`orchestrator.tenants.ports.Queues`."""
 
     def __init__(self, client: SQSClient) -> None:
         self._client = client

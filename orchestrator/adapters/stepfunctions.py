@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
-from orchestrator.execution_input import is_input_of, machine_input
-from orchestrator.records import Attempt, Operation, Request, Run
+from orchestrator.tenants.execution_input import is_input_of, machine_input
+from orchestrator.tenants.records import Attempt, Operation, Request, Run
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -27,7 +27,7 @@ _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToke
 
 
 class StepFunctionsExecutions:
-    """Implements :class:`orchestrator.ports.Executions`.
+    """Implements :class:`orchestrator.tenants.ports.Executions`.
 
     The client is made when it is first needed: getQueue rarely needs one, and making it costs a cold start.
     ``linger`` is for how long a function may still be at work after its execution was cut short.

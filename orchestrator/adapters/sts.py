@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from orchestrator.adapters.aws import throttling
-from orchestrator.credentials import TENANT_TAG, Access, Credentials, session_policy
-from orchestrator.records import Queue
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.credentials import TENANT_TAG, Access, Credentials, session_policy
+from orchestrator.tenants.records import Queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sts import STSClient
 
 
 class StsCredentials:
-    """Implements :class:`orchestrator.credentials.CredentialsIssuer`.
+    """Implements :class:`orchestrator.tenants.credentials.CredentialsIssuer`.
 
     The client is made when it is first needed: most calls of getQueue ask for no credentials.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from orchestrator.credentials import Access
-from orchestrator.records import TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.credentials import Access
+from orchestrator.tenants.records import TenantState
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

@@ -20,7 +20,7 @@ from orchestrator.cli.releases import releases
 from orchestrator.cli.tenant import tenant
 from orchestrator.cli.tenants import tenants
 from orchestrator.cli.verify import verify
-from orchestrator.names import DEFAULT_NAME
+from orchestrator.tenants.names import DEFAULT_NAME
 
 _EXAMPLES = """\
 [bold]Examples[/]

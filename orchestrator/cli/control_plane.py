@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.render import note
-from orchestrator.names import DEFAULT_NAME
+from orchestrator.tenants.names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from orchestrator.cli.deployed import Deployment

@@ -15,8 +15,8 @@ from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
-from orchestrator.errors import Throttled
-from orchestrator.names import DEFAULT_NAME, Names
+from orchestrator.common.errors import Throttled
+from orchestrator.tenants.names import DEFAULT_NAME, Names
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

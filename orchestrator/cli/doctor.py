@@ -14,7 +14,7 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.invocation import Invocation, Json
 
 if TYPE_CHECKING:
-    from orchestrator.health import Check
+    from orchestrator.reconciling.health import Check
 
 _STYLES = {"ok": "green", "unknown": "magenta", "warning": "yellow", "problem": "bold red"}
 _VERDICT_WIDTH = max(map(len, _STYLES)) + 1
@@ -33,9 +33,9 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     reached, or credentials are missing. With warnings alone it is 0.
     """
     # Not at the top: the health of the control plane is told in words of most of the domain.
+    from orchestrator.api.reconciliation_answers import tell_health
     from orchestrator.cli.examination import Examination
-    from orchestrator.health import Verdict
-    from orchestrator.reconciling.report import tell_health
+    from orchestrator.reconciling.health import Verdict
 
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):

@@ -1,6 +1,6 @@
 """How `berth` ends: every exit code, and which error leads to which.
 
-What the command line adds to the tree of :mod:`orchestrator.errors`:
+What the command line adds to the tree of :mod:`orchestrator.common.errors`:
 
     BerthError
     ├── ControlPlaneNotFound    there is no control plane where it was looked for
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from orchestrator.errors import BerthError, InvalidRequest, Throttled
+from orchestrator.common.errors import BerthError, InvalidRequest, Throttled
 
 
 class ExitCode(IntEnum):

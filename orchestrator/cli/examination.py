@@ -13,9 +13,9 @@ from orchestrator.cli.control_plane import ControlPlane, DeployedStack
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode, explain
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
-from orchestrator.errors import BerthError
-from orchestrator.health import Check, Verdict
-from orchestrator.stack_status import StackCondition, condition
+from orchestrator.common.errors import BerthError
+from orchestrator.reconciling.health import Check, Verdict
+from orchestrator.tenants.stack_status import StackCondition, condition
 
 _FOUND = 200
 _NO_SUCH_ROUTE = 404

@@ -14,8 +14,8 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, one_of
 from orchestrator.cli.problems import problem
-from orchestrator.credentials import Access
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.credentials import Access
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.admission import Refusal
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import PATIENCE_SECONDS, too_busy
@@ -17,7 +16,8 @@ from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.tenant import show_summary
 from orchestrator.cli.watching import watch
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
-from orchestrator.deadlines import DEADLINE, MOST_DRAIN_SECONDS
+from orchestrator.tenants.deadlines import DEADLINE, MOST_DRAIN_SECONDS
 
 Wait = Annotated[
     bool,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestrator.admission import Refusal
 from orchestrator.cli.errors import ApiProblem, ExitCode
+from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

@@ -17,8 +17,8 @@ from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile_view import looked_at, show, show_asked
+from orchestrator.common.times import parse_timestamp
 from orchestrator.reconciling.records import ReconciliationStatus
-from orchestrator.records import parse_timestamp
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer
@@ -110,9 +110,9 @@ def reconcile(
 
 def _check_id(given: str) -> None:
     # Not at the top: JSON schemas take long to load, and --help does not need them.
-    from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+    from orchestrator.common.times import ID_PATTERN
 
-    if not re.fullmatch(ROLLOUT_ID_PATTERN, given):
+    if not re.fullmatch(ID_PATTERN, given):
         message = f"{given!a} is not the id of a reconciliation, like 20261231-235959-0a1b."
         raise typer.BadParameter(message, param_hint="'--follow'")
 

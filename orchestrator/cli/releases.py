@@ -12,9 +12,9 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
-from orchestrator.errors import InvalidRequest
-from orchestrator.records import TenantState
-from orchestrator.releases import VERSION_PATTERN
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.versions import VERSION_PATTERN
+from orchestrator.tenants.records import TenantState
 
 _FOUND = 200
 

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from orchestrator.cli.api import Document
 from orchestrator.cli.escaping import SafeConsole
-from orchestrator.records import Operation, RootCause, Status, TenantState, parse_timestamp
+from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
+from orchestrator.tenants.records import Operation, RootCause, Status, TenantState
 
 _STYLES: Mapping[str, str] = {
     TenantState.READY: "green",

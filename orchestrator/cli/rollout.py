@@ -27,7 +27,7 @@ from orchestrator.cli.rollout_view import (
 )
 from orchestrator.cli.rollout_watching import watch as watch_rollout
 from orchestrator.cli.rollout_wish import StageOptions, body_of, rollout_id
-from orchestrator.errors import InvalidRequest
+from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
-from orchestrator.records import parse_timestamp
+from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 

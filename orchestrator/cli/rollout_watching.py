@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from orchestrator.answers import RETRY_AFTER_SECONDS
+from orchestrator.api.answers import RETRY_AFTER_SECONDS
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.asking import Asking
@@ -22,7 +22,7 @@ from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
 from orchestrator.cli.rollout_view import settled, stage_status, target, under_way
-from orchestrator.records import parse_timestamp
+from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
 PATIENCE_SECONDS = 300

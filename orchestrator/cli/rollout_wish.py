@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli.orders import labels_of
-from orchestrator.errors import InvalidTenantId
-from orchestrator.releases import VERSION_PATTERN
+from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.rollouts.documents import DEFAULT_SIZES, REST
-from orchestrator.tenants import TenantId
 
 _WHICH, _HOW = "Which tenants", "How"
 
@@ -218,17 +218,17 @@ def body_of(
 
 def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
     # Not at the top: JSON schemas take long to load, and --help does not need them.
-    from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+    from orchestrator.common.times import ID_PATTERN
 
-    if not re.fullmatch(ROLLOUT_ID_PATTERN, given):
+    if not re.fullmatch(ID_PATTERN, given):
         raise _bad(hint, f"{given!a} is not the id of a rollout, like 20261231-235959-0a1b: see berth rollout list.")
     return given
 
 
 def _check(body: dict[str, object]) -> None:
     """By the API's own rules, except for how many at once: only the control plane knows that."""
-    from orchestrator.errors import InvalidRequest
-    from orchestrator.rollouts.requests import MOST_AT_ONCE, parse_start
+    from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_start
+    from orchestrator.common.errors import InvalidRequest
 
     try:
         parse_start({"body": json.dumps(body)}, max_concurrency=MOST_AT_ONCE)
@@ -245,7 +245,7 @@ def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
             # It must not be taken for "no restriction".
             raise _bad("--tenants-from", "there is no tenant in it.")
         tenants += listed
-    from orchestrator.rollouts.requests import MOST_TENANTS
+    from orchestrator.api.rollout_requests import MOST_TENANTS
 
     unique = list(dict.fromkeys(tenants))
     if len(unique) > MOST_TENANTS:
@@ -264,7 +264,7 @@ def _tenant(given: str, hint: str, where: str = "") -> str:
 
 
 def _sizes(given: str) -> list[str]:
-    from orchestrator.rollouts.requests import MOST_STAGES
+    from orchestrator.rollouts.steps import MOST_STAGES
 
     sizes = [each.strip() for each in given.split(",")]
     # Whatever else is wrong is told first, so that what is suggested here is accepted.

@@ -11,7 +11,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 
 _FOUND = 200
 

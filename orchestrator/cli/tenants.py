@@ -14,8 +14,8 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.problems import problem
-from orchestrator.fleet import PAGE_SIZE
-from orchestrator.records import TenantState
+from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import TenantState
 
 MOST_A_PAGE = 500
 """As many as the API gives at once."""

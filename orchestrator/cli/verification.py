@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from orchestrator.admission import Refusal
-from orchestrator.answers import NO_CREDENTIALS
+from orchestrator.api.answers import NO_CREDENTIALS
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
@@ -24,12 +23,13 @@ from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.reconcile import OVER, ask_for_reconciliation, follow_reconciliation
 from orchestrator.cli.reconcile_view import looked_at
 from orchestrator.cli.watching import watch
-from orchestrator.credentials import Access
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import BerthError
+from orchestrator.common.errors import BerthError
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.versions import order
 from orchestrator.reconciling.records import ReconciliationStatus
-from orchestrator.releases import order
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.admission import Refusal
+from orchestrator.tenants.credentials import Access
+from orchestrator.tenants.deadlines import DEADLINE
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

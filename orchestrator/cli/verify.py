@@ -13,8 +13,8 @@ from rich.text import Text
 from orchestrator.cli import render
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.invocation import Invocation, Json, Timeout
-from orchestrator.deadlines import DEADLINE
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
 
 if TYPE_CHECKING:
     from orchestrator.cli.verification import Step, Verification

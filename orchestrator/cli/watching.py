@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from orchestrator.admission import Refusal
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
-from orchestrator.records import Operation, Status
+from orchestrator.tenants.admission import Refusal
+from orchestrator.tenants.records import Operation, Status
 
 if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer

@@ -12,13 +12,13 @@ from rich.markup import escape
 
 from orchestrator.cli.control_plane import STACK_VARIABLE
 from orchestrator.cli.escaping import SafeConsole
-from orchestrator.errors import BerthError
+from orchestrator.common.errors import BerthError
 from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
-from orchestrator.names import DEFAULT_NAME
+from orchestrator.tenants.names import DEFAULT_NAME
 
 INTERRUPTED = 130
 _SETTINGS = "berth:"

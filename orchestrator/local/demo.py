@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.showing import Show
-from orchestrator.tenants import TenantId
 
 TENANT = TenantId("acme")
 OTHERS = (TenantId("globex"), TenantId("hooli"))

@@ -15,7 +15,7 @@ from orchestrator.local.adjusting import adjust
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, polls, take_lock
-from orchestrator.names import DEFAULT_NAME, Names
+from orchestrator.tenants.names import DEFAULT_NAME, Names
 
 CDK = CHECKOUT / "node_modules" / ".bin" / "cdk"
 # A first deployment takes about ten seconds; this is for machines that are busy or slow.

@@ -1,6 +1,6 @@
 """What can go wrong on this machine, as opposed to on AWS."""
 
-from orchestrator.errors import BerthError
+from orchestrator.common.errors import BerthError
 
 
 class LocalError(BerthError):

@@ -5,13 +5,13 @@ import json
 from typing import Any
 
 from orchestrator.adapters.aws import SystemClock
-from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.s3 import S3Templates
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.home import CHECKOUT
-from orchestrator.records import Release
-from orchestrator.releases import canonical, publish_release
+from orchestrator.releases.published import canonical, publish_release
+from orchestrator.releases.records import Release
 
 Template = dict[str, Any]
 

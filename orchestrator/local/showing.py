@@ -19,13 +19,13 @@ from rich.text import Text
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
 from orchestrator.local.errors import LocalError
 from orchestrator.local.releases import bumped, publish, released_template
-from orchestrator.names import Names
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

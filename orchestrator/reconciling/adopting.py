@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.changes import adoption
-from orchestrator.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
-from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.names import Names
-from orchestrator.own_stack import has_unknown_stack
-from orchestrator.ports import Clock, Queues, Stack, Stacks, TenantReader
+from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import Clock
 from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import TenantId
-from orchestrator.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
+from orchestrator.tenants.changes import adoption
+from orchestrator.tenants.fleet import root_cause_of, state_of
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.own_stack import has_unknown_stack
+from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status
+from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
 
 ADOPTED = "adopted"
 """The mark on the audit of a delete that an adoption has found to be overcome."""

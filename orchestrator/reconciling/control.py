@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.ports import Clock
+from orchestrator.common.times import Clock, new_id
 from orchestrator.reconciling.ports import ReconciliationLedger, ReconciliationStarter
 from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.records import new_id
+from orchestrator.tenants.admission import Refusal, Refused
 
 BY_ITSELF = "berth reconcile"
 ADOPTION = "berth adopt"

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.admission import is_deleted
-from orchestrator.fleet import state_of
-from orchestrator.own_stack import is_for, what_to_do
-from orchestrator.ports import Stack
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Audit, Lock, Metadata, Operation, Queue, Release, Status, TenantState
-from orchestrator.releases import is_known, same_content
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import TenantId
+from orchestrator.releases.published import is_known, same_content
+from orchestrator.releases.records import Release
+from orchestrator.tenants.admission import is_deleted
+from orchestrator.tenants.fleet import state_of
+from orchestrator.tenants.own_stack import is_for, what_to_do
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Status, TenantState
+from orchestrator.tenants.stack_status import StackCondition, condition
 
 STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 """What a stack is like that serves a tenant."""

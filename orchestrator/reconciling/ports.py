@@ -1,4 +1,4 @@
-"""What reconciling needs from the outside, beyond :mod:`orchestrator.ports`."""
+"""What reconciling needs from the outside, beyond :mod:`orchestrator.tenants.ports`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from orchestrator.ports import Stack
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.records import (
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import (
     Audit,
     Lock,
     Metadata,
@@ -20,11 +21,10 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants import TenantId
 
 
 class StackSurvey(Protocol):
-    """All stacks of the account and region. Every method may raise :class:`orchestrator.errors.Throttled`."""
+    """All stacks of the account and region. Every method may raise :class:`orchestrator.common.errors.Throttled`."""
 
     def all(self) -> Iterable[SurveyedStack]: ...
 
@@ -113,7 +113,7 @@ class UnlistedTenants(Protocol):
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
         """Look at so many rows, from there on.
 
-        Raises :class:`orchestrator.errors.InvalidRequest` if the cursor is none that was returned before.
+        Raises :class:`orchestrator.common.errors.InvalidRequest` if the cursor is none that was returned before.
         """
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
@@ -122,7 +122,7 @@ class UnlistedTenants(Protocol):
 
         A tenant whose create is about to begin is not unlisted.
 
-        Raises :class:`orchestrator.errors.UnreadableRows`.
+        Raises :class:`orchestrator.common.errors.UnreadableRows`.
         """
 
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:

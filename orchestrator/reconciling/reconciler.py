@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import InvalidRequest, InvalidTenantId, QueueOutOfReach, Throttled
-from orchestrator.fleet import LISTED_STATES
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
-from orchestrator.ports import Clock, FleetReader, ListedTenant, Queues, Releases, Stack, Stacks, TenantReader
+from orchestrator.common.errors import InvalidRequest, InvalidTenantId, QueueOutOfReach, Throttled
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import Clock
 from orchestrator.reconciling.adopting import Adopting, KnownStacks, is_unlisted, not_adopted
 from orchestrator.reconciling.judging import (
     STANDS,
@@ -47,12 +45,17 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settled, Settling, StillOpen, run_of
-from orchestrator.records import Audit, Metadata, Queue, Release, Request, TenantState
-from orchestrator.releases import is_known, same_content
+from orchestrator.releases.ports import Releases
+from orchestrator.releases.published import is_known, same_content
+from orchestrator.releases.records import Release
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
-from orchestrator.stack_arns import name_of
-from orchestrator.stack_status import condition
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
+from orchestrator.tenants.ports import FleetReader, ListedTenant, Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.records import Audit, Metadata, Queue, Request, TenantState
+from orchestrator.tenants.stack_status import condition
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)
 """An operation that says Started for longer than this has not kept its own deadline."""

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from orchestrator.admission import Refused, delete_counts
-from orchestrator.errors import Unsettled
-from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.ports import Clock, QueueMetadata
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.times import Clock
 from orchestrator.reconciling.judging import Looked
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
-from orchestrator.records import Request
+from orchestrator.tenants.admission import Refused, delete_counts
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.ports import QueueMetadata
+from orchestrator.tenants.records import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import Conflict, Unsettled
+from orchestrator.common.errors import Conflict, Unsettled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.gate import failure_on_record, judge, with_outcome
 from orchestrator.rollouts.records import (
@@ -26,11 +27,11 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Turn,
 )
-from orchestrator.tenants import TenantId
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, TenantReader
+    from orchestrator.common.times import Clock
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
+    from orchestrator.tenants.ports import TenantReader
 
 LOOKS_PER_BAKE = 120
 """An execution's history is limited, so a long bake is looked at less often."""

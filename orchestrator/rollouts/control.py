@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.errors import Unsettled
-from orchestrator.lifecycle import AlreadySo
-from orchestrator.records import Attempt, Operation, new_id
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import new_id
 from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.gate import where_it_was
 from orchestrator.rollouts.planning import plan
@@ -41,11 +40,15 @@ from orchestrator.rollouts.selecting import (
     select_again,
     select_to_return,
 )
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.records import Attempt, Operation
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, Executions, FleetReader, Releases, TenantReader
+    from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import Releases
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
+    from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
 _ROUNDS = 25
 _ATTEMPTS_ASKED_ABOUT = 3

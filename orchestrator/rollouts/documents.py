@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Share, StageWish, Wish
-from orchestrator.tenants import TenantId
 
 REST = "rest"
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import Unsettled
-from orchestrator.fleet import LISTED_STATES, state_of
-from orchestrator.records import Audit, Metadata, TenantState
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.selecting import Candidate
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.fleet import LISTED_STATES, state_of
+from orchestrator.tenants.records import Audit, Metadata, TenantState
 
 if TYPE_CHECKING:
-    from orchestrator.ports import FleetReader, TenantReader
+    from orchestrator.tenants.ports import FleetReader, TenantReader
 
 MAX_PASSES = 10
 """How often the fleet is listed before planning is given up."""

@@ -11,14 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.admission import delete_counts
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Conflict, Unsettled
-from orchestrator.execution_input import machine_input
-from orchestrator.fleet import state_of
-from orchestrator.operations import bounded
-from orchestrator.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Status, TenantState
-from orchestrator.releases import is_older
+from orchestrator.common.errors import Conflict, Unsettled
+from orchestrator.common.versions import is_older
 from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.records import (
     Result,
@@ -30,10 +24,17 @@ from orchestrator.rollouts.records import (
     Turn,
 )
 from orchestrator.rollouts.selecting import skip_reason
+from orchestrator.tenants.admission import delete_counts
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.fleet import state_of
+from orchestrator.tenants.operations import bounded
+from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Status, TenantState
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, TenantReader
+    from orchestrator.common.times import Clock
     from orchestrator.rollouts.ports import RolloutLedger, Throttling
+    from orchestrator.tenants.ports import TenantReader
 
 _ROUNDS = 10
 """How often a write is tried again that another tenant's write came before."""

@@ -1,4 +1,4 @@
-"""What rollouts need from the outside, beyond :mod:`orchestrator.ports`."""
+"""What rollouts need from the outside, beyond :mod:`orchestrator.tenants.ports`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from orchestrator.records import UnreadableEntry
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import UnreadableEntry
 
 
 @dataclass(frozen=True, slots=True)

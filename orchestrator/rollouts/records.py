@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.records import RootCause
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.pacing import Pace
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import RootCause
 
 
 class RolloutStatus(StrEnum):

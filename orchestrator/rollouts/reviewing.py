@@ -6,21 +6,24 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Conflict, StackNotOurs, Throttled
-from orchestrator.operations import bounded
-from orchestrator.own_stack import own_stack
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
-from orchestrator.records import Release, RootCause
-from orchestrator.releases import fingerprint
+from orchestrator.common.errors import Conflict, StackNotOurs, Throttled
+from orchestrator.releases.published import fingerprint
+from orchestrator.releases.records import Release
 from orchestrator.rollouts.gate import Gate, Settled, TryAgain
 from orchestrator.rollouts.records import Result, TenantOutcome, Turn
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.updating import has_another_key, losses, not_asked_for
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.operations import bounded
+from orchestrator.tenants.own_stack import own_stack
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.tenants.records import RootCause
+from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.updating import has_another_key, losses, not_asked_for
 
 if TYPE_CHECKING:
-    from orchestrator.ports import Clock, Parameters, Queues, Releases, Stacks, TenantReader
+    from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import Parameters, Releases
     from orchestrator.rollouts.ports import RolloutLedger
+    from orchestrator.tenants.ports import Queues, Stacks, TenantReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.records import TenantState
-from orchestrator.releases import is_older
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Item, Share, Skip, Skipped, StageWish, TenantOutcome, Wish
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import TenantState
 
 NAMED_AT_MOST = 20
 """How many of those that are left out for one reason are named."""

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import BerthError
-from orchestrator.releases import VERSION_PATTERN, canonical, order
-from orchestrator.resource_requests import MOST_NOTES
+from orchestrator.common.errors import BerthError
+from orchestrator.common.versions import VERSION_PATTERN, order
+from orchestrator.releases.published import canonical
+from orchestrator.tenants.resource_requests import MOST_NOTES
 from stacks.project import ROOT
 
 RELEASES = Path(__file__).resolve().parent

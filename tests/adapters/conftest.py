@@ -18,14 +18,14 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from moto import mock_aws
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.adapters.keys import LISTING_INDEX
-from orchestrator.adapters.rollouts import RolloutTable
-from orchestrator.adapters.unlisted import UnlistedRows
+from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
+from orchestrator.adapters.dynamodb.rollouts import RolloutTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
 from orchestrator.reconciling.ports import UnlistedTenants
-from orchestrator.records import Metadata, Operation, Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Metadata, Operation, Status
 from tests.adapters.tables import (
     LEGACY_OUTBOUND_QUEUE,
     LEGACY_QUEUE,

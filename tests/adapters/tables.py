@@ -9,19 +9,19 @@ from typing import Protocol
 
 import pytest
 
-from orchestrator.ports import (
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.ports import Corrections
+from orchestrator.releases.ports import Releases
+from orchestrator.tenants.ports import (
     FleetReader,
     ListedTenant,
     OperationLedger,
     Publication,
     QueueMetadata,
-    Releases,
     TenantDescriptions,
     TenantReader,
 )
-from orchestrator.reconciling.ports import Corrections
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, Run, Status, TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, Run, Status, TenantState
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

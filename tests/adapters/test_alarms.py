@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.cloudwatch import CloudWatchAlarms
-from orchestrator.errors import Throttled
+from orchestrator.common.errors import Throttled
 from tests.adapters.conftest import client
 from tests.fakes import NOON
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.apigateway import ApiStage
-from orchestrator.errors import Throttled
+from orchestrator.common.errors import Throttled
 from tests.adapters.conftest import client
 
 ASKED = {"ApiId": "api-1", "StageName": "$default"}

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, throttling
-from orchestrator.errors import Throttled
+from orchestrator.common.errors import Throttled
 
 
 def an_error(code: str, *cancellations: str) -> ClientError:

@@ -16,9 +16,9 @@ from botocore.credentials import Credentials
 from botocore.exceptions import EndpointConnectionError
 
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
-from orchestrator.credentials import Access
-from orchestrator.records import TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.credentials import Access
+from orchestrator.tenants.records import TenantState
 
 API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
 REGION = "eu-west-1"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.adapters.create_counts import DynamoCreateCounts
-from orchestrator.adapters.keys import CREATES_PREFIX, creates_key
-from orchestrator.errors import Unsettled
-from orchestrator.ports import CreateCounts
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
+from orchestrator.adapters.dynamodb.keys import CREATES_PREFIX, creates_key
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import CreateCounts
 from tests.adapters.conftest import TABLE
 from tests.fakes import ACME, NOON, InMemoryCreateCounts
 

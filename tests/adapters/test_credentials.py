@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.sts import StsCredentials
-from orchestrator.callers import source_identity
-from orchestrator.credentials import Access, Credentials
-from orchestrator.errors import Throttled
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.common.callers import source_identity
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.tenants.credentials import Access, Credentials
 from tests.adapters.conftest import client
 from tests.fakes import ACME, NOON, QUEUE
 

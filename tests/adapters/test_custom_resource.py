@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters import custom_resource
 from orchestrator.adapters.custom_resource import answer_resource, received, respond, respond_to_deployment
-from orchestrator.errors import InvalidRequest
+from orchestrator.common.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 
 MOST_BYTES = 4_096

@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
-from orchestrator.errors import Throttled
-from orchestrator.execution_input import machine_input
-from orchestrator.get_queue import GetQueue, Provisioning
-from orchestrator.limits import Unlimited
-from orchestrator.records import Operation, Request, Status
+from orchestrator.common.errors import Throttled
 from orchestrator.rollouts.records import Rollout, Wish
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.get_queue import GetQueue, Provisioning
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.records import Operation, Request, Status
 from tests.adapters.conftest import client
 from tests.fakes import ACME, EXPLICIT, NOON, VERSION, FakeClock, InMemoryTable, a_release, an_attempt, an_audit
 

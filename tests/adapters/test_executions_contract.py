@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
-from orchestrator.ports import Executions
-from orchestrator.records import Operation, Request, Run
+from orchestrator.tenants.ports import Executions
+from orchestrator.tenants.records import Operation, Request, Run
 from tests.adapters.conftest import Account
 from tests.fakes import EXPLICIT, NOON, FakeExecutions, an_attempt, execution_arn
 

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.functions import AccountFunctions
-from orchestrator.errors import Throttled
-from orchestrator.health import Concurrency
+from orchestrator.common.errors import Throttled
+from orchestrator.reconciling.health import Concurrency
 from tests.adapters.conftest import client
 from tests.fakes import NOON, FakeClock
 

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.sqs import SqsQueues
-from orchestrator.errors import QueueOutOfReach, Throttled
-from orchestrator.records import Messages, Queue
+from orchestrator.common.errors import QueueOutOfReach, Throttled
+from orchestrator.tenants.records import Messages, Queue
 from tests.adapters.conftest import client
 from tests.fakes import QUEUE
 

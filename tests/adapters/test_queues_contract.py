@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.adapters.sqs import SqsQueues
-from orchestrator.ports import Queues
-from orchestrator.records import Messages, Queue
+from orchestrator.tenants.ports import Queues
+from orchestrator.tenants.records import Messages, Queue
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import FakeQueues
 

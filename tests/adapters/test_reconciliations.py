@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from orchestrator.adapters.reconciliations import LambdaReconciliations, ReconciliationTable
-from orchestrator.errors import Throttled
+from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
+from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,

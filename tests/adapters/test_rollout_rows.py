@@ -11,13 +11,13 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.adapters.rollouts import RolloutTable
-from orchestrator.errors import Throttled
-from orchestrator.records import UnreadableEntry
+from orchestrator.adapters.dynamodb.rollouts import RolloutTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.api.rollout_answers import rollout_document, tell_rollout
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
-from orchestrator.rollouts.report import rollout_document, tell_rollout
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import UnreadableEntry
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_order, an_outcome, record, registered
 from tests.fakes import NOON, QUEUE_TABOO, FakeThrottling

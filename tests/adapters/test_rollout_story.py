@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from orchestrator.records import Operation
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Advancing, AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import Rollouts, Underway
 from orchestrator.rollouts.gate import Admitted, Gate, Settled
 from orchestrator.rollouts.ports import RolloutLedger
 from orchestrator.rollouts.records import Result, RolloutStatus, Share, StageWish, Turn, Wish
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Operation
 from tests.adapters.tables import Table, create, publish
 from tests.fakes import (
     NEXT_VERSION,

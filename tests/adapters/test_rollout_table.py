@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry, RolloutLedger
 from orchestrator.rollouts.records import (
@@ -27,7 +28,6 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Wish,
 )
-from orchestrator.tenants import TenantId
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION
 
 ONE, TWO, THREE = "20261116-120000-00a1", "20261116-120001-00a2", "20261117-120000-00a0"

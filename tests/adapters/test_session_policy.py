@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.sts import StsCredentials
-from orchestrator.credentials import Access
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator, free_port
-from orchestrator.records import Queue
+from orchestrator.tenants.credentials import Access
+from orchestrator.tenants.records import Queue
 from tests.fakes import ACME
 
 if TYPE_CHECKING:

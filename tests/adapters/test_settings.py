@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.adapters.settings import Settings
-from orchestrator.errors import InvalidName, MissingSetting
-from orchestrator.names import Names
-from orchestrator.records import Operation
-from orchestrator.stack_arns import Location, StackArn
+from orchestrator.common.errors import InvalidName, MissingSetting
+from orchestrator.common.stack_arns import Location, StackArn
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS", "names": "BERTH_NAME"}

@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.cloudformation import CloudFormationStacks
-from orchestrator.errors import Conflict, Throttled
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, Stack
-from orchestrator.records import Queue
-from orchestrator.releases import canonical, stack_parameters
+from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.releases.published import canonical, stack_parameters
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.tenants.records import Queue
 from stacks.releases import digest, release_file
 from tests.adapters.conftest import client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.cloudformation import CloudFormationStacks
-from orchestrator.errors import Conflict
+from orchestrator.common.errors import Conflict
 from orchestrator.local.home import polls
-from orchestrator.ports import ChangeSet, ChangeSetState, Stack, Stacks
-from orchestrator.records import Release
-from orchestrator.releases import digest_of, stack_parameters
+from orchestrator.releases.published import digest_of, stack_parameters
+from orchestrator.releases.records import Release
+from orchestrator.tenants.ports import ChangeSet, ChangeSetState, Stack, Stacks
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import ACME, NAMES, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
 

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.survey import CloudFormationSurvey
-from orchestrator.errors import Throttled
-from orchestrator.ports import Stack
+from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.ports import Drift, SurveyedStack
+from orchestrator.tenants.ports import Stack
 from tests.adapters.conftest import Account, client
 from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION, stack_arn
 

@@ -8,25 +8,25 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.changes import replacement
-from orchestrator.decisions import Deleted, Ready, StartCreate, Wait, decide
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
-from orchestrator.fleet import list_tenants
-from orchestrator.ports import ListedTenant, Pin, Publication, Seen
-from orchestrator.records import (
+from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import Release
+from orchestrator.tenants.changes import replacement
+from orchestrator.tenants.decisions import Deleted, Ready, StartCreate, Wait, decide
+from orchestrator.tenants.fleet import list_tenants
+from orchestrator.tenants.ports import ListedTenant, Pin, Publication, Seen
+from orchestrator.tenants.records import (
     Attempt,
     Audit,
     ChangeKind,
     Metadata,
     Operation,
     RecordedChange,
-    Release,
     Request,
     Status,
 )
-from orchestrator.records import TenantState as State
-from orchestrator.stack_resources import Requester
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import TenantState as State
+from orchestrator.tenants.stack_resources import Requester
 from tests.adapters.tables import (
     DELETE,
     LATER,

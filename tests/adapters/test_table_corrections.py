@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.changes import correction
-from orchestrator.ports import Pin, Stack
-from orchestrator.records import Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.changes import correction
+from orchestrator.tenants.ports import Pin, Stack
+from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState
 from tests.adapters.tables import (
     DELETE,
     LATER,

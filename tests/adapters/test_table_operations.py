@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.errors import LostOwnership, StackHasGone
-from orchestrator.ports import Pin, Publication
-from orchestrator.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
-from orchestrator.records import TenantState as State
-from orchestrator.stack_resources import Requester
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import LostOwnership, StackHasGone
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import Pin, Publication
+from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.records import TenantState as State
+from orchestrator.tenants.stack_resources import Requester
 from tests.adapters.tables import (
     DELETE,
     LATER,

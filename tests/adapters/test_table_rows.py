@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.errors import LostOwnership, Throttled, Unsettled
-from orchestrator.ports import Pin, Publication, Stack
-from orchestrator.records import HistoryEntry, Operation, RecordedChange, Request, Status, TenantState, UnreadableEntry
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.errors import LostOwnership, Throttled, Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import Pin, Publication, Stack
+from orchestrator.tenants.records import (
+    HistoryEntry,
+    Operation,
+    RecordedChange,
+    Request,
+    Status,
+    TenantState,
+    UnreadableEntry,
+)
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import create, publish
 from tests.fakes import (

@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.fleet import root_cause_of, state_of
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.local.emulator import Emulator
-from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
-from orchestrator.outcomes import Begun, Busy, Done, GaveUp
-from orchestrator.ports import Pin, Stack
-from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Attempt, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.fleet import root_cause_of, state_of
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp
+from orchestrator.tenants.ports import Pin, Stack
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import Attempt, Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import TABLE, an_empty_table, client, empty, legacy_in_dynamodb, legacy_in_memory
 from tests.adapters.tables import Everything, Table, everything
 from tests.fakes import (

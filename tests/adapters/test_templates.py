@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.ports import Manifests
 from orchestrator.rollouts.records import Item
-from orchestrator.tenants import TenantId
 from tests.adapters.conftest import REGION, Account, client
 from tests.fakes import InMemoryManifests
 

@@ -9,22 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator.changes import adoption
-from orchestrator.errors import InvalidRequest, UnreadableRows
-from orchestrator.ports import Pin
+from orchestrator.common.errors import InvalidRequest, UnreadableRows
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import ADOPTED, plan
 from orchestrator.reconciling.ports import UnlistedTenant, UnlistedTenants
-from orchestrator.records import (
-    Metadata,
-    Operation,
-    Queue,
-    RecordedChange,
-    Request,
-    Run,
-    Status,
-    TenantState,
-)
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.changes import adoption
+from orchestrator.tenants.ports import Pin
+from orchestrator.tenants.records import Metadata, Operation, Queue, RecordedChange, Request, Run, Status, TenantState
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import (
     DELETE,

@@ -8,9 +8,9 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.settings import Settings
-from orchestrator.adapters.wiring import Wiring
-from orchestrator.credentials import Access, session_policy
-from orchestrator.errors import MissingSetting, Throttled
+from orchestrator.common.errors import MissingSetting, Throttled
+from orchestrator.composition import Wiring
+from orchestrator.tenants.credentials import Access, session_policy
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
 
@@ -71,7 +71,7 @@ def test_what_tenants_templates_are_given() -> None:
 def test_sessions_may_use_the_key_of_now_and_former_keys(
     told: dict[str, str], keys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.adapters.wiring.client", client)
+    monkeypatch.setattr("orchestrator.composition.client", client)
     role = {"BERTH_QUEUE_ACCESS_ROLE": "arn:aws:iam::000000000000:role/access", "BERTH_CREDENTIALS_SECONDS": "900"}
     issuer = Wiring(Settings(SETTINGS | role | told)).credentials
     assert issuer is not None
@@ -86,7 +86,7 @@ def test_sessions_may_use_the_key_of_now_and_former_keys(
 @pytest.mark.usefixtures("dynamodb")
 @pytest.mark.parametrize("stacks", ["stacks", "writable_stacks"])
 def test_throttling_by_cloudformation_slows_rollouts_down(stacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.adapters.wiring.client", client)
+    monkeypatch.setattr("orchestrator.composition.client", client)
     wired = wiring_without()
     assert wired.rollout_table.throttles() == 0
     with Stubber(client("cloudformation")) as cloudformation:

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 import boto3
 
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
-from orchestrator.adapters.dynamodb import DynamoTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import Emulator
-from orchestrator.names import Names
-from orchestrator.records import Attempt, Operation, Request
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Attempt, Operation, Request
 from tests.fakes import NAMES
 
 Seen = TypeVar("Seen")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, ended
 

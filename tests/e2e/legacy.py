@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from orchestrator.adapters import keys
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 
 TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"

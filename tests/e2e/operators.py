@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template, bumped, publish, released_template
-from orchestrator.records import HistoryEntry, Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import HistoryEntry, Status
 from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
 
 BERTH = Path(sys.executable).with_name("berth")

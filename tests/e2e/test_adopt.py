@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.names import Names
 from orchestrator.reconciling.records import SURVEY
-from orchestrator.records import ChangeKind, RecordedChange
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import ChangeKind, RecordedChange
 from tests.e2e.deployed import Deployed
 from tests.e2e.fleet import over, stages, start
 from tests.e2e.legacy import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import run
 

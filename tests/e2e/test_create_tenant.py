@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy, response_url_prefix
-from orchestrator.records import Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Status
 from tests.e2e.deployed import Deployed
 
 

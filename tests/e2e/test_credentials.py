@@ -7,7 +7,7 @@ import json
 import boto3
 import pytest
 
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import a_tenant, call
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.records import Attempt, Operation, Request
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Attempt, Operation, Request
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, audits_of, create, delete, ended, retry, tenant_of
 from tests.fakes import NAMES

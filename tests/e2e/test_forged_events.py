@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.callers import NOBODY_KNOWN
-from orchestrator.tenants import TenantId
+from orchestrator.common.callers import NOBODY_KNOWN
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import a_tenant, call
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import a_tenant, ended, run, upgrade
 

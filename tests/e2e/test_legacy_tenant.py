@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.legacy import VERSION, WHEN, a_legacy_tenant
 from tests.e2e.operators import a_release, delete, ended, tenant_of, upgrade

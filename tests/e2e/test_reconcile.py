@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orchestrator.adapters import keys
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, delete, ended, run, tenant_of
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp
 from orchestrator.local.releases import Template
-from orchestrator.records import parse_timestamp
 from orchestrator.rollouts.records import Item
 from orchestrator.rollouts.selecting import in_order
-from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.fleet import (
     a_fleet,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.names import Names
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import a_release, a_tenant, delete, ended, run, tenant_of, upgrade
 from tests.e2e.test_tenant_queue import Team, example

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, ended, run, tenant_of, upgrade
 from tests.fakes import NAMES

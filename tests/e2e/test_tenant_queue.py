@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import response_url_prefix
-from orchestrator.names import DEFAULT_NAME
-from orchestrator.resource_requests import OnDelete
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import DEFAULT_NAME
+from orchestrator.tenants.resource_requests import OnDelete
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_tenant, tenant_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
-from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_release, a_tenant, audits_of, create, ended, retry, tenant_of, upgrade
 from tests.fakes import NAMES

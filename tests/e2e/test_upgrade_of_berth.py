@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local import deployment
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
-from orchestrator.tenants import TenantId
 from stacks.project import read_version
 from tests.e2e.deployed import Deployed
 from tests.e2e.fleet import a_fleet, over, stages, started, until, versions

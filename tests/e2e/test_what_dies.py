@@ -14,10 +14,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
 from orchestrator.local.home import Home
-from orchestrator.records import Attempt, Audit, HistoryEntry, Operation, Request, Status, timestamp
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, Request, Status
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade
 from tests.machines.files import machine

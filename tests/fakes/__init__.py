@@ -1,4 +1,4 @@
-"""The ports of :mod:`orchestrator.ports`, in memory, and a few examples that tests share."""
+"""The ports of :mod:`orchestrator.tenants.ports`, in memory, and a few examples that tests share."""
 
 from tests.fakes.examples import (
     A_KEY,

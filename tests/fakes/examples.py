@@ -7,26 +7,26 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from orchestrator.names import Names
-from orchestrator.ports import OperationLedger
-from orchestrator.records import (
+from orchestrator.common.stack_arns import Location
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import stack_parameters
+from orchestrator.releases.records import Release
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import OperationLedger
+from orchestrator.tenants.records import (
     Attempt,
     Audit,
     Lock,
     Metadata,
     Operation,
     Queue,
-    Release,
     Request,
     RootCause,
     Run,
     Status,
 )
-from orchestrator.releases import stack_parameters
-from orchestrator.stack_arns import Location
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
-from orchestrator.updating import Drafting
+from orchestrator.tenants.stack_resources import StackResource
+from orchestrator.tenants.updating import Drafting
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 VERSION = "0.1.0"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from orchestrator.errors import QueueOutOfReach
-from orchestrator.execution_input import is_input_of, machine_input
-from orchestrator.records import Attempt, Messages, Queue, Request, Run
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import QueueOutOfReach
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.execution_input import is_input_of, machine_input
+from orchestrator.tenants.records import Attempt, Messages, Queue, Request, Run
 from tests.fakes.examples import NOON, execution_arn
 
 

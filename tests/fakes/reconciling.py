@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.ports import Stack
 from orchestrator.reconciling.ports import Drift, SurveyedStack
 from orchestrator.reconciling.records import Reconciliation
+from orchestrator.tenants.ports import Stack
 from tests.fakes.stacks import FakeStacks
 
 

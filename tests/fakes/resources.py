@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from orchestrator.errors import Throttled
-from orchestrator.ports import ResourceState
-from orchestrator.resource_requests import Claim, Kind
-from orchestrator.stack_arns import StackArn
-from orchestrator.stack_resources import StackResource
+from orchestrator.common.errors import Throttled
+from orchestrator.common.stack_arns import StackArn
+from orchestrator.tenants.ports import ResourceState
+from orchestrator.tenants.resource_requests import Claim, Kind
+from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes.examples import NOON
 
 TYPE = "Custom::TenantQueue"

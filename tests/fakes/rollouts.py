@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.records import parse_timestamp, timestamp
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
-from orchestrator.tenants import TenantId
 from tests.fakes.examples import execution_arn
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from orchestrator.errors import Conflict, Throttled
-from orchestrator.outcomes import Done
-from orchestrator.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
-from orchestrator.records import Queue, Release
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import Release
+from orchestrator.tenants.outcomes import Done
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
+from orchestrator.tenants.records import Queue
 from tests.fakes.examples import A_DIGEST, NAMES, NOON, QUEUE, VERSION, parameters_of, stack_arn
 
 QUEUE_TYPE = "AWS::SQS::Queue"

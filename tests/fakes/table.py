@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from orchestrator.admission import owner_once_begun
-from orchestrator.changes import correction, description
-from orchestrator.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
-from orchestrator.fleet import root_cause_of, state_of
-from orchestrator.ports import ListedTenant, Pin, Publication, Seen, Stack
+from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
-from orchestrator.records import (
+from orchestrator.releases.records import Release
+from orchestrator.tenants.admission import owner_once_begun
+from orchestrator.tenants.changes import correction, description
+from orchestrator.tenants.fleet import root_cause_of, state_of
+from orchestrator.tenants.ports import ListedTenant, Pin, Publication, Seen, Stack
+from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     Attempt,
     Audit,
@@ -22,18 +25,14 @@ from orchestrator.records import (
     Operation,
     Queue,
     RecordedChange,
-    Release,
     Request,
     RootCause,
     Run,
     Status,
     TenantState,
     UnreadableEntry,
-    parse_timestamp,
-    timestamp,
 )
-from orchestrator.stack_resources import Requester
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.stack_resources import Requester
 
 AuditKey = tuple[Operation, str | None]
 

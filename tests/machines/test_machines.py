@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from lambdas import runtime
-from orchestrator import deleting, operations, tenant_queue, tenant_stack
-from orchestrator.deadlines import DEADLINE
-from orchestrator.outcomes import GaveUp
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.reviewing import Reviewing
+from orchestrator.tenants import deleting, operations, tenant_queue, tenant_stack
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.outcomes import GaveUp
 from stacks.settings import Settings
 from stacks.tenant_machines import FUNCTIONS_OF, definition
 from tests.machines import asl

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from lambdas.runtime import tell
-from orchestrator.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
-from orchestrator.tenant_queue import NotConfirmed, NotProvided, NotProvidedBefore, Provided, ProvidedBefore, Waiting
+from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
+from orchestrator.tenants.tenant_queue import (
+    NotConfirmed,
+    NotProvided,
+    NotProvidedBefore,
+    Provided,
+    ProvidedBefore,
+    Waiting,
+)
 from tests.fakes import NOON, QUEUE, VERSION, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, PARTS, ROLLOUT, TURN, machine

@@ -8,16 +8,29 @@ from typing import Any
 import pytest
 
 from lambdas.runtime import tell
-from orchestrator import schemas
-from orchestrator.execution_input import machine_input
-from orchestrator.outcomes import Again, Begun, Clearing, Done, Draining, Empty, GaveUp, Gone, Start, Started, Unchanged
-from orchestrator.records import Operation, Request, RootCause, timestamp
+from orchestrator.common.stack_arns import Location
+from orchestrator.common.times import timestamp
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import Item, Turn
-from orchestrator.rollouts.requests import parse_await_operator_step, parse_rollout_step, parse_turn
-from orchestrator.stack_arns import Location
-from orchestrator.tenant_queue import NotConfirmed, NotProvided, Waiting
+from orchestrator.rollouts.steps import parse_await_operator_step, parse_rollout_step, parse_turn
+from orchestrator.tenants import schemas
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.outcomes import (
+    Again,
+    Begun,
+    Clearing,
+    Done,
+    Draining,
+    Empty,
+    GaveUp,
+    Gone,
+    Start,
+    Started,
+    Unchanged,
+)
+from orchestrator.tenants.records import Operation, Request, RootCause
+from orchestrator.tenants.tenant_queue import NotConfirmed, NotProvided, Waiting
 from tests.fakes import ACME, EXPLICIT, NAMES, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, ROLLOUT, TURN, machine

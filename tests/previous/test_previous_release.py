@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import BerthError, InvalidRequest
+from orchestrator.common.errors import BerthError, InvalidRequest
 from tests.adapters.bad_input.world import ControlPlane, a_control_plane
 from tests.machines import files
 from tests.previous import Payload, payloads, unpack

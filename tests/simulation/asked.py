@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from orchestrator.stack_resources import Requester, StackResource
+from orchestrator.tenants.stack_resources import Requester, StackResource
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.stack_resources import StackResource
 
 
 class Role(Enum):

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import BerthError, StackNotOurs, Throttled, Unsettled
-from orchestrator.names import Names
-from orchestrator.ports import Change, Stack
-from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Queue, Release
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import BerthError, StackNotOurs, Throttled, Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import Release
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import Queue
 from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
 from tests.simulation.callers import Caller, Role

@@ -9,12 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.errors import Throttled
-from orchestrator.ports import ChangeSetState
-from orchestrator.queue_metadata import forget_queue, record_queue
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Messages, Status
-from orchestrator.releases import fingerprint
+from orchestrator.releases.published import fingerprint
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.gate import Gate
@@ -28,7 +26,9 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from orchestrator.rollouts.reviewing import Reviewing
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.ports import ChangeSetState
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import Messages, Status
 from tests.fakes import (
     NEXT_VERSION,
     VERSION,

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
-from orchestrator.execution_input import request_from
-from orchestrator.get_queue import Answer
-from orchestrator.ports import Stack
-from orchestrator.records import Audit, Metadata, Operation, Queue, Status
-from orchestrator.stack_resources import Requester, StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.tenants.execution_input import request_from
+from orchestrator.tenants.get_queue import Answer
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.tenants.stack_resources import Requester, StackResource
 from tests.fakes import FakeClock, FakeExecutions, InMemoryTable
 from tests.simulation.asked import Asked
 from tests.simulation.callers import Caller, Role

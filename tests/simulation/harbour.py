@@ -14,22 +14,22 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from orchestrator.errors import BerthError, Throttled
-from orchestrator.health import SETTLING_EVERY
-from orchestrator.lifecycle import Lifecycle
-from orchestrator.limits import CreateRate, Limits
-from orchestrator.names import Names
-from orchestrator.ports import Stack
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
+from orchestrator.reconciling.events import parse_execution_ended
+from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Wish
 from orchestrator.reconciling.repairing import Repairing
-from orchestrator.reconciling.requests import parse_execution_ended
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Queue
-from orchestrator.stack_arns import name_of
-from orchestrator.tenant_stack import stack_settled
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import CreateRate, Limits
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Queue
+from orchestrator.tenants.tenant_stack import stack_settled
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,

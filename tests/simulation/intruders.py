@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.ports import ChangeSetState, Stack
-from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Queue
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import ChangeSetState, Stack
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import Queue
 from tests.fakes import NAMES, parameters_of
 from tests.simulation.callers import Caller, Role
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.decisions import Ready
-from orchestrator.get_queue import Answer, GetQueue
-from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle
-from orchestrator.records import Attempt, Request
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.get_queue import Answer, GetQueue
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle
+from orchestrator.tenants.records import Attempt, Request
 from tests.simulation.asked import Description
 from tests.simulation.callers import Caller, Role
 from tests.simulation.world import OPERATOR

@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator import (
+from orchestrator.common.errors import StackNotOurs
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling import reconciler, settling
+from orchestrator.reconciling.health import SETTLING_EVERY
+from orchestrator.reconciling.ports import UnlistedTenant
+from orchestrator.reconciling.settling import Settling, run_of
+from orchestrator.releases.records import Release
+from orchestrator.tenants import (
     admission,
     creating,
     deleting,
@@ -25,22 +33,15 @@ from orchestrator import (
     tenant_stack,
     updating,
 )
-from orchestrator.decisions import Ready
-from orchestrator.errors import StackNotOurs
-from orchestrator.health import SETTLING_EVERY
-from orchestrator.lifecycle import Lifecycle, Ordered
-from orchestrator.names import Names
-from orchestrator.outcomes import Done, GaveUp, NotReady
-from orchestrator.ports import Pin, Publication, Stack
-from orchestrator.reconciling import reconciler, settling
-from orchestrator.reconciling.ports import UnlistedTenant
-from orchestrator.reconciling.settling import Settling, run_of
-from orchestrator.records import Audit, Metadata, Operation, Queue, Release, Request, Run, Status
-from orchestrator.resource_requests import Claim, TenantQueueRequest
-from orchestrator.stack_arns import name_of
-from orchestrator.stack_resources import Requester
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.lifecycle import Lifecycle, Ordered
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.outcomes import Done, GaveUp, NotReady
+from orchestrator.tenants.ports import Pin, Publication, Stack
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, Run, Status
+from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
+from orchestrator.tenants.stack_resources import Requester
+from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine
@@ -239,7 +240,7 @@ def _revive_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _decide_to_create(*args: Any, **named: Any) -> Any:
-    from orchestrator.decisions import Deleted, StartCreate, decide
+    from orchestrator.tenants.decisions import Deleted, StartCreate, decide
 
     decision = decide(*args, **named)
     attempts = [audit.attempt for audit in args[1] if audit.operation is Operation.CREATE and audit.version == args[2]]

@@ -16,13 +16,14 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from lambdas.runtime import Outcome, tell
-from orchestrator import schemas
-from orchestrator.deadlines import overdue
-from orchestrator.deleting import check_messages
-from orchestrator.errors import BerthError, Throttled
-from orchestrator.operations import begin, finish, record_failure
-from orchestrator.records import Operation, Run, timestamp
-from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.common.times import timestamp
+from orchestrator.tenants import schemas
+from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deleting import check_messages
+from orchestrator.tenants.operations import begin, finish, record_failure
+from orchestrator.tenants.records import Operation, Run
+from orchestrator.tenants.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
 from tests.fakes import NAMES, parameters_of
 from tests.machines import asl
 from tests.machines.files import machine

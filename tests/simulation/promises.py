@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.decisions import Deleted, Failed, Ready
-from orchestrator.records import HistoryEntry, RootCause, Status
+from orchestrator.tenants.decisions import Deleted, Failed, Ready
+from orchestrator.tenants.records import HistoryEntry, RootCause, Status
 from tests.fakes import ACME
 from tests.simulation.world import World
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.records import Messages
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Messages
 from tests.fakes import FakeClock, FakeQueues
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from orchestrator.fleet import state_of
-from orchestrator.records import HistoryEntry, Operation, Status, TenantState
-from orchestrator.releases import is_older
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, TenantOutcome
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.fleet import state_of
+from orchestrator.tenants.records import HistoryEntry, Operation, Status, TenantState
 from tests.simulation.fleet import Fleet
 
 SERVED = frozenset({TenantState.READY, TenantState.UPDATING, TenantState.UPDATE_FAILED})

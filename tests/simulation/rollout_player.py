@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from lambdas.runtime import Outcome, tell
-from orchestrator.errors import BerthError, Throttled
+from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.rollouts.records import Item
-from orchestrator.rollouts.requests import TurnStep, parse_await_operator_step, parse_rollout_step, parse_turn
+from orchestrator.rollouts.steps import TurnStep, parse_await_operator_step, parse_rollout_step, parse_turn
 from tests.machines import asl
 from tests.machines.files import ROLLOUT, TURN, machine
 from tests.simulation.fleet import Fleet

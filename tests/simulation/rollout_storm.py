@@ -16,15 +16,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from orchestrator.admission import Refused
-from orchestrator.errors import BerthError, Throttled
-from orchestrator.lifecycle import Accepted
-from orchestrator.ports import Pin
-from orchestrator.records import Request
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.documents import wish_from
 from orchestrator.rollouts.records import Rollout, RolloutStatus, Stage, StageStatus
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.admission import Refused
+from orchestrator.tenants.lifecycle import Accepted
+from orchestrator.tenants.ports import Pin
+from orchestrator.tenants.records import Request
 from tests.fakes import NEXT_VERSION, VERSION, execution_arn
 from tests.simulation.fleet import ALARM, EQUAL_VERSION, Fleet
 from tests.simulation.player import Crash, Event, Execution

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from orchestrator.get_queue import Provisioning
-from orchestrator.lifecycle import Accepted, Ordered
-from orchestrator.ports import Change, Stack
-from orchestrator.records import Messages, Operation, Request, RootCause, Status
+from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.lifecycle import Accepted, Ordered
+from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.records import Messages, Operation, Request, RootCause, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeQueues, an_audit, some_metadata
 from tests.fakes.stacks import QUEUE_TYPE
 from tests.simulation.promises import assert_deleted, assert_failed, assert_served

@@ -13,11 +13,11 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from orchestrator.get_queue import SUSPECT_AFTER
-from orchestrator.lifecycle import Accepted, Ordered
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.records import Attempt, Messages, Operation, Request, Status
-from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants.get_queue import SUSPECT_AFTER
+from orchestrator.tenants.lifecycle import Accepted, Ordered
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.records import Attempt, Messages, Operation, Request, Status
+from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.fakes import ACME, NEXT_VERSION, VERSION
 from tests.simulation.player import Crash, Execution
 from tests.simulation.promises import ENDED, NEVER_BEGUN, told_of

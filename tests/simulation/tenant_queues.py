@@ -14,13 +14,19 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.limits import TENANT_QUEUE_RESOURCES
-from orchestrator.ports import ResourceState, StackResources
-from orchestrator.resource_requests import Claim, Kind, TenantQueueRequest, parse_claim, parse_tenant_queue_request
-from orchestrator.stack_arns import Location, StackArn
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting, answer
-from orchestrator.tenants import TenantId
+from orchestrator.common.stack_arns import Location, StackArn
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
+from orchestrator.tenants.ports import ResourceState, StackResources
+from orchestrator.tenants.resource_requests import (
+    Claim,
+    Kind,
+    TenantQueueRequest,
+    parse_claim,
+    parse_tenant_queue_request,
+)
+from orchestrator.tenants.stack_resources import StackResource
+from orchestrator.tenants.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting, answer
 from tests.simulation.callers import Caller, Role
 from tests.simulation.world import watched
 
@@ -114,7 +120,7 @@ class AtRest:
 
 @dataclass
 class Teams:
-    """Implements :class:`orchestrator.ports.StackResources`, too."""
+    """Implements :class:`orchestrator.tenants.ports.StackResources`, too."""
 
     harbour: Harbour
     stacks: list[TeamStack] = field(default_factory=list)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import operations, tenant_stack
-from orchestrator.records import Lock, Operation, Run, Status
+from orchestrator.tenants import operations, tenant_stack
+from orchestrator.tenants.records import Lock, Operation, Run, Status
 from tests.fakes import ACME, InMemoryTable
 from tests.simulation.storm import Broken, Storm
 

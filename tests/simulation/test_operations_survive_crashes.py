@@ -12,10 +12,10 @@ from itertools import product
 
 import pytest
 
-from orchestrator.decisions import Ready
-from orchestrator.errors import Throttled
-from orchestrator.get_queue import SUSPECT_AFTER
-from orchestrator.records import Operation, Status
+from orchestrator.common.errors import Throttled
+from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.get_queue import SUSPECT_AFTER
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME
 from tests.simulation.player import Crash, Execution, Killed, Moment, Trouble
 from tests.simulation.promises import ENDED, assert_the_promises_hold, told_of

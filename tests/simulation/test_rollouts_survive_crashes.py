@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.fleet import state_of
-from orchestrator.records import Audit, Metadata, TenantState
 from orchestrator.rollouts import advancing, control, gate
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.control import Answered, Choose, Rollouts
@@ -21,6 +19,8 @@ from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Stage, TenantOutcome, Turn, Wish
 from orchestrator.rollouts.selecting import Selected, skip_reason
+from orchestrator.tenants.fleet import state_of
+from orchestrator.tenants.records import Audit, Metadata, TenantState
 from tests.fakes import FakeAlarms, InMemoryRollouts
 from tests.machines import asl
 from tests.machines.files import ROLLOUT, TURN, machine

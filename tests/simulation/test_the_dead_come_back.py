@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator import tenant_stack
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.records import Attempt, Lock, Operation, Request, Run, Status
+from orchestrator.tenants import tenant_stack
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.records import Attempt, Lock, Operation, Request, Run, Status
 from tests.fakes import ACME, NEXT_VERSION, VERSION, InMemoryTable
 from tests.simulation.player import Execution, Moment, State, Trouble
 from tests.simulation.promises import assert_the_promises_hold, told_of

@@ -22,9 +22,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.records import SETTLING, Wish
-from orchestrator.tenants import TenantId
 from tests.fakes import FakeExecutions
 from tests.simulation import voyage
 from tests.simulation.agenda import Kind

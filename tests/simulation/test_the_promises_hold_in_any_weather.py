@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from orchestrator.records import Operation, Status
+from orchestrator.tenants.records import Operation, Status
 from tests.simulation.planted import BUGS, Planted
 from tests.simulation.voyage import OWNED, Broken, Happening, Voyage
 from tests.simulation.weather import Weather

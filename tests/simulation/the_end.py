@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.health import SETTLING_EVERY
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import is_unlisted
+from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Wish
-from orchestrator.records import HistoryEntry, Status
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.records import HistoryEntry, Status
+from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.simulation.harbour import ADOPTION, LINGER, VERSIONS, Harbour
 from tests.simulation.player import State
 from tests.simulation.timed import AWAIT_STACK_SECONDS

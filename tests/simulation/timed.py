@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import BerthError
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import BerthError
+from orchestrator.common.tenant_ids import TenantId
 from tests.machines import asl
 from tests.simulation.guard import Caller, Role
 from tests.simulation.player import Crash, Event, Execution, State

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from orchestrator.ports import Stack
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.records import SURVEY, Wish
-from orchestrator.records import Attempt, Operation, Queue, Request, Status
-from orchestrator.releases import fingerprint
-from orchestrator.resource_requests import Kind
-from orchestrator.tenants import TenantId
+from orchestrator.releases.published import fingerprint
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Status
+from orchestrator.tenants.resource_requests import Kind
 from tests.fakes import NAMES, an_audit, parameters_of, some_metadata
 from tests.simulation.cloudformation import LEGACY_PREFIX
 from tests.simulation.harbour import ADOPTION, VERSIONS, Harbour

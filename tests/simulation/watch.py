@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, Ready
-from orchestrator.get_queue import Answer, Provisioning
-from orchestrator.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status
 from tests.fakes import ACME
 from tests.simulation.player import Execution
 from tests.simulation.world import World

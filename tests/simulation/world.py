@@ -9,14 +9,14 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, TypeVar, cast
 
-from orchestrator.errors import Throttled
-from orchestrator.get_queue import Answer, GetQueue
-from orchestrator.lifecycle import Lifecycle
-from orchestrator.limits import Unlimited
-from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import Queue, Request, Status
-from orchestrator.tenant_stack import stack_settled
-from orchestrator.updating import Drafting
+from orchestrator.common.errors import Throttled
+from orchestrator.tenants.get_queue import Answer, GetQueue
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import Queue, Request, Status
+from orchestrator.tenants.tenant_stack import stack_settled
+from orchestrator.tenants.updating import Drafting
 from tests.fakes import (
     ACME,
     NAMES,

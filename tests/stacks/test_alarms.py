@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from stacks.project import ROOT
 from tests.stacks.conftest import TOPIC
 from tests.stacks.policies import spelled

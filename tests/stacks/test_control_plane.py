@@ -12,10 +12,10 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from lambdas.operators import ROUTES
-from orchestrator.callers import PROOF_VARIABLE
-from orchestrator.credentials import CREDENTIAL_ROUTES
-from orchestrator.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
+from lambdas.api.operators import ROUTES
+from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
+from orchestrator.tenants.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
@@ -748,7 +748,7 @@ def _start_rollout(template: Json) -> tuple[str, Json]:
         (logical_id, resource)
         for logical_id, resource in template["Resources"].items()
         if resource["Type"] == "AWS::Lambda::Function"
-        and resource["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+        and resource["Properties"]["Handler"] == "lambdas.rollouts.start_rollout.handler"
     )
     return logical_id, resource["Properties"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from tests.costs_page import table
 
 Json = dict[str, Any]

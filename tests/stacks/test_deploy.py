@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError
 from botocore.session import Session
 from botocore.stub import Stubber
 
-from orchestrator.fleet import LISTED_STATES
-from orchestrator.names import Names
+from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.names import Names
 from stacks import concurrency, deploy, tenant_cap
 from stacks.choices import Choice
 from stacks.concurrency import Account

@@ -269,7 +269,7 @@ def test_get_queue_is_told_of_former_keys_and_nobody_else(after_keys: Json) -> N
         for each in after_keys["Resources"].values()
         if "BERTH_FORMER_KMS_KEYS" in each.get("Properties", {}).get("Environment", {}).get("Variables", {})
     }
-    assert told == {"lambdas.get_queue.handler": ",".join(FORMER)}
+    assert told == {"lambdas.api.get_queue.handler": ",".join(FORMER)}
 
 
 def former_keys_in(tmp_path: Path, value: object, **environment: str) -> tuple[str, ...]:

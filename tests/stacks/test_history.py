@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.keys import history_pk, registry_key, release_key, rollout_history_pk, rollout_pk, tenant_pk
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb.keys import (
+    history_pk,
+    registry_key,
+    release_key,
+    rollout_history_pk,
+    rollout_pk,
+    tenant_pk,
+)
+from orchestrator.common.tenant_ids import TenantId
 from tests.stacks.policies import Grants, listed, on_partition, spelled
 
 Json = dict[str, Any]
@@ -211,7 +218,8 @@ def test_what_starts_rollouts_after_a_deployment_appends_too(
     (function,) = (
         each["Properties"]
         for each in resources.values()
-        if each["Type"] == "AWS::Lambda::Function" and each["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+        if each["Type"] == "AWS::Lambda::Function"
+        and each["Properties"]["Handler"] == "lambdas.rollouts.start_rollout.handler"
     )
     table = resources[the_only("AWS::DynamoDB::Table")]["Properties"]
     policy = TablePolicy(table["ResourcePolicy"]["PolicyDocument"]["Statement"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
-from orchestrator.names import Names
+from orchestrator.tenants.names import Names
 from stacks.settings import SettingInvalid, Settings
 from tests.fakes import NAMES
 from tests.stacks.conftest import LEGACY_PREFIXES

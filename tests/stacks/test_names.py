@@ -13,8 +13,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from orchestrator.errors import InvalidName
-from orchestrator.names import Names
+from orchestrator.common.errors import InvalidName
+from orchestrator.tenants.names import Names
 from stacks.settings import SettingInvalid, Settings
 from stacks.tenant_queue import TenantQueue
 from tests.fakes import ACME, NAMES

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from aws_cdk.assertions import Template
 
-from orchestrator.adapters.keys import (
+from orchestrator.adapters.dynamodb.keys import (
     LISTED_ROLLOUTS,
     UNFINISHED_OPERATIONS,
     creates_key,
@@ -25,10 +25,10 @@ from orchestrator.adapters.keys import (
     rollout_pk,
     tenant_pk,
 )
+from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
-from orchestrator.adapters.unlisted import UnlistedRows
-from orchestrator.records import TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import TenantState
 from stacks.releases import RELEASES
 from stacks.table import (
     CREATES_ROWS,
@@ -500,7 +500,7 @@ def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
         resource["Properties"]
         for resource in with_automatic_rollout["Resources"].values()
         if resource["Type"] == "AWS::Lambda::Function"
-        and resource["Properties"]["Handler"] == "lambdas.start_rollout.handler"
+        and resource["Properties"]["Handler"] == "lambdas.rollouts.start_rollout.handler"
     )
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.credentials import ACTIONS, TENANT_TAG
+from orchestrator.tenants.credentials import ACTIONS, TENANT_TAG
 from tests.stacks.policies import grants, statements, trusts
 
 Json = dict[str, Any]

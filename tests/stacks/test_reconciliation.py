@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.events import parse_to_run
+from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
-from orchestrator.reconciling.requests import parse_to_run
 from tests.stacks.policies import spelled
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.resource_requests import MOST_NOTES
+from orchestrator.tenants.resource_requests import MOST_NOTES
 from stacks.releases import ReleaseMissing, notes
 
 CHANGELOG = """# Changelog

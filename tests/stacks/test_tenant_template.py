@@ -11,8 +11,8 @@ import pytest
 from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from orchestrator.releases import KMS_KEY_PARAMETER
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.releases.published import KMS_KEY_PARAMETER
 from stacks.project import read_version
 from stacks.releases import (
     RELEASES,

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.answers import (
+from orchestrator.api.answers import (
     RETRY_AFTER_SECONDS,
     Response,
     answer,
@@ -20,8 +20,9 @@ from orchestrator.answers import (
     refuse,
     root_cause_document,
 )
-from orchestrator.credentials import Access, Credentials
-from orchestrator.decisions import (
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.tenants.credentials import Access, Credentials
+from orchestrator.tenants.decisions import (
     BeingDeleted,
     Deleted,
     Failed,
@@ -31,9 +32,8 @@ from orchestrator.decisions import (
     TooManyCreates,
     Unknown,
 )
-from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, Provisioning
-from orchestrator.records import Operation, Status
+from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
 FAILURE = an_audit(Status.FAILURE, attempt=3, root_cause=QUEUE_TABOO)

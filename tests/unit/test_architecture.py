@@ -58,9 +58,11 @@ PRODUCT = modules("orchestrator", "lambdas", "stacks")
 
 
 def test_there_is_something_to_check() -> None:
-    assert {"orchestrator/tenants.py", "orchestrator/validation.py", "orchestrator/rollouts/gate.py"} <= set(
-        names(DOMAIN)
-    )
+    assert {
+        "orchestrator/common/tenant_ids.py",
+        "orchestrator/common/validation.py",
+        "orchestrator/rollouts/gate.py",
+    } <= set(names(DOMAIN))
     assert {"dynamodb.py", "wiring.py"} <= {path.name for path in ADAPTERS}
     assert {"get_queue.py", "runtime.py"} <= {path.name for path in FUNCTIONS}
 
@@ -133,9 +135,9 @@ from ..records import Audit
         "orchestrator.local.emulator",
         "a.b",
         "orchestrator.adapters",
-        "orchestrator.adapters.keys",
-        "orchestrator.records",
-        "orchestrator.records.Audit",
+        "orchestrator.adapters.dynamodb.keys",
+        "orchestrator.tenants.records",
+        "orchestrator.tenants.records.Audit",
     }
 
 
@@ -145,7 +147,7 @@ import json, sys
 opened = []
 sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
 
-import lambdas.get_queue
+import lambdas.api.get_queue
 from lambdas.runtime import wiring
 
 models = [path.split("/botocore/data/")[1] for path in opened if "/botocore/data/" in path]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.callers import NOBODY_KNOWN, ApiGateway, caller, counted_as, digest_of, role_of, source_identity
+from orchestrator.common.callers import (
+    NOBODY_KNOWN,
+    ApiGateway,
+    caller,
+    counted_as,
+    digest_of,
+    role_of,
+    source_identity,
+)
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 

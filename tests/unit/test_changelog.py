@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from orchestrator.resource_requests import MOST_NOTES
+from orchestrator.tenants.resource_requests import MOST_NOTES
 
 ROOT = Path(__file__).parents[2]
 HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - \d{4}-\d{2}-\d{2}$", re.MULTILINE)

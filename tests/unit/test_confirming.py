@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.confirming import is_confirmed
-from orchestrator.errors import Throttled
-from orchestrator.resource_requests import OWN_TYPES, Claim, Kind
+from orchestrator.common.errors import Throttled
+from orchestrator.tenants.confirming import is_confirmed
+from orchestrator.tenants.resource_requests import OWN_TYPES, Claim, Kind
 from tests.fakes import FakeResources, a_resource
 
 RESOURCE = a_resource()

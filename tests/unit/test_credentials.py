@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.credentials import ACTIONS, Access, Credentials, session_policy
-from orchestrator.records import Queue
+from orchestrator.tenants.credentials import ACTIONS, Access, Credentials, session_policy
+from orchestrator.tenants.records import Queue
 from tests.fakes import A_KEY, NOON, OTHER_QUEUE, QUEUE
 
 SQS_ACTIONS = [

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.decisions import (
+from orchestrator.tenants.decisions import (
     BeingDeleted,
     Deleted,
     Failed,
@@ -21,7 +21,7 @@ from orchestrator.decisions import (
     ready,
     version_to_create,
 )
-from orchestrator.records import Audit, Metadata, Operation, Status
+from orchestrator.tenants.records import Audit, Metadata, Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 
 PUBLISHED = Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, NOON)

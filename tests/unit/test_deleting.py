@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator import deleting
-from orchestrator.deadlines import DEADLINE
-from orchestrator.deleting import check_messages, messages_of
-from orchestrator.errors import LostOwnership, StackNotOurs, Throttled
-from orchestrator.names import Names
-from orchestrator.operations import record_failure
-from orchestrator.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
-from orchestrator.ports import Stack
-from orchestrator.records import Messages, Metadata, Operation, Queue, Request, RootCause
-from orchestrator.stack_status import StackCondition
-from orchestrator.tenant_stack import inspect_stack, start_stack
+from orchestrator.common.errors import LostOwnership, StackNotOurs, Throttled
+from orchestrator.tenants import deleting
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.deleting import check_messages, messages_of
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.operations import record_failure
+from orchestrator.tenants.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, Request, RootCause
+from orchestrator.tenants.stack_status import StackCondition
+from orchestrator.tenants.tenant_stack import inspect_stack, start_stack
 from tests.fakes import (
     ACME,
     NAMES,

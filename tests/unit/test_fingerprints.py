@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decisions import Ready
-from orchestrator.errors import LostOwnership
-from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.limits import Unlimited
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published
-from orchestrator.records import Lock, Operation, Release, Request, Run
-from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, stack_parameters
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import LostOwnership
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, stack_parameters
+from orchestrator.releases.records import Release
+from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
+from orchestrator.tenants.records import Lock, Operation, Request, Run
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.fleet import LISTED_STATES, PAGE_SIZE, Page, list_tenants, root_cause_of, state_of, tenant_detail
-from orchestrator.ports import ListedTenant
-from orchestrator.records import Audit, Metadata, Operation, RootCause, Status, TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.fleet import (
+    LISTED_STATES,
+    PAGE_SIZE,
+    Page,
+    list_tenants,
+    root_cause_of,
+    state_of,
+    tenant_detail,
+)
+from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Status, TenantState
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

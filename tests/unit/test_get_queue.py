@@ -8,15 +8,15 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
-from orchestrator.errors import Unsettled
-from orchestrator.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
-from orchestrator.limits import Unlimited
-from orchestrator.operations import begin
-from orchestrator.outcomes import Begun, GaveUp
-from orchestrator.ports import Pin, Publication
-from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
+from orchestrator.tenants.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.operations import begin
+from orchestrator.tenants.outcomes import Begun, GaveUp
+from orchestrator.tenants.ports import Pin, Publication
+from orchestrator.tenants.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
 from tests.fakes import (
     ACME,
     EXPLICIT,

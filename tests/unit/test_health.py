@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
+from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, LookedAt, Reconciliation, ReconciliationStatus
-from orchestrator.records import Messages, Operation, Status, TenantState
+from orchestrator.tenants.records import Messages, Operation, Status, TenantState
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, World, asked_for, tenant
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.adapters import keys
+from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.sts import StsCredentials
-from orchestrator.credentials import TENANT_TAG, Access, session_policy
-from orchestrator.errors import InvalidTenantId
-from orchestrator.records import Attempt, Operation, Queue, Status, TenantState
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.tenants.credentials import TENANT_TAG, Access, session_policy
+from orchestrator.tenants.records import Attempt, Operation, Queue, Status, TenantState
 from tests.fakes import NAMES, NOON, VERSION
 
 SAFE = re.compile(r"[A-Za-z0-9-]{1,40}")

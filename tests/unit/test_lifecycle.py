@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.errors import QueueOutOfReach, Unsettled
-from orchestrator.fleet import tenant_detail
-from orchestrator.get_queue import GetQueue, Provisioning
-from orchestrator.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
-from orchestrator.limits import Unlimited
-from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
-from orchestrator.outcomes import Begun, Done
-from orchestrator.records import (
+from orchestrator.common.errors import QueueOutOfReach, Unsettled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, stack_parameters
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.fleet import tenant_detail
+from orchestrator.tenants.get_queue import GetQueue, Provisioning
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.tenants.outcomes import Begun, Done
+from orchestrator.tenants.records import (
     Attempt,
     Audit,
     Lock,
@@ -30,8 +32,6 @@ from orchestrator.records import (
     Status,
     TenantState,
 )
-from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint, stack_parameters
-from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
     EXPLICIT,

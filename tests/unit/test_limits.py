@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.decisions import FleetFull, TooManyCreates
-from orchestrator.get_queue import GetQueue, Provisioning
-from orchestrator.lifecycle import Accepted, Lifecycle
-from orchestrator.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
-from orchestrator.records import ACCEPTED_FOR, Operation, Request, Status
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.decisions import FleetFull, TooManyCreates
+from orchestrator.tenants.get_queue import GetQueue, Provisioning
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle
+from orchestrator.tenants.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
+from orchestrator.tenants.records import ACCEPTED_FOR, Operation, Request, Status
 from tests.fakes import (
     ACME,
     VERSION,

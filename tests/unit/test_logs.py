@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters import custom_resource
-from orchestrator.errors import Throttled
-from orchestrator.execution_input import machine_input
-from orchestrator.records import timestamp
+from orchestrator.common.errors import Throttled
+from orchestrator.common.times import timestamp
+from orchestrator.tenants.execution_input import machine_input
 from tests.fakes import ACME, NAMES, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidName, StackNotOurs
-from orchestrator.names import DEFAULT_NAME, NAME_MAX_LENGTH, Names
-from orchestrator.stack_arns import StackArn
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.common.errors import InvalidName, StackNotOurs
+from orchestrator.common.stack_arns import StackArn
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.tenants.names import DEFAULT_NAME, NAME_MAX_LENGTH, Names
 from tests.fakes import ACME
 
 LONGEST = Names.parse("N" * NAME_MAX_LENGTH)

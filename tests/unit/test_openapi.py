@@ -29,18 +29,8 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from urllib3 import HTTPResponse
 
-from orchestrator import operator_answers, validation
-from orchestrator.admission import Refusal
-from orchestrator.callers import ApiGateway, digest_of
-from orchestrator.credentials import CREDENTIAL_ROUTES, Access, Credentials
-from orchestrator.decisions import FleetFull, Limited, TooManyCreates
-from orchestrator.errors import InvalidRequest, Throttled
-from orchestrator.fleet import PAGE_SIZE
-from orchestrator.get_queue import GetQueue
-from orchestrator.health import Health, Verdict
-from orchestrator.lifecycle import Lifecycle
-from orchestrator.limits import Unlimited
-from orchestrator.operator_requests import (
+from orchestrator.api import operator_answers
+from orchestrator.api.operator_requests import (
     MOST_A_PAGE,
     parse_create,
     parse_delete,
@@ -50,8 +40,15 @@ from orchestrator.operator_requests import (
     parse_unpin,
     parse_upgrade,
 )
-from orchestrator.ports import CreateLimits, Publication
+from orchestrator.api.reconciliation_requests import CURSOR_PATTERN, parse_adopt, parse_reconcile
+from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_rollouts, parse_start
+from orchestrator.common import validation
+from orchestrator.common.callers import ApiGateway, digest_of
+from orchestrator.common.errors import InvalidRequest, Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.control import Reconciliations
+from orchestrator.reconciling.health import Health, Verdict
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
     Finding,
@@ -62,18 +59,6 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.records import Wish as WishToReconcile
-from orchestrator.reconciling.requests import CURSOR_PATTERN, parse_adopt, parse_reconcile
-from orchestrator.records import (
-    Attempt,
-    ChangeKind,
-    Messages,
-    Operation,
-    Queue,
-    Request,
-    Status,
-    TenantState,
-    UnreadableEntry,
-)
 from orchestrator.rollouts import report
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
@@ -93,8 +78,25 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Wish,
 )
-from orchestrator.rollouts.requests import MOST_AT_ONCE, ROLLOUT_ID_PATTERN, parse_rollouts, parse_start
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.admission import Refusal
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access, Credentials
+from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
+from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.get_queue import GetQueue
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.ports import CreateLimits, Publication
+from orchestrator.tenants.records import (
+    Attempt,
+    ChangeKind,
+    Messages,
+    Operation,
+    Queue,
+    Request,
+    Status,
+    TenantState,
+    UnreadableEntry,
+)
 from tests.fakes import (
     EXPLICIT,
     NEXT_VERSION,
@@ -653,7 +655,7 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("Labels") == validation.LABELS
     assert rules("Reason") == validation.REASON
     for name in ("RolloutId", "ReconciliationId", "AdoptionId"):
-        assert rules(name) == {"type": "string", "pattern": ROLLOUT_ID_PATTERN}
+        assert rules(name) == {"type": "string", "pattern": ID_PATTERN}
     assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
     assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MOST_FINDINGS
     assert rules("AdoptionCursor") == {"type": "string", "pattern": CURSOR_PATTERN}

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE, overdue
-from orchestrator.decisions import Deleted, Failed, Ready, Wait, decide
-from orchestrator.errors import LostOwnership, Throttled
-from orchestrator.operations import (
+from orchestrator.common.errors import LostOwnership, Throttled
+from orchestrator.releases.ports import Parameters
+from orchestrator.tenants.deadlines import DEADLINE, overdue
+from orchestrator.tenants.decisions import Deleted, Failed, Ready, Wait, decide
+from orchestrator.tenants.operations import (
     CHECK_HOLDER_AFTER,
     begin,
     bounded,
@@ -20,9 +21,9 @@ from orchestrator.operations import (
     is_dead,
     record_failure,
 )
-from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.ports import Parameters, ResourceEvent, Stack
-from orchestrator.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
+from orchestrator.tenants.ports import ResourceEvent, Stack
+from orchestrator.tenants.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import (
     ACME,
     EXPLICIT,

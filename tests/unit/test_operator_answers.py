@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.answers import RETRY_AFTER_SECONDS, Response
-from orchestrator.fleet import Page, TenantDetail, list_tenants, tenant_detail
-from orchestrator.lifecycle import Accepted, AlreadySo, Ordered
-from orchestrator.operator_answers import refuse, refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
-from orchestrator.ports import Pin
-from orchestrator.records import HistoryEntry, Lock, Operation, Request, Status, TenantState, timestamp
-from orchestrator.tenants import TenantId
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
+from orchestrator.api.operator_answers import refuse, refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.tenants.ports import Pin
+from orchestrator.tenants.records import HistoryEntry, Lock, Operation, Request, Status, TenantState
 from tests.fakes import (
     ACME,
     EXPLICIT,

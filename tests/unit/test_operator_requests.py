@@ -13,10 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.callers import NOBODY_KNOWN
-from orchestrator.errors import InvalidRequest, InvalidTenantId
-from orchestrator.fleet import PAGE_SIZE
-from orchestrator.operator_requests import (
+from orchestrator.api.operator_requests import (
     MOST_A_PAGE,
     MOST_CHARACTERS,
     CreateOrder,
@@ -36,7 +33,10 @@ from orchestrator.operator_requests import (
     parse_upgrade,
     path_parameter,
 )
-from orchestrator.records import Request, TenantState
+from orchestrator.common.callers import NOBODY_KNOWN
+from orchestrator.common.errors import InvalidRequest, InvalidTenantId
+from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import Request, TenantState
 from tests.fakes import ACME
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decisions import ready
-from orchestrator.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
-from orchestrator.fleet import state_of
-from orchestrator.ports import Stack
-from orchestrator.queue_metadata import forget_queue, record_queue
-from orchestrator.records import (
+from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
+from orchestrator.tenants.decisions import ready
+from orchestrator.tenants.fleet import state_of
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.queue_metadata import forget_queue, record_queue
+from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     ChangeKind,
     HistoryEntry,

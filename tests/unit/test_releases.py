@@ -11,21 +11,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest, ReleaseIsImmutable
-from orchestrator.records import Release
-from orchestrator.releases import (
+from orchestrator.common.errors import InvalidRequest, ReleaseIsImmutable
+from orchestrator.common.versions import VERSION_PATTERN, is_older, order
+from orchestrator.releases.published import (
     KMS_KEY_PARAMETER,
     SERVICE_TOKEN_PARAMETER,
     TENANT_PARAMETER,
-    VERSION_PATTERN,
     canonical,
     content_digest,
     fingerprint,
-    is_older,
-    order,
     publish_release,
     stack_parameters,
 )
+from orchestrator.releases.records import Release
 from tests.fakes import A_KEY, ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable, a_release
 
 TEMPLATE, CHANGED = canonical({"Resources": {}}), canonical({"Resources": {"More": {}}})

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator import resource_requests
-from orchestrator.errors import InvalidRequest
-from orchestrator.names import Names
-from orchestrator.records import Queue, Request
-from orchestrator.resource_requests import (
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.stack_arns import StackArn
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants import resource_requests
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Queue, Request
+from orchestrator.tenants.resource_requests import (
     MOST_NOTES,
     Claim,
     Kind,
@@ -28,9 +30,7 @@ from orchestrator.resource_requests import (
     parse_rollout_request,
     parse_tenant_queue_request,
 )
-from orchestrator.stack_arns import StackArn
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes import A_KEY, ACME, LOCATION, NAMES, QUEUE
 
 STACK = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"

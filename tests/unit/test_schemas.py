@@ -12,14 +12,14 @@ from typing import Any, get_args
 import pytest
 
 from lambdas.runtime import tell
-from orchestrator import outcomes, resource_requests, schemas
-from orchestrator.errors import InvalidRequest
-from orchestrator.execution_input import machine_input
-from orchestrator.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
-from orchestrator.records import THROTTLING, Operation, Queue, Request, RootCause
-from orchestrator.resource_requests import Claim, Kind, OnDelete
-from orchestrator.stack_arns import StackArn
-from orchestrator.stack_resources import StackResource
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.stack_arns import StackArn
+from orchestrator.tenants import outcomes, resource_requests, schemas
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.outcomes import Again, Clearing, Done, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.tenants.records import THROTTLING, Operation, Queue, Request, RootCause
+from orchestrator.tenants.resource_requests import Claim, Kind, OnDelete
+from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes import ACME, EXPLICIT, LOCATION, NAMES, NOON, QUEUE, VERSION, a_run, stack_arn
 
 Event = dict[str, Any]

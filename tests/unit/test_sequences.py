@@ -12,20 +12,30 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.decisions import BeingDeleted, Deleted, Ready
-from orchestrator.errors import StackHasGone
-from orchestrator.get_queue import Provisioning
-from orchestrator.lifecycle import Accepted, AlreadySo
-from orchestrator.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
-from orchestrator.outcomes import Begun, Busy, Done, GaveUp, Start
-from orchestrator.queue_metadata import forget_queue
+from orchestrator.common.errors import StackHasGone
 from orchestrator.reconciling.settling import NothingToSettle, Settling
-from orchestrator.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, RootCause, Run, Status
-from orchestrator.releases import fingerprint
-from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
-from orchestrator.tenant_queue import NotProvided, Provided, Waiting, settle
-from orchestrator.tenant_stack import inspect_stack, start_stack
+from orchestrator.releases.published import fingerprint
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Ready
+from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
+from orchestrator.tenants.queue_metadata import forget_queue
+from orchestrator.tenants.records import (
+    ACCEPTED_FOR,
+    Attempt,
+    Audit,
+    Metadata,
+    Operation,
+    Request,
+    RootCause,
+    Run,
+    Status,
+)
+from orchestrator.tenants.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants.tenant_queue import NotProvided, Provided, Waiting, settle
+from orchestrator.tenants.tenant_stack import inspect_stack, start_stack
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

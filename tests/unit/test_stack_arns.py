@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.stack_arns import Location, StackArn
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.stack_arns import Location, StackArn
 from tests.fakes import ACME, NAMES
 
 UUID = "a1b2c3d4-5678-90ab-cdef-0123456789ab"

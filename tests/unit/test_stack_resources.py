@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.stack_resources import StackResource
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes import a_resource
 
 STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/billing/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.loaders import Loader
 
-from orchestrator.stack_status import StackCondition, condition
+from orchestrator.tenants.stack_status import StackCondition, condition
 
 SORTED = {
     StackCondition.WORKING: {

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.decisions import FleetFull, Limited, TooManyCreates
-from orchestrator.errors import InvalidRequest, Throttled
-from orchestrator.lifecycle import Accepted
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.ports import ResourceState
-from orchestrator.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
-from orchestrator.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
-from orchestrator.stack_resources import Requester, StackResource
-from orchestrator.tenant_queue import (
+from orchestrator.common.errors import InvalidRequest, Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
+from orchestrator.tenants.lifecycle import Accepted
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.ports import ResourceState
+from orchestrator.tenants.records import Messages, Metadata, Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants.stack_resources import Requester, StackResource
+from orchestrator.tenants.tenant_queue import (
     CONSISTENT_WITHIN,
     PATIENCE,
     Answer,
@@ -29,7 +30,6 @@ from orchestrator.tenant_queue import (
     answer,
     settle,
 )
-from orchestrator.tenants import TenantId
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

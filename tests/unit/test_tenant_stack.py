@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.outcomes import (
+from orchestrator.common.errors import LostOwnership, StackNotOurs, Throttled, UnknownRelease
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
     Done,
@@ -21,10 +21,10 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.ports import ChangeSetState, Stack
-from orchestrator.records import Lock, Operation, Queue, Run
-from orchestrator.stack_status import StackCondition, condition
-from orchestrator.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
+from orchestrator.tenants.ports import ChangeSetState, Stack
+from orchestrator.tenants.records import Lock, Operation, Queue, Run
+from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

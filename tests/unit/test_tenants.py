@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.adapters import keys
-from orchestrator.errors import InvalidTenantId, StackNotOurs
-from orchestrator.records import Attempt, Operation, Status, TenantState
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.common.errors import InvalidTenantId, StackNotOurs
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from orchestrator.tenants.records import Attempt, Operation, Status, TenantState
 from tests.fakes import NAMES, NOON
 
 LONGEST_ID = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)

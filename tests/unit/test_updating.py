@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator import updating
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Conflict, LostOwnership, StackNotOurs, Throttled
-from orchestrator.operations import record_failure
-from orchestrator.outcomes import (
+from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Throttled
+from orchestrator.releases.published import KMS_KEY_PARAMETER
+from orchestrator.tenants import updating
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.operations import record_failure
+from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
     Done,
@@ -27,11 +28,10 @@ from orchestrator.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.ports import Change, ChangeSetState, ResourceEvent, Stack
-from orchestrator.records import Messages, Operation, Queue, Request, RootCause
-from orchestrator.releases import KMS_KEY_PARAMETER
-from orchestrator.stack_status import StackCondition
-from orchestrator.tenant_stack import inspect_stack, review_changes, start_stack
+from orchestrator.tenants.ports import Change, ChangeSetState, ResourceEvent, Stack
+from orchestrator.tenants.records import Messages, Operation, Queue, Request, RootCause
+from orchestrator.tenants.stack_status import StackCondition
+from orchestrator.tenants.tenant_stack import inspect_stack, review_changes, start_stack
 from tests.fakes import (
     ACME,
     NAMES,

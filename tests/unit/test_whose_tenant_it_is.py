@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.operations import begin
-from orchestrator.outcomes import GaveUp
-from orchestrator.ports import Pin
-from orchestrator.records import UNKNOWN_CREATOR, Metadata, Operation, Request, Run, Status, TenantState
-from orchestrator.resource_requests import Kind, OnDelete, TenantQueueRequest
-from orchestrator.stack_resources import Requester
-from orchestrator.tenant_queue import Provided, Waiting
+from orchestrator.tenants.operations import begin
+from orchestrator.tenants.outcomes import GaveUp
+from orchestrator.tenants.ports import Pin
+from orchestrator.tenants.records import UNKNOWN_CREATOR, Metadata, Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.resource_requests import Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants.stack_resources import Requester
+from orchestrator.tenants.tenant_queue import Provided, Waiting
 from tests.fakes import (
     ACME,
     EXPLICIT,

@@ -8,11 +8,10 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from orchestrator.execution_input import machine_input
-from orchestrator.ports import ChangeSetState, Publication, ResourceState, Stack
+from orchestrator.common.stack_arns import StackArn
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Reconciliation, ReconciliationStatus
 from orchestrator.reconciling.records import Wish as ReconciliationWish
-from orchestrator.records import Messages, Metadata, Operation, Queue, Request, RootCause, Run, Status
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -24,9 +23,10 @@ from orchestrator.rollouts.records import (
     StageWish,
     Wish,
 )
-from orchestrator.stack_arns import StackArn
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.ports import ChangeSetState, Publication, ResourceState, Stack
+from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.bad_input.world import (
     HERE,
     OWN_STACK,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from orchestrator.callers import digest_of
-from orchestrator.execution_input import machine_input
-from orchestrator.records import Attempt, Operation, Queue, Run
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.common.callers import digest_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.records import Attempt, Operation, Queue, Run
+from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.bad_input import test_api, test_custom_resources
 from tests.adapters.bad_input.fleet import (
     A_WHILE_AGO,

@@ -9,9 +9,9 @@ from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestrator.records import Status
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, Rollout
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Status
 from tests.adapters.bad_input.fleet import (
     DELETED,
     OWNERS,

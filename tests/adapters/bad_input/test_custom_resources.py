@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import BerthError, InvalidRequest, Unconfirmed
-from orchestrator.tenant_queue import CONSISTENT_WITHIN
+from orchestrator.common.errors import BerthError, InvalidRequest, Unconfirmed
+from orchestrator.tenants.tenant_queue import CONSISTENT_WITHIN
 from tests.adapters.bad_input.inputs import an_input
 from tests.adapters.bad_input.judging import (
     asks_for_proof,

@@ -18,17 +18,17 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from orchestrator import operations, queue_metadata, tenant_queue, tenant_stack
 from orchestrator.adapters import custom_resource
-from orchestrator.callers import ApiGateway
-from orchestrator.confirming import Deployment
-from orchestrator.errors import BerthError, InvalidRequest
-from orchestrator.names import Names
+from orchestrator.common.callers import ApiGateway
+from orchestrator.common.errors import BerthError, InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Lock, Operation, Run
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import Rollout, Stage, Turn
-from orchestrator.tenants import TenantId
+from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenant_stack
+from orchestrator.tenants.confirming import Deployment
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import Lock, Operation, Run
 from tests.adapters.bad_input.fleet import HandingOver, the_fleet
 from tests.adapters.bad_input.forgeries import FORGERIES
 from tests.adapters.bad_input.harm import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import BerthError, InvalidRequest
-from orchestrator.execution_input import machine_input
+from orchestrator.common.errors import BerthError, InvalidRequest
+from orchestrator.tenants.execution_input import machine_input
 from tests.adapters.bad_input.inputs import JsonText, an_input
 from tests.adapters.bad_input.judging import at, is_id, is_rollout_step, is_run, is_text, is_turn
 from tests.adapters.bad_input.storm import INPUTS, storm

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidRequest
+from orchestrator.common.errors import InvalidRequest
 from tests.adapters.bad_input import test_custom_resources, test_machines
 from tests.adapters.bad_input.inputs import an_input, sent
 from tests.adapters.bad_input.storm import storm, told

@@ -20,13 +20,11 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.settings import Settings
-from orchestrator.adapters.wiring import Wiring
-from orchestrator.callers import digest_of
-from orchestrator.confirming import Deployment
-from orchestrator.credentials import Access, Credentials
-from orchestrator.ports import ListedTenant, ResourceEvent, ResourceState
+from orchestrator.common.callers import digest_of
+from orchestrator.common.stack_arns import Location, StackArn
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.composition import Wiring
 from orchestrator.reconciling.control import Reconciliations
-from orchestrator.records import Queue, Status, TenantState
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -40,9 +38,11 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Wish,
 )
-from orchestrator.stack_arns import Location, StackArn
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.confirming import Deployment
+from orchestrator.tenants.credentials import Access, Credentials
+from orchestrator.tenants.ports import ListedTenant, ResourceEvent, ResourceState
+from orchestrator.tenants.records import Queue, Status, TenantState
+from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes import (
     ACME,
     EXPLICIT,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.adapters import aws, wiring
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.callers import digest_of
-from orchestrator.records import Operation
+from orchestrator import composition as wiring
+from orchestrator.adapters import aws
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.callers import digest_of
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import (
     CREATE,

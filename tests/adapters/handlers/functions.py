@@ -16,13 +16,14 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from orchestrator.adapters.dynamodb import DynamoTable
-from orchestrator.execution_input import machine_input, request_from
-from orchestrator.ports import Publication
-from orchestrator.records import Operation, Queue, Release, Request, Run
-from orchestrator.releases import digest_of
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenants import TenantId
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import digest_of
+from orchestrator.releases.records import Release
+from orchestrator.tenants.execution_input import machine_input, request_from
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Operation, Queue, Request, Run
+from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
     ACME,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters import custom_resource
-from orchestrator.callers import ApiGateway, digest_of
-from orchestrator.errors import Throttled
+from orchestrator.common.callers import ApiGateway, digest_of
+from orchestrator.common.errors import Throttled
 from tests.adapters.handlers.functions import Functions
 
 Told = list[dict[str, Any]]

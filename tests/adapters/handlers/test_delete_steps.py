@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.records import Operation, Request, timestamp
+from orchestrator.common.times import timestamp
+from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     DELETE,

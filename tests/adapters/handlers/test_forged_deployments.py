@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import BerthError
-from orchestrator.releases import canonical
-from orchestrator.stack_resources import StackResource
+from orchestrator.common.errors import BerthError
+from orchestrator.releases.published import canonical
+from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.conftest import REGION, Endpoint, client
 from tests.adapters.handlers.functions import OF_A_DEPLOYMENT, OWN_STACK, RELEASES, SOURCES, TEMPLATE, Functions
 from tests.fakes import NEXT_VERSION, FakeResources, a_release

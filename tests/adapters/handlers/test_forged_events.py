@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.callers import NOBODY_KNOWN
+from orchestrator.common.callers import NOBODY_KNOWN
 from tests.adapters.handlers.functions import ADA, Functions, Lines, operator_event
 from tests.fakes import NEXT_VERSION, VERSION, a_release
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import BerthError, Conflict, StackNotOurs, Unsettled
-from orchestrator.records import Operation, Queue, Request, Run, Status
+from orchestrator.common.errors import BerthError, Conflict, StackNotOurs, Unsettled
+from orchestrator.tenants.records import Operation, Queue, Request, Run, Status
 from tests.adapters.handlers.functions import CREATE, DELETE, UPDATE, Functions, queue_of, served, step, step_event
 from tests.fakes import (
     ACME,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.callers import source_identity
-from orchestrator.errors import InvalidTenantId
-from orchestrator.ports import Publication
-from orchestrator.records import Operation
-from orchestrator.tenants import TenantId
+from orchestrator.common.callers import source_identity
+from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of
 from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, take

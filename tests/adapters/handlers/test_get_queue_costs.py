@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.fleet import LISTED_STATES
-from orchestrator.records import Operation
+from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import Functions
 from tests.fakes import NOON, QUEUE_TABOO, a_run, take

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.fleet import LISTED_STATES
-from orchestrator.records import Operation
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions
 from tests.adapters.handlers.test_get_queue import over_http

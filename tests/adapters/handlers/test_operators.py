@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.records import Operation, Queue, Request, Status
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Operation, Queue, Request, Status
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of, operator_event
 from tests.adapters.handlers.test_reconciling import RECONCILING_ROUTES

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters import keys
-from orchestrator.adapters.reconciliations import ReconciliationTable
-from orchestrator.errors import InvalidRequest
-from orchestrator.execution_input import machine_input
-from orchestrator.operations import CHECK_HOLDER_AFTER
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.records import Operation, Queue, Run, Status, TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.records import Operation, Queue, Run, Status, TenantState
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import (
     ADA,

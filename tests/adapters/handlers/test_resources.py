@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import Throttled
-from orchestrator.ports import Stack
-from orchestrator.records import Operation
-from orchestrator.releases import canonical
+from orchestrator.common.errors import Throttled
+from orchestrator.releases.published import canonical
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, Endpoint, client
 from tests.adapters.handlers.functions import (
     OF_A_DEPLOYMENT,

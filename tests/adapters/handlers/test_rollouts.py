@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.rollouts import RolloutTable
-from orchestrator.records import Operation, Request
-from orchestrator.releases import fingerprint, stack_parameters
+from orchestrator.adapters.dynamodb.rollouts import RolloutTable
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.rollouts.records import Result, RolloutStatus
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import REGION, TABLE, Endpoint, client
 from tests.adapters.handlers.functions import (
     ADA,

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import InvalidRequest, LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.outcomes import Done
-from orchestrator.records import Operation, Request, RootCause, Run, Status
+from orchestrator.common.errors import InvalidRequest, LostOwnership, StackNotOurs, Throttled, UnknownRelease
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.outcomes import Done
+from orchestrator.tenants.records import Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     CREATE,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.records import Operation, Request, Run
-from orchestrator.resource_requests import parse_claim
-from orchestrator.stack_arns import Location
-from orchestrator.stack_resources import StackResource
-from orchestrator.tenant_queue import CONSISTENT_WITHIN, PATIENCE
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.stack_arns import Location
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Operation, Request, Run
+from orchestrator.tenants.resource_requests import parse_claim
+from orchestrator.tenants.stack_resources import StackResource
+from orchestrator.tenants.tenant_queue import CONSISTENT_WITHIN, PATIENCE
 from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions, Lines, input_of
 from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, QUEUE_TABOO, VERSION, FakeResources, a_release, a_run, take

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.records import Operation
+from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.adapters.handlers.functions import ADA, RELEASES, Functions, Lines, step
 from tests.fakes import NEXT_VERSION, VERSION, a_release, a_run

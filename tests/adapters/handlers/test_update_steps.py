@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from orchestrator.errors import LostOwnership, StackNotOurs
-from orchestrator.ports import Change
-from orchestrator.records import Operation, Request, TenantState
+from orchestrator.common.errors import LostOwnership, StackNotOurs
+from orchestrator.tenants.ports import Change
+from orchestrator.tenants.records import Operation, Request, TenantState
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     DELAYING,

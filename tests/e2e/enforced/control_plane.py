@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import ACCOUNT
-from orchestrator.tenants import TenantId
 from tests.e2e.deployed import Deployed
 from tests.e2e.enforced.decisions import Decision, DecisionLog
 from tests.e2e.enforced.server import LOG

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
-from orchestrator.tenants import TenantId
 from tests.costs_page import table
 from tests.e2e.deployed import eventually
 from tests.e2e.enforced.control_plane import Enforced

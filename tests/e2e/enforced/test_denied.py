@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
-from orchestrator.adapters.unlisted import SCANNED_ATTRIBUTES
-from orchestrator.credentials import TENANT_TAG
+from orchestrator.adapters.dynamodb.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
+from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import CHECKOUT
-from orchestrator.records import TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.credentials import TENANT_TAG
+from orchestrator.tenants.records import TenantState
 from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.enforced.control_plane import ATTACKER, Enforced

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
-from orchestrator.tenants import TenantId
 from tests.e2e.deployed import eventually
 from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.fleet import over, started

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
-from orchestrator.records import Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Status
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.fleet import a_fleet, over, stages, started

@@ -13,13 +13,13 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.answers import Response, answer
+from orchestrator.api.answers import Response, answer
 from orchestrator.cli.api import Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.invocation import World
-from orchestrator.get_queue import Answer
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.get_queue import Answer
 from tests.fakes import ACME, NOON
 from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 

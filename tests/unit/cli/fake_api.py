@@ -12,14 +12,9 @@ from urllib.parse import urlencode
 from botocore.credentials import Credentials
 
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
-from orchestrator.answers import Response, refuse
-from orchestrator.errors import InvalidRequest
-from orchestrator.fleet import list_tenants, tenant_detail
-from orchestrator.health import Concurrency, Health
-from orchestrator.lifecycle import Lifecycle
-from orchestrator.limits import Unlimited
-from orchestrator.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
-from orchestrator.operator_requests import (
+from orchestrator.api.answers import Response, refuse
+from orchestrator.api.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.api.operator_requests import (
     parse_create,
     parse_delete,
     parse_list,
@@ -30,29 +25,34 @@ from orchestrator.operator_requests import (
     parse_unpin,
     parse_upgrade,
 )
-from orchestrator.ports import Publication
-from orchestrator.reconciling.control import Reconciliations
-from orchestrator.reconciling.records import Reconciliation
-from orchestrator.reconciling.report import (
+from orchestrator.api.reconciliation_answers import (
     tell_adoption,
     tell_adoption_started,
     tell_health,
     tell_reconciliation,
     tell_reconciliation_started,
 )
-from orchestrator.reconciling.requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
-from orchestrator.records import Operation, Queue, RootCause, Run
-from orchestrator.rollouts.control import Rollouts
-from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
-from orchestrator.rollouts.report import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.rollouts.requests import (
+from orchestrator.api.reconciliation_requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
+from orchestrator.api.rollout_answers import tell_changed, tell_rollout, tell_rollouts, tell_started
+from orchestrator.api.rollout_requests import (
     parse_approval,
     parse_rollout,
     parse_rollout_order,
     parse_rollouts,
     parse_start,
 )
-from orchestrator.tenants import TenantId
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.control import Reconciliations
+from orchestrator.reconciling.health import Concurrency, Health
+from orchestrator.reconciling.records import Reconciliation
+from orchestrator.rollouts.control import Rollouts
+from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
+from orchestrator.tenants.fleet import list_tenants, tenant_detail
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Operation, Queue, RootCause, Run
 from tests.fakes import (
     NEXT_VERSION,
     QUEUE,

@@ -18,7 +18,7 @@ import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
-from orchestrator.get_queue import Provisioning
+from orchestrator.tenants.get_queue import Provisioning
 from tests.fakes import execution_arn
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.reconciling.records import SETTLING, SURVEY, LookedAt, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.records import Messages
+from orchestrator.tenants.records import Messages
 from tests.fakes import NOON
 from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
 from tests.unit.cli.fake_api import ADA, DEAD_LETTERS

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from orchestrator.cli import render
 from orchestrator.cli.escaping import SafeConsole, escaped
-from orchestrator.decisions import Failed
-from orchestrator.records import RootCause, Status
+from orchestrator.tenants.decisions import Failed
+from orchestrator.tenants.records import RootCause, Status
 from tests.fakes import an_audit
 from tests.unit.cli.conftest import Scene
 

@@ -7,11 +7,12 @@ import json
 import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.answers import answer, come_back_later, no_credentials, refuse
+from orchestrator.api.answers import answer, come_back_later, no_credentials, refuse
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
-from orchestrator.credentials import Access, Credentials
-from orchestrator.decisions import (
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.tenants.credentials import Access, Credentials
+from orchestrator.tenants.decisions import (
     BeingDeleted,
     Deleted,
     Failed,
@@ -21,9 +22,8 @@ from orchestrator.decisions import (
     TooManyCreates,
     Unknown,
 )
-from orchestrator.errors import InvalidRequest
-from orchestrator.get_queue import Answer, Provisioning
-from orchestrator.records import Operation, Status
+from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
 

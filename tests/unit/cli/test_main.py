@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
-from orchestrator.errors import Conflict, Throttled
+from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.reconciling.records import Kind
 from tests.unit.cli.conftest import Scene
 

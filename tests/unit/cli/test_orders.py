@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.records import Messages, Operation, Request
+from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.answers import come_back_later
+from orchestrator.api.answers import come_back_later
 from orchestrator.cli.asking import PATIENCE_SECONDS
 from orchestrator.cli.errors import ExitCode
-from orchestrator.decisions import Ready
+from orchestrator.tenants.decisions import Ready
 from tests.fakes import QUEUE, VERSION
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import heard

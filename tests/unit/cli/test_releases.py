@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
-from orchestrator.tenants import TenantId
+from orchestrator.common.tenant_ids import TenantId
 from tests.fakes import a_release
 from tests.unit.cli.conftest import Scene
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus
-from orchestrator.tenants import TenantId
 from tests.fakes import QUEUE_TABOO
 from tests.unit.cli.conftest import Scene
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.records import RootCause, UnreadableEntry
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import RootCause, UnreadableEntry
 from tests.fakes import NOON, QUEUE_TABOO, execution_arn
 from tests.unit.cli.conftest import Scene
 

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus
-from orchestrator.tenants import TenantId
 from tests.fakes import ACME
 from tests.unit.cli.conftest import Scene
 

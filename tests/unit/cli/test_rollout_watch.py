@@ -13,9 +13,9 @@ from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_watching import PATIENCE_SECONDS
-from orchestrator.records import RootCause
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import RootCause
 from tests.fakes import NAMES, NOON, QUEUE_TABOO
 from tests.unit.cli.conftest import TERMINAL, Scene
 

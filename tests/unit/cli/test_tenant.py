@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.records import Metadata, Operation, Status, UnreadableEntry
+from orchestrator.tenants.records import Metadata, Operation, Status, UnreadableEntry
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, stack_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA

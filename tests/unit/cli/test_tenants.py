@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from orchestrator import operator_requests
+from orchestrator.api import operator_requests
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.tenants import MOST_A_PAGE
-from orchestrator.fleet import PAGE_SIZE
-from orchestrator.records import TenantState
-from orchestrator.tenants import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
+from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import TenantState
 from tests.fakes import QUEUE, some_metadata
 from tests.unit.cli.conftest import Scene
 

@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.answers import no_credentials
+from orchestrator.api.answers import no_credentials
 from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy
-from orchestrator.records import TenantState
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, QUEUE, a_release
 from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
 from tests.unit.cli.fake_api import heard

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orchestrator.adapters.berth_api import ApiAnswer
-from orchestrator.answers import come_back_later
+from orchestrator.api.answers import come_back_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from tests.fakes import QUEUE

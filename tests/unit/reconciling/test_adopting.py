@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import InvalidRequest, QueueOutOfReach, Throttled, UnreadableRows
-from orchestrator.health import Check, Verdict
-from orchestrator.names import Names
-from orchestrator.ports import Stack
+from orchestrator.common.errors import InvalidRequest, QueueOutOfReach, Throttled, UnreadableRows
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import MAY_STILL_RUN
 from orchestrator.reconciling.control import SCHEDULES
+from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.ports import UnlistedPage, UnlistedTenant
 from orchestrator.reconciling.reconciler import READ_UNITS_PER_SECOND, SCAN_EVERY
 from orchestrator.reconciling.records import (
@@ -26,15 +26,9 @@ from orchestrator.reconciling.records import (
     Remedy,
     Wish,
 )
-from orchestrator.records import (
-    Operation,
-    Queue,
-    RecordedChange,
-    Status,
-    TenantState,
-)
-from orchestrator.stack_arns import name_of
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Operation, Queue, RecordedChange, Status, TenantState
 from tests.fakes import NAMES, NOON, OTHER_QUEUE, QUEUE_TABOO, a_run, an_audit, some_metadata
 from tests.unit.reconciling.world import (
     A_MINUTE,

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.errors import Throttled
+from orchestrator.common.errors import Throttled
+from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.control import BY_ITSELF, SCHEDULES, Reconciliations
 from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
-from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import NOON, FakeClock
 from tests.fakes.reconciling import InMemoryReconciliations
 from tests.unit.reconciling.world import A_MINUTE, ADA, RECONCILIATION, asked_for
@@ -39,7 +39,7 @@ def test_what_is_asked_for_is_written_down_and_started(
 ) -> None:
     wish = Wish(detect_drift=True, dry_run=True)
     asked = control.start(wish, ADA)
-    assert re.fullmatch(ROLLOUT_ID_PATTERN, asked.id)
+    assert re.fullmatch(ID_PATTERN, asked.id)
     assert asked == Reconciliation(
         asked.id, f"{BY_ITSELF}, asked for by {ADA}", wish, ReconciliationStatus.PENDING, NOON, NOON
     )

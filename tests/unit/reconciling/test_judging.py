@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import delete_counts
-from orchestrator.ports import Stack
 from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Audit, Lock, Metadata, Operation, Status
-from orchestrator.releases import same_content
-from orchestrator.stack_status import StackCondition, condition
+from orchestrator.releases.published import same_content
+from orchestrator.tenants.admission import delete_counts
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Status
+from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.fakes import (
     ACME,
     NAMES,

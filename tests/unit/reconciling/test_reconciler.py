@@ -9,9 +9,7 @@ from itertools import count
 
 import pytest
 
-from orchestrator.errors import Throttled
-from orchestrator.operations import CHECK_HOLDER_AFTER
-from orchestrator.ports import Publication
+from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -20,8 +18,10 @@ from orchestrator.reconciling.records import (
     Remedy,
     Wish,
 )
-from orchestrator.records import Audit, Status
 from orchestrator.rollouts.records import RolloutStatus
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Audit, Status
 from tests.fakes import ACME, NOON, OTHER_QUEUE, VERSION, a_run
 from tests.unit.reconciling.world import ADA, MeddledTable, World, kinds, only, queue_of, tenant
 from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage, a_wish

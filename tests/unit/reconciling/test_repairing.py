@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.judging import Looked, judge
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.records import Attempt, Messages, Operation, Request, Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import Attempt, Messages, Operation, Request, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeExecutions, a_run, an_audit, take
 from tests.unit.reconciling.world import A_MINUTE, ADA, LONG_AGO, World, a_finding, queue_of
 

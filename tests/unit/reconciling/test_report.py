@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.answers import RETRY_AFTER_SECONDS, Response
-from orchestrator.health import Check, Verdict
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
+from orchestrator.api.reconciliation_answers import tell_health, tell_reconciliation, tell_reconciliation_started
+from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.records import Kind, LookedAt, ReconciliationStatus, Remedy, Wish, counted
-from orchestrator.reconciling.report import tell_health, tell_reconciliation, tell_reconciliation_started
+from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import VERSION
 from tests.unit.reconciling.world import ADA, RECONCILIATION, a_finding, asked_for
 

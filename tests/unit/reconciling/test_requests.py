@@ -13,19 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.execution_input import machine_input
+from orchestrator.api.reconciliation_requests import ReconciliationOrder, parse_reconcile, parse_reconciliation
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.reconciling.events import Message, parse_execution_ended, parse_messages, parse_to_run
 from orchestrator.reconciling.records import SETTLING, SURVEY, Wish
-from orchestrator.reconciling.requests import (
-    Message,
-    ReconciliationOrder,
-    parse_execution_ended,
-    parse_messages,
-    parse_reconcile,
-    parse_reconciliation,
-    parse_to_run,
-)
-from orchestrator.records import Operation
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.records import Operation
 from tests.fakes import NOON, a_run
 from tests.unit.reconciling.world import ADA, RECONCILIATION
 

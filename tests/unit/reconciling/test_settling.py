@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Throttled
-from orchestrator.ports import Publication
+from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.settling import NothingToSettle, Settled, StillOpen
-from orchestrator.records import Operation, Queue, RootCause, Run, Status
-from orchestrator.stack_status import StackCondition
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import Operation, Queue, RootCause, Run, Status
+from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

@@ -7,8 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.names import Names
-from orchestrator.ports import Stack
 from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
 from orchestrator.reconciling.records import (
@@ -17,7 +15,9 @@ from orchestrator.reconciling.records import (
     ReconciliationStatus,
     Wish,
 )
-from orchestrator.records import Messages, Operation, Queue, Status
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Messages, Operation, Queue, Status
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
 

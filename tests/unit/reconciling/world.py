@@ -8,10 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.health import Concurrency, Health
-from orchestrator.lifecycle import Lifecycle
-from orchestrator.limits import Unlimited
-from orchestrator.ports import Publication, Stack
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.health import Concurrency, Health
 from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import (
     LATEST_LOOK,
@@ -24,8 +22,10 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settling
-from orchestrator.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.ports import Publication, Stack
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.errors import Conflict, Unsettled
-from orchestrator.records import Operation, Request, RootCause, Status
+from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.rollouts.advancing import (
     LOOKS_PER_BAKE,
     MOST_IDLE_ROUNDS,
@@ -21,6 +20,7 @@ from orchestrator.rollouts.advancing import (
 from orchestrator.rollouts.control import Underway
 from orchestrator.rollouts.gate import Admitted, NoMore, Settled
 from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, TenantOutcome, Turn, Wish
+from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.unit.rollouts.world import (
     A_SECOND,

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.admission import Refusal, Refused
-from orchestrator.errors import Throttled, Unsettled
-from orchestrator.lifecycle import AlreadySo
-from orchestrator.records import TenantState
+from orchestrator.common.errors import Throttled, Unsettled
+from orchestrator.common.times import ID_PATTERN
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.gate import Admitted
@@ -33,7 +31,9 @@ from orchestrator.rollouts.records import (
     Turn,
     Wish,
 )
-from orchestrator.rollouts.requests import ROLLOUT_ID_PATTERN
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, NOON, VERSION, execution_arn
 from tests.unit.rollouts.world import (
     A_SECOND,
@@ -101,7 +101,7 @@ def test_its_id_is_the_moment_and_is_what_the_api_takes() -> None:
     rollout = World(1).start()
 
     assert rollout.startswith("20261116-120000-")
-    assert re.fullmatch(ROLLOUT_ID_PATTERN, rollout)
+    assert re.fullmatch(ID_PATTERN, rollout)
 
 
 def test_without_a_version_it_is_the_current_one() -> None:

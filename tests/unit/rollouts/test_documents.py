@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.api.rollout_requests import parse_start
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.documents import share_of, wish_document, wish_from
 from orchestrator.rollouts.records import Share, StageWish, Wish
-from orchestrator.rollouts.requests import parse_start
-from orchestrator.tenants import TenantId
 from tests.unit.rollouts.world import a_stage_wish, a_wish, tenant
 
 SHARES = st.one_of(st.builds(Share, st.integers(1, 999_999)), st.builds(Share, st.integers(1, 100), st.just(True)))

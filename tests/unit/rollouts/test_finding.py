@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import Unsettled
-from orchestrator.fleet import LISTED_STATES
-from orchestrator.ports import ListedTenant
-from orchestrator.records import Audit, Operation, Request, TenantState
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Succeeded
 from orchestrator.rollouts.finding import MAX_PASSES
 from orchestrator.rollouts.records import Share, Skip, Skipped
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.records import Audit, Operation, Request, TenantState
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
 from tests.unit.rollouts.world import ADA, World, a_stage_wish, a_wish, tenant, tenants
 

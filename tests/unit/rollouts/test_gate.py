@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Unsettled
-from orchestrator.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.rollouts.pacing import FIRST, REACTION, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, TenantOutcome, Turn, Wish
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit
 from tests.unit.rollouts.world import (
     LAST_VERSION,

@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.admission import Refused
-from orchestrator.lifecycle import AlreadySo
-from orchestrator.records import RootCause, timestamp
+from orchestrator.api.rollout_answers import (
+    MOST_CAUSES,
+    MOST_TENANTS_A_CAUSE,
+    group_by_cause,
+    rollout_document,
+    tell_changed,
+    tell_rollout,
+    tell_rollouts,
+    tell_started,
+)
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
 from orchestrator.rollouts.records import (
     Item,
@@ -27,18 +36,10 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
-from orchestrator.rollouts.report import (
-    MOST_CAUSES,
-    MOST_TENANTS_A_CAUSE,
-    group_by_cause,
-    rollout_document,
-    tell_changed,
-    tell_rollout,
-    tell_rollouts,
-    tell_started,
-)
 from orchestrator.rollouts.selecting import NAMED_AT_MOST, Selected
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.admission import Refused
+from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.records import RootCause
 from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
 from tests.unit.rollouts.world import (
     ADA,

@@ -11,24 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.errors import InvalidRequest
-from orchestrator.rollouts.records import Item, Share, StageWish, Turn, Wish
-from orchestrator.rollouts.requests import (
+from orchestrator.api.rollout_requests import (
     MOST_BAKE_SECONDS,
-    MOST_STAGES,
     MOST_TENANTS,
     Approval,
     RolloutListing,
     RolloutOrder,
-    RolloutStep,
-    TurnStep,
     parse_approval,
-    parse_await_operator_step,
     parse_rollout,
     parse_rollout_order,
-    parse_rollout_step,
     parse_rollouts,
     parse_start,
+)
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.rollouts.records import Item, Share, StageWish, Turn, Wish
+from orchestrator.rollouts.steps import (
+    MOST_STAGES,
+    RolloutStep,
+    TurnStep,
+    parse_await_operator_step,
+    parse_rollout_step,
     parse_turn,
 )
 from tests.fakes import NEXT_VERSION

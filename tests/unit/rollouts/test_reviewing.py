@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.deadlines import DEADLINE
-from orchestrator.errors import Throttled
-from orchestrator.ports import Change, ChangeSetState, Stack
-from orchestrator.records import Messages
-from orchestrator.releases import KMS_KEY_PARAMETER, fingerprint
+from orchestrator.common.errors import Throttled
+from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint
 from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
 from orchestrator.rollouts.reviewing import Reviewing
+from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.ports import Change, ChangeSetState, Stack
+from orchestrator.tenants.records import Messages
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.records import TenantState
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item, Result, Share, Skip, Skipped, TenantOutcome
 from orchestrator.rollouts.selecting import (
     NAMED_AT_MOST,
@@ -22,7 +22,7 @@ from orchestrator.rollouts.selecting import (
     select_again,
     select_to_return,
 )
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.records import TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION
 from tests.unit.rollouts.world import LAST_VERSION, ROLLOUT, a_stage_wish, a_wish, tenant, tenants
 

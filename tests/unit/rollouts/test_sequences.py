@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.execution_input import machine_input
-from orchestrator.records import Attempt, Operation, Request, Run, timestamp
+from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import Underway
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, Stage, TenantOutcome, Turn
-from orchestrator.schemas import parse_run
+from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.records import Attempt, Operation, Request, Run
+from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
 from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, World, a_stage_wish, a_wish, tenant
 

@@ -8,17 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.errors import Throttled
-from orchestrator.ports import FleetReader, Publication
-from orchestrator.records import (
-    THROTTLING,
-    Metadata,
-    Operation,
-    RootCause,
-    Run,
-    Status,
-    timestamp,
-)
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
 from orchestrator.rollouts.advancing import Advancing, Bake, Next, RunStage
 from orchestrator.rollouts.control import Rollouts, Underway
 from orchestrator.rollouts.gate import Admitted, Gate
@@ -37,8 +29,9 @@ from orchestrator.rollouts.records import (
     Turn,
     Wish,
 )
-from orchestrator.schemas import parse_run
-from orchestrator.tenants import TenantId
+from orchestrator.tenants.ports import FleetReader, Publication
+from orchestrator.tenants.records import THROTTLING, Metadata, Operation, RootCause, Run, Status
+from orchestrator.tenants.schemas import parse_run
 from tests.fakes import (
     NEXT_VERSION,
     NOON,

@@ -1,0 +1,1 @@
+"""The functions that find what died and what differs."""

@@ -1,0 +1,30 @@
+"""Custom::Release: the deployment publishes a tenant template under its version."""
+
+from lambdas.runtime import logger, wiring
+from orchestrator.adapters.custom_resource import received, respond_to_deployment
+from orchestrator.releases.published import publish_release
+from orchestrator.tenants.resource_requests import parse_release_request
+
+
+def handler(given: object, _context: object) -> None:
+    event = received(given)
+
+    def work() -> dict[str, str]:
+        asked = parse_release_request(event)
+        release = publish_release(
+            asked.version,
+            digest=asked.digest,
+            notes=asked.notes,
+            source_key=asked.source_key,
+            releases=wiring.table,
+            templates=wiring.templates,
+            clock=wiring.clock,
+            again=asked.another_key,
+        )
+        return {"TemplateUrl": release.template_url}
+
+    # A delete takes nothing away: tenants are running on what was released.
+    reason = respond_to_deployment(
+        event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Release"), physical_id="release"
+    )
+    logger.info("Answered CloudFormation", extra={"request": event.get("RequestType"), "failed_because": reason})

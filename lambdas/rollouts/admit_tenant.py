@@ -1,0 +1,11 @@
+"""State Admit: ask at the gate whether it is the tenant's turn."""
+
+from typing import Any
+
+from lambdas.runtime import turn_step, wiring
+from orchestrator.rollouts.steps import parse_turn
+
+
+def handler(event: object, _context: object) -> dict[str, Any]:
+    turn = parse_turn(event).turn
+    return turn_step(turn, lambda: wiring.gate.admit(turn))

@@ -1,0 +1,41 @@
+"""Custom::Rollout: the deployment, at its end, moves the fleet to the release that it has published."""
+
+from lambdas.runtime import logger, wiring
+from orchestrator.adapters.custom_resource import received, respond_to_deployment
+from orchestrator.common.errors import Conflict
+from orchestrator.rollouts.control import NothingToDo
+from orchestrator.rollouts.documents import wish_from
+from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.tenants.resource_requests import parse_rollout_request
+
+_BY = "deployment"
+
+_NO_FAULT_OF_THE_DEPLOYMENT = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE})
+"""The release is there to be rolled out later. To undo the deployment would be worse, and be refused as well."""
+
+
+def handler(given: object, _context: object) -> None:
+    event = received(given)
+
+    def work() -> dict[str, str]:
+        asked = parse_rollout_request(event)
+        return _start(asked.version) if asked.another_version else {}
+
+    with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
+        # A delete moves nobody: the fleet stays where it is.
+        reason = respond_to_deployment(
+            event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Rollout"), physical_id="rollout"
+        )
+        logger.info("Answered CloudFormation", extra={"failed_because": reason})
+
+
+def _start(version: str) -> dict[str, str]:
+    wish = wish_from({"version": version}, max_concurrency=wiring.settings.rollout_concurrency)
+    started = wiring.rollouts.start(wish, by=_BY)
+    if isinstance(started, Refused) and started.kind not in _NO_FAULT_OF_THE_DEPLOYMENT:
+        raise Conflict(started.reason)
+    if isinstance(started, Refused | NothingToDo):
+        logger.warning("No rollout was started", extra={"version": version, "reason": started.reason})
+        return {}
+    logger.info("Rollout started", extra={"version": version, "rollout_id": started.rollout.id})
+    return {"RolloutId": started.rollout.id}

@@ -1,0 +1,1 @@
+"""The functions that look after one tenant."""

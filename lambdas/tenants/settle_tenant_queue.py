@@ -1,0 +1,54 @@
+"""State Settle of Custom::TenantQueue: take one step towards the answer, and give it once there is one."""
+
+from typing import Any
+
+from lambdas.runtime import count, logger, tell, wiring
+from orchestrator.adapters.custom_resource import answer_resource
+from orchestrator.tenants.schemas import SettleStep, parse_settle_step
+from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided, answer
+
+
+def handler(event: object, _context: object) -> dict[str, Any]:
+    step = parse_settle_step(event, wiring.settings.location)
+    claim = step.claim
+    with logger.append_context_keys(
+        tenant_id=claim.tenant_id, resource=str(claim.resource), request=claim.kind.value, request_id=claim.request_id
+    ):
+        settled = _settled(step)
+        if isinstance(settled, Provided | NotProvided):
+            _give(step, settled)
+        if isinstance(settled, NotConfirmed):
+            count("RequestNotConfirmed")
+            logger.warning("Custom::TenantQueue", extra=tell(settled))
+        else:
+            logger.info("Custom::TenantQueue", extra=tell(settled))
+    if isinstance(settled, NotConfirmed) and step.by_old_machine:
+        return tell(settled) | {"outcome": NotProvided.outcome}
+    return tell(settled)
+
+
+def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:
+    if step.fault is not None:
+        return NotProvided(step.fault)
+    return answer(
+        step.claim,
+        step.asked,
+        confirmed=step.confirmed,
+        since=step.since,
+        lifecycle=wiring.tenant_queue_lifecycle,
+        resources=wiring.stack_resources,
+    )
+
+
+def _give(step: SettleStep, given: Provided | NotProvided) -> None:
+    if isinstance(given, NotProvided):
+        # With the id that it has, if it has one: a new one would have CloudFormation delete the old.
+        answer_resource(step.event, physical_id=step.physical_id, reason=given.reason)
+        return
+    queue = given.queue
+    if queue is None:
+        answer_resource(step.event, physical_id=step.physical_id)
+    else:
+        # The resource is the tenant. Another tenant is another resource, and the old one is asked to go.
+        data = {"QueueUrl": queue.url, "QueueArn": queue.arn}
+        answer_resource(step.event, physical_id=step.claim.tenant_id or step.physical_id, data=data)

@@ -1,0 +1,1 @@
+"""The one table: keys, rows, and one module a capability."""

@@ -1,0 +1,248 @@
+"""The table's key shapes. Nowhere else is a key put together or taken apart.
+
+| row      | pk               | sk                                                       |
+|----------|------------------|----------------------------------------------------------|
+| metadata | TENANT_ID#{id}   | METADATA                                                 |
+| audit    | TENANT_ID#{id}   | AUDIT#CREATE#{version}, AUDIT#UPDATE#{version}, AUDIT#DELETE; once AUDIT#CREATE |
+| lock     | TENANT_ID#{id}   | LOCK                                                     |
+| history  | HISTORY#{id}     | {time}#{attempt}#{status}#{digest}, {time}#{kind of change}#{digest} |
+| history of a rollout | HISTORY#ROLLOUT#{id} | {time}#{order}#{digest}                     |
+| release  | RELEASE          | VERSION#{version}                                        |
+| rollout  | ROLLOUT#{id}     | PLAN                                                     |
+| stage    | ROLLOUT#{id}     | STAGE#{number}, of two digits                            |
+| outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
+| registry | ROLLOUTS         | REGISTRY                                                 |
+| pace     | PACE             | CLOUDFORMATION                                           |
+| reconciliation | RECONCILIATION | {id}                                                 |
+| creates  | CREATES#{digest} | WINDOW                                                   |
+
+History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these. The
+digest is of all that the row says, so no two different facts share a key: a row that is put over another either says
+the same, or does not say what its key says. Rows from before 0.6.0 have none.
+
+The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by time (which is what
+their ids begin with), and the tenants that failed in each:
+
+| row                       | ListingKey          | ListingSort            |
+|---------------------------|---------------------|------------------------|
+| metadata                  | TENANT#{state}      | {version}#{tenant id}  |
+| audit of a done delete    | TENANT#DELETED      | #{tenant id}           |
+| audit, if Started         | OPERATION#Started   | {updated}#{tenant id}  |
+| rollout                   | ROLLOUT             | {id}                   |
+| outcome, if FAILED        | ROLLOUT#{id}#FAILED | {tenant id}            |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.tenants.records import Attempt, Operation, TenantState
+
+LISTING_INDEX = "Listing"
+UNFINISHED_OPERATIONS = "OPERATION#Started"
+
+METADATA = "METADATA"
+LOCK = "LOCK"
+AUDIT_PREFIX = "AUDIT#"
+TENANT_PREFIX = "TENANT_ID#"
+HISTORY_PREFIX = "HISTORY#"
+RELEASES = "RELEASE"
+ROLLOUT_PREFIX = "ROLLOUT#"
+PLAN = "PLAN"
+STAGE_PREFIX = "STAGE#"
+OUTCOME_PREFIX = "TENANT#"
+LISTED_ROLLOUTS = "ROLLOUT"
+RECONCILIATIONS = "RECONCILIATION"
+CREATES_PREFIX = "CREATES#"
+
+_DIGEST_LENGTH = 32
+_DIGEST = re.compile(f"[0-9a-f]{{{_DIGEST_LENGTH}}}")
+
+Key = dict[str, dict[str, str]]
+
+
+def key(pk: str, sk: str) -> Key:
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
+
+
+def tenant_pk(tenant: TenantId) -> str:
+    return f"{TENANT_PREFIX}{tenant}"
+
+
+def tenant_of(pk: str) -> TenantId:
+    return TenantId.parse(pk.removeprefix(TENANT_PREFIX))
+
+
+def metadata_key(tenant: TenantId) -> Key:
+    return key(tenant_pk(tenant), METADATA)
+
+
+def lock_key(tenant: TenantId) -> Key:
+    return key(tenant_pk(tenant), LOCK)
+
+
+def audit_key(attempt: Attempt) -> Key:
+    version = "" if attempt.operation is Operation.DELETE else f"#{attempt.version}"
+    return key(tenant_pk(attempt.tenant), f"{AUDIT_PREFIX}{attempt.operation}{version}")
+
+
+def delete_audit_key(tenant: TenantId) -> Key:
+    return key(tenant_pk(tenant), f"{AUDIT_PREFIX}{Operation.DELETE}")
+
+
+def operation_of(audit_sk: str) -> tuple[Operation, str | None]:
+    """Operation and version, from an audit row's sort key. `AUDIT#CREATE` is from before keys had versions."""
+    operation, _, version = audit_sk.removeprefix(AUDIT_PREFIX).partition("#")
+    return Operation(operation), version or None
+
+
+def history_pk(tenant: TenantId) -> str:
+    return f"{HISTORY_PREFIX}{tenant}"
+
+
+def history_key(tenant: TenantId, at: datetime, what: str, fields: Mapping[str, Any]) -> Key:
+    return key(history_pk(tenant), _history_sk(at, what, fields))
+
+
+def rollout_history_pk(rollout: str) -> str:
+    """No tenant's, because no tenant id has a #."""
+    return f"{HISTORY_PREFIX}{rollout_pk(rollout)}"
+
+
+def rollout_history_key(rollout: str, at: datetime, order: str, fields: Mapping[str, Any]) -> Key:
+    return key(rollout_history_pk(rollout), _history_sk(at, order, fields))
+
+
+def rollout_of_history(pk: str) -> str:
+    return rollout_of(pk.removeprefix(HISTORY_PREFIX))
+
+
+def _history_sk(at: datetime, what: str, fields: Mapping[str, Any]) -> str:
+    return f"{timestamp(at)}#{what}#{_digest(fields)}"
+
+
+def moment_of_history(sk: str) -> datetime | None:
+    """When it was that a row of history tells of; ``None`` if its key does not say."""
+    try:
+        return parse_timestamp(sk.partition("#")[0])
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_altered(row: Mapping[str, Any]) -> bool:
+    """True for a row of history that does not say what it said when it was appended."""
+    digest: str = row["sk"]["S"].rpartition("#")[2]
+    if not _DIGEST.fullmatch(digest):
+        return False  # From before 0.6.0: nobody can tell.
+    return digest != _digest({name: value for name, value in row.items() if name not in ("pk", "sk")})
+
+
+def _digest(fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def tenant_of_history(pk: str) -> TenantId:
+    return TenantId.parse(pk.removeprefix(HISTORY_PREFIX))
+
+
+def release_key(version: str) -> Key:
+    return key(RELEASES, f"VERSION#{version}")
+
+
+def listed_tenants(state: TenantState) -> str:
+    return f"TENANT#{state}"
+
+
+def listed_tenant(tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, str]:
+    return listed_tenants(state), f"{listed_at(version)}{tenant}"
+
+
+def listed_at(version: str | None) -> str:
+    """What the positions of all tenants at a version begin with."""
+    return f"{version or ''}#"
+
+
+def version_at(position: str) -> str:
+    """The version of the tenant at that position; empty if it has none."""
+    return position.rpartition("#")[0]
+
+
+def listing_position(state: TenantState, position: str) -> Key:
+    """The whole key, in the index and in the table, of the tenant at that position: where a page begins."""
+    tenant = position.rpartition("#")[2]
+    row = key(f"{TENANT_PREFIX}{tenant}", f"{AUDIT_PREFIX}DELETE" if state is TenantState.DELETED else METADATA)
+    return row | {"ListingKey": {"S": listed_tenants(state)}, "ListingSort": {"S": position}}
+
+
+def unfinished_operation(tenant: TenantId, at: datetime) -> tuple[str, str]:
+    return UNFINISHED_OPERATIONS, f"{timestamp(at)}#{tenant}"
+
+
+# Rollouts
+
+
+def rollout_pk(rollout: str) -> str:
+    return f"{ROLLOUT_PREFIX}{rollout}"
+
+
+def rollout_of(pk: str) -> str:
+    return pk.removeprefix(ROLLOUT_PREFIX)
+
+
+def plan_key(rollout: str) -> Key:
+    return key(rollout_pk(rollout), PLAN)
+
+
+def stage_key(rollout: str, number: int) -> Key:
+    return key(rollout_pk(rollout), f"{STAGE_PREFIX}{number:02}")
+
+
+def stage_of(sk: str) -> int:
+    return int(sk.removeprefix(STAGE_PREFIX))
+
+
+def outcome_key(rollout: str, tenant: TenantId) -> Key:
+    return key(rollout_pk(rollout), f"{OUTCOME_PREFIX}{tenant}")
+
+
+def tenant_of_outcome(sk: str) -> TenantId:
+    return TenantId.parse(sk.removeprefix(OUTCOME_PREFIX))
+
+
+def registry_key() -> Key:
+    return key("ROLLOUTS", "REGISTRY")
+
+
+def pace_key() -> Key:
+    return key("PACE", "CLOUDFORMATION")
+
+
+def creates_key(caller: str) -> Key:
+    """Every caller has a partition of its own, so that none can slow another down. Any name fits as its digest."""
+    return key(f"{CREATES_PREFIX}{hashlib.sha256(caller.encode()).hexdigest()}", "WINDOW")
+
+
+# Reconciliations
+
+
+def reconciliation_key(reconciliation: str) -> Key:
+    return key(RECONCILIATIONS, reconciliation)
+
+
+def listed_rollout(rollout: str) -> tuple[str, str]:
+    return LISTED_ROLLOUTS, rollout
+
+
+def listed_failures(rollout: str) -> str:
+    return f"{rollout_pk(rollout)}#FAILED"
+
+
+def listed_failure(rollout: str, tenant: TenantId) -> tuple[str, str]:
+    return listed_failures(rollout), tenant.value

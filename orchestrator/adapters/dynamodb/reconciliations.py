@@ -1,0 +1,142 @@
+"""Reconciliations: their rows, and the function that runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.adapters.aws import throttling
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.rows import Item, s, time
+from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.reconciling.records import (
+    Finding,
+    Kind,
+    LookedAt,
+    Reconciliation,
+    ReconciliationStatus,
+    Remedy,
+    Wish,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
+
+_LONGEST_TEXT = 1_000
+"""Of a finding, so that one does not crowd out the others."""
+
+_MOST_BYTES = 350_000
+"""Of all findings: a row may have 400 KB. Those that do not fit are counted, and not told."""
+
+
+class ReconciliationTable:
+    """Implements :class:`orchestrator.reconciling.ports.ReconciliationLedger`."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+        self._reads = Reads(client, table)
+
+    def record_reconciliation(self, reconciliation: Reconciliation) -> None:
+        with throttling():
+            self._client.put_item(TableName=self._table, Item=_row(reconciliation))
+
+    def reconciliation(self, reconciliation: str) -> Reconciliation | None:
+        item = self._reads.get(keys.reconciliation_key(reconciliation))
+        return _reconciliation_from(item) if item else None
+
+
+class LambdaReconciliations:
+    """Implements :class:`orchestrator.reconciling.ports.ReconciliationStarter`.
+
+    The function is asked for when it is started: it cannot be told its own name.
+    """
+
+    def __init__(self, make_client: Callable[[], LambdaClient], function: Callable[[], str]) -> None:
+        self._make_client = make_client
+        self._function = function
+
+    @cached_property
+    def _client(self) -> LambdaClient:
+        return self._make_client()
+
+    def start_reconciliation(self, reconciliation: str) -> None:
+        payload = json.dumps({"reconciliationId": reconciliation})
+        with throttling():
+            self._client.invoke(FunctionName=self._function(), InvocationType="Event", Payload=payload)
+
+
+def _row(reconciliation: Reconciliation) -> Item:
+    return {
+        **keys.reconciliation_key(reconciliation.id),
+        "RequestedBy": s(reconciliation.by),
+        "Status": s(reconciliation.status),
+        "Reason": s(reconciliation.reason),
+        "StartedAt": time(reconciliation.started_at),
+        "UpdatedAt": time(reconciliation.updated_at),
+        # As JSON texts: they are only ever read as a whole.
+        "Wish": s(json.dumps(asdict(reconciliation.wish))),
+        "Came": s(
+            json.dumps(
+                {
+                    "lookedAt": asdict(reconciliation.looked_at),
+                    "counts": reconciliation.counts,
+                    "findings": list(_that_fit(reconciliation.findings)),
+                    "repaired": reconciliation.repaired,
+                    "ordered": reconciliation.ordered,
+                    "stuck": reconciliation.stuck,
+                    "cursor": reconciliation.cursor,
+                    "scannedAt": timestamp(reconciliation.scanned_at) if reconciliation.scanned_at else None,
+                }
+            )
+        ),
+    }
+
+
+def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
+    came = json.loads(item["Came"]["S"])
+    return Reconciliation(
+        id=item["sk"]["S"],
+        by=item["RequestedBy"]["S"],
+        wish=Wish(**json.loads(item["Wish"]["S"])),
+        status=ReconciliationStatus(item["Status"]["S"]),
+        started_at=parse_timestamp(item["StartedAt"]["S"]),
+        updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
+        looked_at=LookedAt(**came["lookedAt"]),
+        counts={Kind(kind): count for kind, count in came["counts"].items()},
+        findings=tuple(
+            Finding(**{**finding, "kind": Kind(finding["kind"]), "remedy": Remedy(finding["remedy"])})
+            for finding in came["findings"]
+        ),
+        repaired=came["repaired"],
+        # In rows from before 0.7.0, orders are counted as repairs.
+        ordered=came.get("ordered", 0),
+        stuck=came["stuck"],
+        reason=item["Reason"]["S"],
+        cursor=came.get("cursor"),
+        scanned_at=parse_timestamp(came["scannedAt"]) if came.get("scannedAt") else None,
+    )
+
+
+def _that_fit(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
+    size = 0
+    for finding in findings:
+        document = asdict(_bounded(finding))
+        size += len(json.dumps(document))
+        if size > _MOST_BYTES:
+            return
+        yield document
+
+
+def _bounded(finding: Finding) -> Finding:
+    return replace(
+        finding,
+        detail=finding.detail[:_LONGEST_TEXT],
+        advice=finding.advice[:_LONGEST_TEXT],
+        result=finding.result[:_LONGEST_TEXT],
+    )

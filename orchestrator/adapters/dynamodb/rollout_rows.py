@@ -1,0 +1,262 @@
+"""Rows of rollouts as records, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.rows import (
+    UNREADABLE,
+    Item,
+    moment,
+    n,
+    number,
+    root_cause_from,
+    root_cause_value,
+    s,
+    text,
+    time,
+)
+from orchestrator.adapters.dynamodb.writes import listing
+from orchestrator.common.times import parse_timestamp
+from orchestrator.rollouts.documents import stage_document, wish_document, wish_from
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.ports import Registry
+from orchestrator.rollouts.records import Item as Move
+from orchestrator.rollouts.records import (
+    Order,
+    RecordedOrder,
+    Result,
+    Rollout,
+    RolloutStatus,
+    Skip,
+    Skipped,
+    Stage,
+    StageStatus,
+    StageWish,
+    TenantOutcome,
+    Wish,
+)
+from orchestrator.tenants.records import UnreadableEntry
+
+
+def plan_row(rollout: Rollout) -> Item:
+    return {
+        **keys.plan_key(rollout.id),
+        **listing(keys.listed_rollout(rollout.id)),
+        # As JSON texts: what was asked for and who was left out are only ever read as a whole.
+        "Wish": s(json.dumps(wish_document(rollout.wish), sort_keys=True)),
+        "Skipped": s(json.dumps(_skipped_document(rollout.skipped))),
+        "RequestedBy": s(rollout.by),
+        "CreatedAt": time(rollout.created_at),
+        "Planned": {"L": [n(count) for count in rollout.planned]},
+        "Total": n(rollout.total),
+        "Status": s(rollout.status),
+        "Reason": s(rollout.reason),
+        "CurrentStage": n(rollout.current_stage),
+        "Attempt": n(rollout.attempt),
+        "Revision": n(rollout.revision),
+        **_if_given(
+            Execution=s(rollout.execution) if rollout.execution else None,
+            TaskToken=s(rollout.task_token) if rollout.task_token else None,
+            EndedAt=time(rollout.ended_at) if rollout.ended_at else None,
+            StartReason=s(rollout.start_reason) if rollout.start_reason else None,
+        ),
+    }
+
+
+def rollout_from(item: Mapping[str, Any]) -> Rollout:
+    return Rollout(
+        id=keys.rollout_of(item["pk"]["S"]),
+        wish=_wish_from(json.loads(item["Wish"]["S"])),
+        by=item["RequestedBy"]["S"],
+        created_at=parse_timestamp(item["CreatedAt"]["S"]),
+        planned=tuple(int(count["N"]) for count in item["Planned"]["L"]),
+        total=int(item["Total"]["N"]),
+        skipped=_skipped_from(json.loads(item["Skipped"]["S"])),
+        status=RolloutStatus(item["Status"]["S"]),
+        reason=item["Reason"]["S"],
+        current_stage=int(item["CurrentStage"]["N"]),
+        attempt=int(item["Attempt"]["N"]),
+        execution=text(item, "Execution"),
+        task_token=text(item, "TaskToken"),
+        ended_at=moment(item, "EndedAt"),
+        start_reason=text(item, "StartReason") or "",
+        revision=int(item["Revision"]["N"]),
+    )
+
+
+def order_row(order: RecordedOrder) -> Item:
+    fields: Item = {
+        "At": time(order.at),
+        "Order": s(order.order),
+        "RequestedBy": s(order.by),
+        **_if_given(
+            RequestedBecause=s(order.reason) if order.reason else None,
+            Stage=n(order.stage) if order.stage else None,
+            OtherRollout=s(order.other) if order.other else None,
+        ),
+    }
+    return keys.rollout_history_key(order.rollout, order.at, order.order, fields) | fields
+
+
+def order_from(item: Mapping[str, Any]) -> RecordedOrder | UnreadableEntry:
+    """One row that nobody can read must not hide all others of the rollout."""
+    try:
+        return _order_from(item)
+    except UNREADABLE:
+        return UnreadableEntry(keys.moment_of_history(item["sk"]["S"]))
+
+
+def _order_from(item: Mapping[str, Any]) -> RecordedOrder:
+    return RecordedOrder(
+        rollout=keys.rollout_of_history(item["pk"]["S"]),
+        at=parse_timestamp(item["At"]["S"]),
+        order=Order(item["Order"]["S"]),
+        by=item["RequestedBy"]["S"],
+        reason=text(item, "RequestedBecause") or "",
+        stage=number(item, "Stage", 0) or None,
+        other=text(item, "OtherRollout"),
+        altered=keys.is_altered(item),
+    )
+
+
+def stage_row(stage: Stage) -> Item:
+    return {
+        **keys.stage_key(stage.rollout, stage.number),
+        "Wish": s(json.dumps(stage_document(stage.wish), sort_keys=True)),
+        "Total": n(stage.total),
+        "Tolerated": n(stage.tolerated),
+        "Manifest": s(stage.manifest),
+        "Pace": _pace_value(stage.pace),
+        "Status": s(stage.status),
+        "Succeeded": n(stage.succeeded),
+        "Failed": n(stage.failed),
+        "Skipped": n(stage.skipped),
+        "InFlight": n(stage.in_flight),
+        "Forgiven": n(stage.forgiven),
+        "SettledBefore": n(stage.settled_before),
+        "IdleRounds": n(stage.idle_rounds),
+        "Revision": n(stage.revision),
+        **_if_given(
+            ApprovedBy=s(stage.approved_by) if stage.approved_by else None,
+            StartedAt=time(stage.started_at) if stage.started_at else None,
+            BakedUntil=time(stage.baked_until) if stage.baked_until else None,
+            EndedAt=time(stage.ended_at) if stage.ended_at else None,
+            ResumedAt=time(stage.resumed_at) if stage.resumed_at else None,
+            MovedAt=time(stage.moved_at) if stage.moved_at else None,
+        ),
+    }
+
+
+def stage_from(item: Mapping[str, Any]) -> Stage:
+    return Stage(
+        rollout=keys.rollout_of(item["pk"]["S"]),
+        number=keys.stage_of(item["sk"]["S"]),
+        wish=_stage_wish_from(json.loads(item["Wish"]["S"])),
+        total=int(item["Total"]["N"]),
+        tolerated=int(item["Tolerated"]["N"]),
+        manifest=item["Manifest"]["S"],
+        pace=_pace_from(item["Pace"]["M"]),
+        status=StageStatus(item["Status"]["S"]),
+        succeeded=int(item["Succeeded"]["N"]),
+        failed=int(item["Failed"]["N"]),
+        skipped=int(item["Skipped"]["N"]),
+        in_flight=int(item["InFlight"]["N"]),
+        forgiven=int(item["Forgiven"]["N"]),
+        settled_before=int(item["SettledBefore"]["N"]),
+        idle_rounds=int(item["IdleRounds"]["N"]),
+        approved_by=text(item, "ApprovedBy"),
+        started_at=moment(item, "StartedAt"),
+        baked_until=moment(item, "BakedUntil"),
+        ended_at=moment(item, "EndedAt"),
+        resumed_at=moment(item, "ResumedAt"),
+        moved_at=moment(item, "MovedAt"),
+        revision=int(item["Revision"]["N"]),
+    )
+
+
+def outcome_row(outcome: TenantOutcome) -> Item:
+    tenant = outcome.item.tenant
+    failed = outcome.result is Result.FAILED
+    return {
+        **keys.outcome_key(outcome.rollout, tenant),
+        **(listing(keys.listed_failure(outcome.rollout, tenant)) if failed else {}),
+        "Stage": n(outcome.stage),
+        "Version": s(outcome.item.version),
+        "Result": s(outcome.result),
+        "UpdatedAt": time(outcome.updated_at),
+        "Execution": s(outcome.execution),
+        **_if_given(
+            OperationAttempt=n(outcome.operation_attempt) if outcome.operation_attempt else None,
+            FromVersion=s(outcome.from_version) if outcome.from_version else None,
+            Skip=s(outcome.skip) if outcome.skip else None,
+            RootCause=root_cause_value(outcome.root_cause) if outcome.root_cause else None,
+            Changes={"L": [s(change) for change in outcome.changes]} if outcome.changes else None,
+        ),
+    }
+
+
+def outcome_from(item: Mapping[str, Any]) -> TenantOutcome:
+    skip = text(item, "Skip")
+    return TenantOutcome(
+        rollout=keys.rollout_of(item["pk"]["S"]),
+        stage=int(item["Stage"]["N"]),
+        item=Move(keys.tenant_of_outcome(item["sk"]["S"]), item["Version"]["S"]),
+        result=Result(item["Result"]["S"]),
+        updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
+        execution=item["Execution"]["S"],
+        operation_attempt=number(item, "OperationAttempt", 0) or None,
+        from_version=text(item, "FromVersion"),
+        skip=Skip(skip) if skip else None,
+        root_cause=root_cause_from(item),
+        changes=tuple(change["S"] for change in item.get("Changes", {"L": []})["L"]),
+    )
+
+
+def registry_from(item: Mapping[str, Any]) -> Registry:
+    return Registry(frozenset(item.get("Active", {"SS": []})["SS"]), number(item, "Revision", 0))
+
+
+def _pace_value(pace: Pace) -> Item:
+    fields: Item = {
+        "Limit": {"N": repr(pace.limit)},
+        "Ceiling": n(pace.ceiling),
+        "FeelingForIt": {"BOOL": pace.feeling_for_it},
+        "ThrottlesSeen": n(pace.throttles_seen),
+        **_if_given(SlowedAt=time(pace.slowed_at) if pace.slowed_at else None),
+    }
+    return {"M": fields}
+
+
+def _pace_from(fields: Mapping[str, Any]) -> Pace:
+    return Pace(
+        limit=float(fields["Limit"]["N"]),
+        ceiling=int(fields["Ceiling"]["N"]),
+        feeling_for_it=fields["FeelingForIt"]["BOOL"],
+        throttles_seen=int(fields["ThrottlesSeen"]["N"]),
+        slowed_at=moment(fields, "SlowedAt"),
+    )
+
+
+def _wish_from(document: Mapping[str, Any]) -> Wish:
+    # What is stored says for every stage how many at once.
+    return wish_from(document, max_concurrency=1)
+
+
+def _stage_wish_from(document: Mapping[str, Any]) -> StageWish:
+    return _wish_from({"stages": [document]}).stages[0]
+
+
+def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
+    return {why.value: {"count": each.count, "tenants": list(each.tenants)} for why, each in skipped.items()}
+
+
+def _skipped_from(document: Mapping[str, Any]) -> dict[Skip, Skipped]:
+    return {Skip(why): Skipped(each["count"], tuple(each["tenants"])) for why, each in document.items()}
+
+
+def _if_given(**values: Item | None) -> Item:
+    return {name: value for name, value in values.items() if value is not None}

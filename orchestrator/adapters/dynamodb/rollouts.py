@@ -1,0 +1,181 @@
+"""Rollouts in the table, and how often CloudFormation has throttled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import cancellation_codes, throttling
+from orchestrator.adapters.dynamodb import keys, rollout_rows
+from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.rows import Item, n, number, s
+from orchestrator.adapters.dynamodb.writes import Writes
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.ports import Registry
+from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.tenants.records import UnreadableEntry
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_OTHERS_CAME_FIRST = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
+
+
+class RolloutTable:
+    """Implements the ledger and the throttling of :mod:`orchestrator.rollouts.ports`, on the table of the tenants.
+
+    Rollouts and stages are written as a whole, each with a revision: only over the one that was read.
+    """
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+        self._reads = Reads(client, table)
+        self._writes = Writes(table)
+
+    # Reading
+
+    def rollout(self, rollout: str) -> Rollout | None:
+        item = self._reads.get(keys.plan_key(rollout))
+        return rollout_rows.rollout_from(item) if item else None
+
+    def stages(self, rollout: str) -> Sequence[Stage]:
+        items = self._reads.partition(keys.rollout_pk(rollout), keys.STAGE_PREFIX)
+        return [rollout_rows.stage_from(item) for item in items]
+
+    def stage(self, rollout: str, number: int) -> Stage | None:
+        item = self._reads.get(keys.stage_key(rollout, number))
+        return rollout_rows.stage_from(item) if item else None
+
+    def rollouts(self, *, limit: int, after: str | None = None) -> Sequence[Rollout]:
+        query: dict[str, Any] = {
+            "IndexName": keys.LISTING_INDEX,
+            "KeyConditionExpression": "ListingKey = :key",
+            "ExpressionAttributeValues": {":key": s(keys.LISTED_ROLLOUTS)},
+            "ScanIndexForward": False,
+        }
+        if after is not None:
+            query["KeyConditionExpression"] += " AND ListingSort < :after"
+            query["ExpressionAttributeValues"][":after"] = s(after)
+        found: list[Rollout] = []
+        while len(found) < limit:
+            with throttling():
+                page = self._client.query(TableName=self._table, Limit=limit - len(found), **query)
+            found += map(rollout_rows.rollout_from, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                break
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return found
+
+    def registry(self) -> Registry:
+        return rollout_rows.registry_from(self._reads.get(keys.registry_key()) or {})
+
+    def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None:
+        item = self._reads.get(keys.outcome_key(rollout, tenant))
+        return rollout_rows.outcome_from(item) if item else None
+
+    def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
+        return map(rollout_rows.outcome_from, self._reads.partition(keys.rollout_pk(rollout), keys.OUTCOME_PREFIX))
+
+    def failures(self, rollout: str) -> Iterable[TenantOutcome]:
+        return map(rollout_rows.outcome_from, self._reads.listed(keys.listed_failures(rollout)))
+
+    def orders(self, rollout: str) -> Sequence[RecordedOrder | UnreadableEntry]:
+        return [rollout_rows.order_from(item) for item in self._reads.partition(keys.rollout_history_pk(rollout))]
+
+    # Writing
+
+    def register(
+        self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
+    ) -> bool:
+        writes = [self._writes.put(rollout_rows.plan_row(rollout), condition="attribute_not_exists(pk)")]
+        writes += [self._writes.put(rollout_rows.stage_row(stage)) for stage in stages]
+        if not rollout.wish.dry_run:
+            writes.append(self._claim(rollout, revision))
+        return self._transact([*writes, *map(self._order, orders)])
+
+    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+        before = self.rollout(rollout.id)
+        if before is None or before.revision != rollout.revision:
+            return False
+        writes = [self._over(rollout_rows.plan_row(replace(rollout, revision=rollout.revision + 1)), rollout.revision)]
+        # The write goes through only if this is still what is there.
+        if before.status.active != rollout.status.active and not rollout.wish.dry_run:
+            writes.append(self._claim(rollout, revision))
+        return self._transact([*writes, *([self._order(order)] if order else [])])
+
+    def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
+        return self._transact([self._over_stage(stage), *([self._order(order)] if order else [])])
+
+    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        is_running = self._writes.check(
+            keys.plan_key(stage.rollout),
+            "#status = :running",
+            values={":running": s(RolloutStatus.RUNNING)},
+            names={"#status": "Status"},
+        )
+        return self._transact([is_running, self._over_stage(stage), self._unless_settled(outcome)])
+
+    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
+        return self._transact([self._over_stage(stage), self._unless_settled(outcome)])
+
+    # How often CloudFormation has throttled
+
+    def throttles(self) -> int:
+        return number(self._reads.get(keys.pace_key()) or {}, "Throttles", 0)
+
+    def note_throttled(self) -> None:
+        # One that is not counted is made up for by the next: what was throttled is tried again, and that counts.
+        with suppress(Throttled), throttling():
+            self._client.update_item(
+                TableName=self._table,
+                Key=keys.pace_key(),
+                UpdateExpression="ADD Throttles :one",
+                ExpressionAttributeValues={":one": n(1)},
+            )
+
+    # How it is written
+
+    def _claim(self, rollout: Rollout, revision: int | None) -> Item:
+        """The registry, with or without the rollout, depending on whether it is active."""
+        change = "ADD Active :id, Revision :one" if rollout.status.active else "DELETE Active :id ADD Revision :one"
+        values: Item = {":id": {"SS": [rollout.id]}, ":one": n(1)}
+        condition = None
+        if revision == 0:
+            condition = "attribute_not_exists(Revision)"
+        elif revision is not None:
+            condition, values[":read"] = "Revision = :read", n(revision)
+        return self._writes.update(keys.registry_key(), change, values=values, condition=condition)
+
+    def _order(self, order: RecordedOrder) -> Item:
+        return self._writes.append(rollout_rows.order_row(order))
+
+    def _over_stage(self, stage: Stage) -> Item:
+        return self._over(rollout_rows.stage_row(replace(stage, revision=stage.revision + 1)), stage.revision)
+
+    def _over(self, row: Item, revision: int) -> Item:
+        return self._writes.put(row, condition="Revision = :read", values={":read": n(revision)})
+
+    def _unless_settled(self, outcome: TenantOutcome) -> Item:
+        return self._writes.put(
+            rollout_rows.outcome_row(outcome),
+            condition="attribute_not_exists(pk) OR #result = :running",
+            values={":running": s(Result.RUNNING)},
+            names={"#result": "Result"},
+        )
+
+    def _transact(self, writes: list[Any]) -> bool:
+        """``False`` when a condition does not hold, or another write came at the same moment: read it again."""
+        with throttling():
+            try:
+                self._client.transact_write_items(TransactItems=writes)
+            except ClientError as error:
+                if _OTHERS_CAME_FIRST.isdisjoint(cancellation_codes(error)):
+                    raise
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""HTTP: what is asked for, and what is answered."""

@@ -1,0 +1,217 @@
+"""Answers as HTTP sees them: getQueue's, and what all answers share.
+
+Errors are problem details (RFC 9457) with a stable type.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.tenants.credentials import Credentials
+from orchestrator.tenants.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    FleetFull,
+    Limited,
+    NotProvisioned,
+    Ready,
+    TooManyCreates,
+    Unknown,
+)
+from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.records import RootCause, release_of
+
+RETRY_AFTER_SECONDS = 2
+"""When to ask again. The ready path is one cheap read, so asking often is no burden."""
+NO_CREDENTIALS = "credentials-not-enabled"
+
+FLEET_FULL_TITLE = "There are as many tenants as there may be"
+TOO_MANY_CREATES_TITLE = "Too many creates"
+
+_PROBLEM_TYPE = "urn:berth:problem:"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: dict[str, str]
+    body: dict[str, object]
+
+    def as_proxy_result(self) -> dict[str, object]:
+        """The shape that API Gateway takes; direct callers of the function get the same."""
+        return {"statusCode": self.status, "headers": self.headers, "body": json.dumps(self.body)}
+
+
+def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = None) -> Response:
+    match given:
+        case Ready(queue, version):
+            response = found(
+                200,
+                {
+                    "tenantId": tenant.value,
+                    "status": "READY",
+                    "queueUrl": queue.url,
+                    "queueArn": queue.arn,
+                    "version": version,
+                },
+            )
+            if credentials:
+                response.headers["Cache-Control"] = "no-store"
+                response.body["credentials"] = _credentials_document(credentials)
+            return response
+        case Provisioning(execution):
+            response = found(
+                202,
+                {
+                    "tenantId": tenant.value,
+                    "status": "PROVISIONING",
+                    "execution": execution,
+                    "retryAfterSeconds": RETRY_AFTER_SECONDS,
+                },
+            )
+            response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+            return response
+        case Failed(audit):
+            cause = audit.root_cause
+            return problem(
+                424,
+                "provisioning-failed",
+                "Provisioning failed",
+                f"Tenant {tenant} has no queue, because its {audit.operation.lower()} failed"
+                + (f": {cause}" if cause else ". No root cause was recorded."),
+                tenantId=tenant.value,
+                tenantStatus="FAILED",
+                operation=audit.operation.value,
+                version=release_of(audit.operation, audit.version),
+                attempt=audit.attempt,
+                execution=audit.execution,
+                rootCause=root_cause_document(cause),
+            )
+        case BeingDeleted(audit):
+            return problem(
+                409,
+                "tenant-being-deleted",
+                "The tenant is being deleted",
+                f"Tenant {tenant} is being deleted. Its queue can no longer be used.",
+                tenantId=tenant.value,
+                tenantStatus="DELETING",
+                execution=audit.execution,
+            )
+        case Deleted(audit):
+            return problem(
+                410,
+                "tenant-deleted",
+                "The tenant was deleted",
+                f"Tenant {tenant} was deleted. Only creating it explicitly brings it back.",
+                tenantId=tenant.value,
+                tenantStatus="DELETED",
+                execution=audit.execution,
+            )
+        case NotProvisioned() | Unknown() | FleetFull() | TooManyCreates():
+            return _not_started(tenant, given)
+
+
+def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
+    """No queue, and none on its way."""
+    match given:
+        case Unknown():
+            return problem(
+                404,
+                "unknown-tenant",
+                "There is no such tenant",
+                f"No such tenant: {tenant}. Asking for its queue does not create it here. Ask an operator to create "
+                f"it: berth create {tenant}",
+                tenantId=tenant.value,
+            )
+        case NotProvisioned(asking_provisions):
+            told = (
+                f"Tenant {tenant} has no queue yet. Ask for its queue first, which provisions it: "
+                f"GET /tenants/{tenant}/queue"
+                if asking_provisions
+                else f"Tenant {tenant} has no queue in service. Asking for it does not create it here. Ask an operator "
+                f"to create it: berth create {tenant}"
+            )
+            return problem(409, "not-provisioned", "The tenant has no queue", told, tenantId=tenant.value)
+        case FleetFull():
+            # How many there are is not told: platforms do not see the fleet.
+            return problem(
+                409,
+                "tenant-limit-reached",
+                FLEET_FULL_TITLE,
+                f"Tenant {tenant} was not created: this control plane has as many tenants as it may have. Nothing was "
+                "started. Ask an operator to make room: berth doctor",
+                tenantId=tenant.value,
+            )
+        case TooManyCreates(limit, seconds):
+            response = problem(
+                429,
+                "too-many-creates",
+                TOO_MANY_CREATES_TITLE,
+                f"Tenant {tenant} was not created: you have started {limit} creates within a minute, which is as many "
+                f"as a caller may (berth:createsPerMinute). Nothing was started. Ask again in {seconds} seconds.",
+                tenantId=tenant.value,
+                retryAfterSeconds=seconds,
+            )
+            response.headers["Retry-After"] = str(seconds)
+            return response
+
+
+def refuse(error: InvalidRequest) -> Response:
+    return problem(400, "invalid-request", "The request is not valid", str(error))
+
+
+def not_through_the_api() -> Response:
+    return problem(
+        403,
+        "not-through-the-api",
+        "The request did not come through the API",
+        "The function was invoked without API Gateway, so it cannot know who is asking. Call the API's URL instead. "
+        "While the control plane is being deployed, try again in a minute.",
+    )
+
+
+def no_credentials() -> Response:
+    return problem(
+        403,
+        NO_CREDENTIALS,
+        "Temporary credentials are not enabled",
+        "This control plane gives no credentials: it was deployed without berth:credentialsSeconds.",
+    )
+
+
+def come_back_later(detail: str) -> Response:
+    response = problem(503, "try-again", "The request could not be answered now", detail)
+    response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def found(status: int, body: dict[str, object]) -> Response:
+    return Response(status, {"Content-Type": "application/json"}, body)
+
+
+def problem(status: int, kind: str, title: str, detail: str, **more: object) -> Response:
+    """Problem details. Their `status` is HTTP's; the tenant's own is `tenantStatus`."""
+    return Response(
+        status,
+        {"Content-Type": "application/problem+json"},
+        {"type": _PROBLEM_TYPE + kind, "title": title, "status": status, "detail": detail, **more},
+    )
+
+
+def root_cause_document(cause: RootCause | None) -> dict[str, object] | None:
+    return {"resource": cause.resource, "type": cause.resource_type, "reason": cause.reason} if cause else None
+
+
+def _credentials_document(credentials: Credentials) -> dict[str, object]:
+    return {
+        "access": credentials.access.value,
+        "accessKeyId": credentials.access_key_id,
+        "secretAccessKey": credentials.secret_access_key,
+        "sessionToken": credentials.session_token,
+        "expiresAt": timestamp(credentials.expires_at),
+    }

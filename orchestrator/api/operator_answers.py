@@ -1,0 +1,248 @@
+"""What operators are told, as HTTP sees it. Documents are the same on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from orchestrator.api.answers import (
+    FLEET_FULL_TITLE,
+    RETRY_AFTER_SECONDS,
+    TOO_MANY_CREATES_TITLE,
+    Response,
+    found,
+    problem,
+    root_cause_document,
+)
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.common.versions import order
+from orchestrator.releases.records import Release
+from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
+from orchestrator.tenants.execution_input import request_document
+from orchestrator.tenants.fleet import Page, TenantDetail
+from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.records import (
+    STATE_DURING,
+    Audit,
+    HistoryEntry,
+    Lock,
+    RecordedChange,
+    Request,
+    TenantState,
+    UnreadableEntry,
+    release_of,
+)
+
+_STATUSES = {
+    Refusal.UNKNOWN_TENANT: (404, "There is no such tenant"),
+    Refusal.UNKNOWN_RELEASE: (422, "There is no such release"),
+    Refusal.TENANT_DELETED: (410, "The tenant was deleted"),
+    Refusal.NOT_PROVISIONED: (409, "The tenant has no queue"),
+    Refusal.DOWNGRADE: (409, "That would be a downgrade"),
+    Refusal.PINNED: (409, "The tenant is pinned"),
+    Refusal.BUSY: (409, "The tenant is busy"),
+    Refusal.NOT_EMPTY: (409, "The queue is not empty"),
+    Refusal.NOT_ADOPTED: (409, "The tenant has to be adopted first"),
+    Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
+    Refusal.UNKNOWN_ROLLOUT: (404, "There is no such rollout"),
+    Refusal.UNKNOWN_ALARM: (422, "There is no such alarm"),
+    Refusal.ROLLOUT_IN_THE_WAY: (409, "A rollout is in the way"),
+    Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
+    Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
+    Refusal.UNKNOWN_RECONCILIATION: (404, "There is no such reconciliation"),
+    Refusal.UNKNOWN_ADOPTION: (404, "There is no such adoption"),
+    Refusal.FLEET_FULL: (409, FLEET_FULL_TITLE),
+    Refusal.TOO_MANY_CREATES: (429, TOO_MANY_CREATES_TITLE),
+}
+
+
+def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
+    match ordered:
+        case Accepted(attempt, execution):
+            response = found(
+                202,
+                {
+                    "tenantId": tenant.value,
+                    "status": STATE_DURING[attempt.operation].value,
+                    "operation": attempt.operation.value,
+                    "version": attempt.release,
+                    "attempt": attempt.number,
+                    "execution": execution,
+                    "retryAfterSeconds": RETRY_AFTER_SECONDS,
+                },
+            )
+            response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/tenants/{tenant}"})
+            return response
+        case AlreadySo(reason):
+            return found(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
+        case Refused():
+            return refuse_order(tenant, ordered)
+
+
+def refuse_order(tenant: TenantId, refused: Refused) -> Response:
+    return refuse(refused, tenantId=tenant.value)
+
+
+def refuse(refused: Refused, **more: str) -> Response:
+    status, title = _STATUSES[refused.kind]
+    response = problem(status, refused.kind, title, refused.reason, **more, **refused.details)
+    if refused.kind is Refusal.BUSY:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def tell_tenant(detail: TenantDetail) -> Response:
+    if not detail.known:
+        return refuse_order(detail.tenant, unknown_tenant(detail.tenant))
+    metadata = detail.metadata
+    return found(
+        200,
+        {
+            "tenantId": detail.tenant.value,
+            "state": detail.state.value,
+            "version": detail.version,
+            "pinnedVersion": metadata.pinned_version if metadata else None,
+            "labels": dict(detail.labels),
+            "updatedAt": _time(detail.updated_at),
+            "createdAt": _time(metadata.created_at if metadata else None),
+            "queueUrl": detail.queue.url if detail.queue else None,
+            "queueArn": detail.queue.arn if detail.queue else None,
+            "stackId": metadata.stack_id if metadata else None,
+            "rootCause": root_cause_document(detail.root_cause),
+            "currentOperation": _lock_document(detail.lock) if detail.lock else None,
+            "audits": [_audit_document(audit) for audit in detail.audits],
+            "history": [_history_document(entry) for entry in detail.history],
+        },
+    )
+
+
+def tell_tenants(page: Page) -> Response:
+    return found(
+        200,
+        {"tenants": [_listed_document(listed) for listed in page.tenants], "cursor": page.cursor},
+    )
+
+
+def tell_releases(
+    releases: Sequence[Release], current: str, in_use: Mapping[str, Mapping[TenantState, int]]
+) -> Response:
+    """``in_use`` has how many tenants are at which version, by state; also at versions that are no releases."""
+    newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
+    return found(
+        200,
+        {
+            "current": current,
+            "releases": [
+                {
+                    "version": release.version,
+                    "digest": release.digest,
+                    "templateUrl": release.template_url,
+                    "publishedAt": timestamp(release.published_at),
+                    "notes": release.notes or None,
+                    "tenants": _counts_document(in_use.get(release.version, {})),
+                }
+                for release in newest_first
+            ],
+            "elsewhere": {
+                version: _counts_document(counts)
+                for version, counts in sorted(in_use.items())
+                if version not in {release.version for release in releases}
+            },
+        },
+    )
+
+
+def _counts_document(counts: Mapping[TenantState, int]) -> dict[str, object]:
+    return {"total": sum(counts.values()), "byState": {state.value: count for state, count in sorted(counts.items())}}
+
+
+def _listed_document(listed: ListedTenant) -> dict[str, object]:
+    return {
+        "tenantId": listed.tenant.value,
+        "state": listed.state.value,
+        "version": listed.version,
+        "pinnedVersion": listed.pinned_version,
+        "labels": dict(listed.labels),
+        "updatedAt": _time(listed.updated_at),
+        "queueUrl": listed.queue.url if listed.queue else None,
+        "queueArn": listed.queue.arn if listed.queue else None,
+        "rootCause": root_cause_document(listed.root_cause),
+    }
+
+
+def _lock_document(lock: Lock) -> dict[str, object]:
+    # Without the task token: whoever has it can let the execution go on.
+    attempt = lock.run.attempt
+    return {
+        "operation": attempt.operation.value,
+        "version": attempt.release,
+        "attempt": attempt.number,
+        "execution": lock.run.execution,
+        "startedAt": timestamp(lock.run.started_at),
+        **_asked_document(lock.run.request),
+    }
+
+
+def _audit_document(audit: Audit) -> dict[str, object]:
+    return {
+        **_outcome_document(audit),
+        "updatedAt": timestamp(audit.updated_at),
+        **_asked_document(audit.request),
+    }
+
+
+def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) -> dict[str, object]:
+    """All entries have the same fields. What does not apply to one is null."""
+    if isinstance(entry, UnreadableEntry):
+        return {
+            **dict.fromkeys(("operation", "version", "attempt", "status", "execution", "rootCause")),
+            "at": timestamp(entry.at) if entry.at else None,
+            **dict.fromkeys(("requestedBy", "reason", "request", "before", "after")),
+            "altered": True,
+        }
+    if isinstance(entry, RecordedChange):
+        return {
+            "operation": entry.kind.value,
+            **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
+            "at": timestamp(entry.at),
+            **_asked_document(entry.request),
+            "request": _request_document(entry.request),
+            "before": entry.before,
+            "after": entry.after,
+            "altered": entry.altered,
+        }
+    return {
+        **_outcome_document(entry),
+        "at": timestamp(entry.at),
+        **_asked_document(entry.request or Request(by=entry.requested_by)),
+        "request": _request_document(entry.request) if entry.request else None,
+        "before": None,
+        "after": None,
+        "altered": entry.altered,
+    }
+
+
+def _asked_document(request: Request) -> dict[str, object]:
+    return {"requestedBy": request.by or None, "reason": request.reason or None}
+
+
+def _request_document(request: Request) -> dict[str, object]:
+    """All that was asked for, but for who and why, which stand beside it."""
+    return {name: value for name, value in request_document(request).items() if name not in ("by", "reason")}
+
+
+def _outcome_document(record: Audit | HistoryEntry) -> dict[str, object]:
+    return {
+        "operation": record.operation.value,
+        "version": release_of(record.operation, record.version),
+        "attempt": record.attempt,
+        "status": record.status.value,
+        "execution": record.execution,
+        "rootCause": root_cause_document(record.root_cause),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None

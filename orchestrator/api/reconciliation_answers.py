@@ -1,0 +1,134 @@
+"""What operators are told about reconciliations and the control plane's health, as HTTP sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, found
+from orchestrator.api.operator_answers import refuse
+from orchestrator.common.times import timestamp
+from orchestrator.reconciling.health import Check, Verdict
+from orchestrator.reconciling.records import Finding, Reconciliation, Remedy
+from orchestrator.tenants.admission import Refused
+
+
+def tell_reconciliation_started(reconciliation: Reconciliation) -> Response:
+    response = found(202, _document(reconciliation))
+    response.headers.update(
+        {"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/reconciliations/{reconciliation.id}"}
+    )
+    return response
+
+
+def tell_reconciliation(reconciliation: Reconciliation | Refused) -> Response:
+    if isinstance(reconciliation, Refused):
+        return refuse(reconciliation)
+    response = found(200, _document(reconciliation))
+    if not reconciliation.over:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def tell_adoption_started(adoption: Reconciliation) -> Response:
+    response = found(202, _adoption_document(adoption))
+    response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/adoptions/{adoption.id}"})
+    return response
+
+
+def tell_adoption(adoption: Reconciliation | Refused) -> Response:
+    if isinstance(adoption, Refused):
+        return refuse(adoption)
+    response = found(200, _adoption_document(adoption))
+    if not adoption.over:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def tell_health(version: str, checks: Sequence[Check]) -> Response:
+    worst = max((check.verdict for check in checks), key=list(Verdict).index, default=Verdict.OK)
+    return found(
+        200,
+        {
+            "version": version,
+            "verdict": worst.value,
+            "checks": [
+                {
+                    "name": check.name,
+                    "verdict": check.verdict.value,
+                    "detail": check.detail,
+                    "advice": check.advice or None,
+                }
+                for check in checks
+            ],
+        },
+    )
+
+
+def _adoption_document(adoption: Reconciliation) -> dict[str, object]:
+    return {
+        "adoptionId": adoption.id,
+        "status": adoption.status.value,
+        "reason": adoption.reason or None,
+        "requestedBy": adoption.by or None,
+        "requestedBecause": adoption.wish.reason or None,
+        "dryRun": adoption.wish.dry_run,
+        "startedAt": timestamp(adoption.started_at),
+        "updatedAt": timestamp(adoption.updated_at),
+        "rows": adoption.looked_at.rows,
+        "total": adoption.total,
+        "adopted": adoption.repaired,
+        "tenants": [
+            {
+                "tenantId": finding.subject,
+                "detail": finding.detail,
+                "adoptable": finding.remedy is Remedy.ADOPT,
+                "adopted": finding.repaired,
+                "result": finding.result or None,
+                "advice": finding.advice or None,
+            }
+            for finding in adoption.findings
+        ],
+        "cursor": adoption.cursor,
+    }
+
+
+def _document(reconciliation: Reconciliation) -> dict[str, object]:
+    looked_at = reconciliation.looked_at
+    return {
+        "reconciliationId": reconciliation.id,
+        "status": reconciliation.status.value,
+        "reason": reconciliation.reason or None,
+        "requestedBy": reconciliation.by or None,
+        "requestedBecause": reconciliation.wish.reason or None,
+        "dryRun": reconciliation.wish.dry_run,
+        "detectDrift": reconciliation.wish.detect_drift,
+        "startedAt": timestamp(reconciliation.started_at),
+        "updatedAt": timestamp(reconciliation.updated_at),
+        "lookedAt": {
+            "operations": looked_at.operations,
+            "tenants": looked_at.tenants,
+            "stacks": looked_at.stacks,
+            "allStacks": looked_at.all_stacks,
+            "drift": looked_at.drift,
+            "rows": looked_at.rows,
+        },
+        "total": reconciliation.total,
+        "repaired": reconciliation.repaired,
+        "ordered": reconciliation.ordered,
+        "stuck": reconciliation.stuck,
+        "counts": {kind.value: count for kind, count in sorted(reconciliation.counts.items())},
+        "findings": [_finding_document(finding) for finding in reconciliation.findings],
+    }
+
+
+def _finding_document(finding: Finding) -> dict[str, object]:
+    return {
+        "kind": finding.kind.value,
+        "subject": finding.subject,
+        "detail": finding.detail,
+        "remedy": finding.remedy.value,
+        "advice": finding.advice or None,
+        "result": finding.result or None,
+        "repaired": finding.repaired,
+        "ordered": finding.ordered,
+    }

@@ -1,0 +1,182 @@
+"""What operators are told about rollouts, as HTTP sees it. Documents are the same on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, found
+from orchestrator.api.operator_answers import refuse
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.documents import stage_document, wish_document
+from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
+from orchestrator.tenants.admission import Refused
+from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.records import RootCause, UnreadableEntry
+
+MOST_CAUSES = 20
+"""How many causes are told, the most frequent first."""
+MOST_TENANTS_A_CAUSE = 50
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_HASH = re.compile(r"\b(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}\b")
+"""Also what CloudFormation puts at the end of the names that it makes up."""
+
+
+def tell_started(started: Underway | NothingToDo | Refused) -> Response:
+    if isinstance(started, NothingToDo):
+        skipped = _skipped_document(started.selected.skipped)
+        return found(200, {"status": "UNCHANGED", "detail": started.reason, "skipped": skipped})
+    return tell_changed(started)
+
+
+def tell_changed(changed: Underway | AlreadySo | Refused) -> Response:
+    match changed:
+        case Underway(rollout, stages):
+            response = found(202, {**rollout_document(rollout, stages), "retryAfterSeconds": RETRY_AFTER_SECONDS})
+            response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/rollouts/{rollout.id}"})
+            return response
+        case AlreadySo(reason):
+            return found(200, {"status": "UNCHANGED", "detail": reason})
+        case Refused():
+            return refuse(changed)
+
+
+def tell_rollout(
+    rollout: Rollout,
+    stages: Sequence[Stage],
+    failures: Iterable[TenantOutcome],
+    looked_at: Iterable[TenantOutcome],
+    orders: Iterable[RecordedOrder | UnreadableEntry],
+) -> Response:
+    """``looked_at`` is what a dry run found out about its tenants."""
+    told = {
+        **rollout_document(rollout, stages),
+        "failures": group_by_cause(failures),
+        "history": [_order_document(order) for order in orders],
+    }
+    if rollout.wish.dry_run:
+        told["changes"] = _changes_document(looked_at)
+    return found(200, told)
+
+
+def tell_rollouts(rollouts: Sequence[Rollout], limit: int) -> Response:
+    documents = [_summary(rollout) for rollout in rollouts]
+    cursor = rollouts[-1].id if len(rollouts) == limit else None
+    return found(200, {"rollouts": documents, "cursor": cursor})
+
+
+def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, object]:
+    return {
+        **_summary(rollout),
+        "execution": rollout.execution,
+        "currentStage": rollout.current_stage,
+        "selected": sum(rollout.planned),
+        "planned": list(rollout.planned),
+        "wish": wish_document(rollout.wish),
+        "skipped": _skipped_document(rollout.skipped),
+        "succeeded": sum(stage.succeeded for stage in stages),
+        "failed": sum(stage.failed for stage in stages),
+        "skippedSince": sum(stage.skipped for stage in stages),
+        "inFlight": sum(stage.in_flight for stage in stages),
+        "stages": [_stage(stage) for stage in stages],
+    }
+
+
+def group_by_cause(failures: Iterable[TenantOutcome]) -> list[dict[str, object]]:
+    """Failed tenants by what failed: a cause that names its tenant is the same cause in another."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for failure in failures:
+        cause = failure.root_cause or RootCause("", "", "No reason was recorded.")
+        resource, reason = (_without_the_tenant(text, failure.item.tenant) for text in (cause.resource, cause.reason))
+        key = (resource, cause.resource_type, reason)
+        groups.setdefault(key, []).append(failure.item.tenant.value)
+    by_frequency = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    return [
+        {
+            "rootCause": {"resource": resource, "type": kind, "reason": reason},
+            "count": len(tenants),
+            "tenants": sorted(tenants)[:MOST_TENANTS_A_CAUSE],
+        }
+        for (resource, kind, reason), tenants in by_frequency[:MOST_CAUSES]
+    ]
+
+
+def _without_the_tenant(text: str, tenant: TenantId) -> str:
+    for name in (tenant.slug, tenant.value):
+        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", "…", text)
+    return _HASH.sub("…", _UUID.sub("…", text))
+
+
+def _summary(rollout: Rollout) -> dict[str, object]:
+    return {
+        "rolloutId": rollout.id,
+        "status": rollout.status.value,
+        "reason": rollout.reason or None,
+        "dryRun": rollout.wish.dry_run,
+        "version": rollout.wish.version,
+        "undo": rollout.wish.undo,
+        "retry": rollout.wish.retry,
+        "requestedBy": rollout.by,
+        "createdAt": timestamp(rollout.created_at),
+        "endedAt": _time(rollout.ended_at),
+        "total": rollout.total,
+    }
+
+
+def _stage(stage: Stage) -> dict[str, object]:
+    return {
+        "number": stage.number,
+        "status": stage.status.value,
+        "wish": stage_document(stage.wish),
+        "total": stage.total,
+        "tolerated": stage.tolerated + stage.forgiven,
+        "succeeded": stage.succeeded,
+        "failed": stage.failed,
+        "skipped": stage.skipped,
+        "inFlight": stage.in_flight,
+        "concurrency": int(stage.pace.limit),
+        "approvedBy": stage.approved_by,
+        "startedAt": _time(stage.started_at),
+        "endedAt": _time(stage.ended_at),
+        "bakedUntil": _time(stage.baked_until),
+    }
+
+
+def _order_document(order: RecordedOrder | UnreadableEntry) -> dict[str, object]:
+    if isinstance(order, UnreadableEntry):
+        nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
+        return {"at": _time(order.at), **nothing, "altered": True}
+    return {
+        "at": timestamp(order.at),
+        "order": order.order.value,
+        "requestedBy": order.by or None,
+        "reason": order.reason or None,
+        "stage": order.stage,
+        "rolloutId": order.other,
+        "altered": order.altered,
+    }
+
+
+def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
+    return {why.value: {"count": each.count, "tenants": list(each.tenants)} for why, each in skipped.items()}
+
+
+def _changes_document(outcomes: Iterable[TenantOutcome]) -> dict[str, object]:
+    results: Counter[str] = Counter()
+    changes: Counter[str] = Counter()
+    for outcome in outcomes:
+        results[outcome.result.value] += 1
+        changes.update(outcome.changes)
+    return {
+        "tenants": dict(sorted(results.items())),
+        "resources": [{"change": change, "count": count} for change, count in changes.most_common(MOST_CAUSES)],
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None

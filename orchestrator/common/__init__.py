@@ -1,0 +1,1 @@
+"""What every capability needs: tenant ids, names, errors, and the checking of what comes in."""

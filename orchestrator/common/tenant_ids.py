@@ -1,0 +1,71 @@
+"""Who a tenant is. :mod:`orchestrator.tenants.names` has the name of its stack.
+
+A tenant id ends up in table keys, stack names, execution names, tags and policies. It is therefore an
+allow-list, checked once at the edge by :meth:`TenantId.parse`; everything further in takes a ``TenantId``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from orchestrator.common.errors import InvalidTenantId
+
+TENANT_ID_MAX_LENGTH = 40
+"""Long enough for a UUID, short enough for every derived name: see ``tests/unit/test_tenants.py``."""
+
+TENANT_ID_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?$"
+"""Letters, digits and inner dashes. Also given to CloudFormation and to the JSON schemas, so: no look-around."""
+
+_TENANT_ID = re.compile(TENANT_ID_PATTERN, re.ASCII)
+_DIGEST_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TenantId:
+    """A valid tenant id. Ids that differ only by case are different tenants."""
+
+    value: str
+
+    @classmethod
+    def parse(cls, value: object) -> TenantId:
+        if not isinstance(value, str):
+            raise InvalidTenantId(f"The tenant id must be a string, not {_json_type(value)}.")
+        if not value:
+            raise InvalidTenantId("The tenant id is empty.")
+        if len(value) > TENANT_ID_MAX_LENGTH:
+            raise InvalidTenantId(
+                f"The tenant id has {len(value)} characters; at most {TENANT_ID_MAX_LENGTH} are allowed."
+            )
+        # fullmatch, because `$` alone would let a trailing newline through.
+        if not _TENANT_ID.fullmatch(value):
+            raise InvalidTenantId(
+                f"The tenant id {value!a} is not valid: use letters, digits and dashes, "
+                "beginning and ending with a letter or digit."
+            )
+        return cls(value)
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def slug(self) -> str:
+        """The id with a digest of its exact spelling.
+
+        Some AWS names are compared without regard to case; the digest keeps `Acme` and `acme` apart there.
+        """
+        return f"{self.value}-{hashlib.sha256(self.value.encode()).hexdigest()[:_DIGEST_LENGTH]}"
+
+    @classmethod
+    def of_slug(cls, slug: str) -> TenantId:
+        tenant = cls.parse(slug[: -_DIGEST_LENGTH - 1])
+        if tenant.slug != slug:
+            raise InvalidTenantId(f"{slug!a} does not end with the digest of a tenant id.")
+        return tenant
+
+
+def _json_type(value: object) -> str:
+    return {type(None): "null", bool: "a boolean", int: "a number", float: "a number", list: "a list"}.get(
+        type(value), "an object"
+    )

@@ -1,0 +1,1 @@
+"""What tenants are made from."""

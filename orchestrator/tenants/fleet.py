@@ -1,0 +1,180 @@
+"""One tenant in full, and all tenants at a glance, from the index."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.common.errors import InvalidRequest, InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.decisions import revived
+from orchestrator.tenants.records import (
+    Audit,
+    HistoryEntry,
+    Lock,
+    Metadata,
+    Operation,
+    Queue,
+    RecordedChange,
+    RootCause,
+    Status,
+    TenantState,
+    UnreadableEntry,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.ports import FleetReader, ListedTenant, TenantReader
+
+LISTED_STATES = tuple(state for state in TenantState if state is not TenantState.DELETED)
+"""The order in which tenants are listed. Deleted ones are listed only when they are asked for."""
+
+PAGE_SIZE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TenantDetail:
+    tenant: TenantId
+    state: TenantState
+    metadata: Metadata | None
+    root_cause: RootCause | None
+    lock: Lock | None
+    audits: Sequence[Audit]
+    history: Sequence[HistoryEntry | RecordedChange | UnreadableEntry]
+
+    @property
+    def known(self) -> bool:
+        return bool(self.audits) or self.metadata is not None
+
+    @property
+    def version(self) -> str | None:
+        return self.metadata.version if self.metadata else None
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue that getQueue answers with."""
+        return self.metadata.queue if self.metadata and self.metadata.published else None
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.metadata.labels if self.metadata else {}
+
+    @property
+    def updated_at(self) -> datetime | None:
+        moments = [audit.updated_at for audit in self.audits]
+        if self.metadata and self.metadata.updated_at:
+            moments.append(self.metadata.updated_at)
+        return max(moments, default=None)
+
+
+def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
+    # The rows are read one after the other. Whoever sees in the history that an operation has ended has to find the
+    # tenant as it is since then, so what says how it is now is read later.
+    history = reader.history(tenant)
+    audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
+    metadata = reader.metadata(tenant)
+    return TenantDetail(
+        tenant=tenant,
+        state=state_of(metadata, audits),
+        metadata=metadata,
+        root_cause=root_cause_of(metadata, audits),
+        lock=reader.lock(tenant),
+        audits=audits,
+        history=history,
+    )
+
+
+def state_of(metadata: Metadata | None, audits: Sequence[Audit]) -> TenantState:
+    """A tenant in one word, from its records."""
+    state, _ = _state_and_reason(metadata, audits)
+    return state
+
+
+def root_cause_of(metadata: Metadata | None, audits: Sequence[Audit]) -> RootCause | None:
+    """Why the tenant is in a failed state, if it is in one."""
+    state, reason = _state_and_reason(metadata, audits)
+    failed = state in (TenantState.FAILED, TenantState.UPDATE_FAILED)
+    return reason.root_cause if reason and failed else None
+
+
+def _state_and_reason(metadata: Metadata | None, audits: Sequence[Audit]) -> tuple[TenantState, Audit | None]:
+    """The state, and the operation that brought the tenant into it."""
+    delete = _latest(audits, Operation.DELETE)
+    if delete and delete.status is Status.STARTED:
+        return TenantState.DELETING, delete
+    if metadata is not None and metadata.published:
+        latest = _latest(audits, Operation.CREATE, Operation.UPDATE)
+        if latest is None or latest.operation is not Operation.UPDATE:
+            return TenantState.READY, latest
+        return {
+            Status.STARTED: TenantState.UPDATING,
+            Status.FAILURE: TenantState.UPDATE_FAILED,
+            Status.SUCCESS: TenantState.READY,
+        }[latest.status], latest
+    if delete and not revived(delete, [audit for audit in audits if audit.operation is Operation.CREATE]):
+        return (TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED), delete
+    create = _latest(audits, Operation.CREATE)
+    if create is None:
+        return TenantState.UNKNOWN, None
+    return {
+        Status.STARTED: TenantState.PROVISIONING,
+        Status.FAILURE: TenantState.FAILED,
+        # The queue has vanished behind Berth's back.
+        Status.SUCCESS: TenantState.UNKNOWN,
+    }[create.status], create
+
+
+def _latest(audits: Sequence[Audit], *operations: Operation) -> Audit | None:
+    of_these = [audit for audit in audits if audit.operation in operations]
+    return max(of_these, key=lambda audit: audit.updated_at, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    tenants: Sequence[ListedTenant]
+    cursor: str | None
+    """Where the next page begins; ``None`` when this was the last."""
+
+
+def list_tenants(
+    reader: FleetReader,
+    *,
+    state: TenantState | None = None,
+    version: str | None = None,
+    cursor: str | None = None,
+    limit: int = PAGE_SIZE,
+) -> Page:
+    """One page of tenants: by state, in it by version, in it by id."""
+    states = (state,) if state else LISTED_STATES
+    first, after = _position(cursor, states, version) if cursor else (states[0], None)
+    found: list[ListedTenant] = []
+    for each in states[states.index(first) :]:
+        # One more than asked for says whether there is a next page.
+        missing = limit + 1 - len(found)
+        found += reader.tenants_in(each, version=version, after=after if each is first else None, limit=missing)
+        if len(found) > limit:
+            last = found[limit - 1]
+            return Page(found[:limit], _cursor(last, version))
+    return Page(found, None)
+
+
+def _cursor(last: ListedTenant, version: str | None) -> str:
+    text = f"{last.state}/{version or ''}/{last.position}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _position(cursor: str, states: Sequence[TenantState], version: str | None) -> tuple[TenantState, str]:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        state, of_version, position = text.split("/", 2)
+        at_version, _, tenant = position.rpartition("#")
+        TenantId.parse(tenant)
+        # DynamoDB goes on only from where the query could have come by: from another version it could not.
+        if TenantState(state) in states and of_version == (version or "") and version in (None, at_version):
+            return TenantState(state), position
+    except (ValueError, binascii.Error, InvalidTenantId):
+        pass
+    raise InvalidRequest("The cursor is not one that a list with the same filters has returned.")

@@ -1,0 +1,57 @@
+"""A resource in a stack of another team, as a typed value: who asks for a tenant by ``Custom::TenantQueue``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.stack_arns import StackArn
+
+LOGICAL_ID_PATTERN = r"^[A-Za-z0-9]{1,255}$"
+"""CloudFormation's own rule for the names of resources in a template."""
+
+_LOGICAL_ID = re.compile(LOGICAL_ID_PATTERN, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StackResource:
+    """The stack, and the name that its template gives to the resource."""
+
+    stack: StackArn
+    logical_id: str
+
+    @classmethod
+    def parse(cls, stack_id: str, logical_id: str) -> StackResource:
+        stack = StackArn.parse(stack_id)
+        if not _LOGICAL_ID.fullmatch(logical_id):
+            raise InvalidRequest(f"LogicalResourceId: {logical_id[:300]!a} is not the logical id of a resource")
+        return cls(stack, logical_id)
+
+    @classmethod
+    def from_text(cls, text: str) -> StackResource | None:
+        """The resource that a row or an execution of 0.5.0 names as ``stack id/logical id``, if it is one.
+
+        No part of a stack's ARN holds a further slash, nor does a logical id: the text can be read in one way only.
+        """
+        stack_id, _, logical_id = text.rpartition("/")
+        try:
+            return cls.parse(stack_id, logical_id)
+        except InvalidRequest:
+            return None
+
+    def stands_for(self, other: StackResource) -> bool:
+        """True for the same resource of a stack of the same name: a stack that is deployed again has another id."""
+        here, there = self.stack, other.stack
+        same_stack = (here.location, here.name) == (there.location, there.name)
+        return same_stack and self.logical_id == other.logical_id
+
+    def __str__(self) -> str:
+        return f"{self.stack}/{self.logical_id}"
+
+
+Requester = str | StackResource
+"""Who asks: a caller of the API by name, or a resource. A name is never equal to a resource, whatever it says."""
+
+
+LOGICAL_ID = {"type": "string", "pattern": LOGICAL_ID_PATTERN}

@@ -1,0 +1,234 @@
+"""Bringing the tenant's stack about: review it, start it, await it, inspect it.
+
+Starting takes one step towards the stack; inspecting says what is true, whoever brought it about. So a
+repeated, lost or late step costs time and nothing else. What each operation does is in :mod:`orchestrator.tenants.creating`,
+:mod:`orchestrator.tenants.updating` and :mod:`orchestrator.tenants.deleting`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, StackOutOfReach, Throttled, UnknownRelease
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.times import Clock
+from orchestrator.releases.ports import Releases
+from orchestrator.releases.records import Release
+from orchestrator.tenants import creating, deleting, updating
+from orchestrator.tenants.deadlines import DEADLINE, overdue
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.outcomes import (
+    Again,
+    Clearing,
+    Done,
+    Draining,
+    GaveUp,
+    Gone,
+    NotReady,
+    Reviewing,
+    Start,
+    Started,
+    Unchanged,
+    Working,
+)
+from orchestrator.tenants.own_stack import has_unknown_stack, may_be_its_stack, own_stack
+from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.records import Attempt, Lock, Operation, Run
+from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.updating import Drafting, Looks
+
+
+def review_changes(
+    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, drafting: Drafting
+) -> Reviewing:
+    """Before an update: have CloudFormation say what it would change. Once, also if this is called again."""
+    lock = _own_lock(run, reader)
+    run = lock.run
+    if run.attempt.operation is not Operation.UPDATE:
+        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} updates nothing, so there are no changes to review.")
+    release = _release(run, releases)
+    with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        if lock.change_set is None:
+            updating.review(run, stack, release, stacks=stacks, drafting=drafting)
+    return Reviewing()
+
+
+def start_stack(
+    run: Run,
+    *,
+    reader: TenantReader,
+    releases: Releases,
+    stacks: Stacks,
+    queues: Queues,
+    drafting: Drafting,
+    clock: Clock,
+    empty_for: timedelta,
+    empty_since: datetime | None = None,
+    looked_at: datetime | None = None,
+) -> Start:
+    """Take one step towards what the operation wants of the stack.
+
+    The operation is the one that holds the lock: whoever may invoke the function may say anything else about it.
+    What was seen of queues at earlier looks: ``empty_since`` those that an update takes away, ``looked_at`` at those of
+    a tenant that is to be deleted.
+    """
+    lock = _own_lock(run, reader)
+    run = lock.run
+    try:
+        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        match run.attempt.operation:
+            case Operation.CREATE if stack is None and has_unknown_stack(reader.metadata(run.tenant), stacks.names):
+                return GaveUp(
+                    f"Tenant {run.tenant} is from before Berth and is served from a stack that is not on record, so it "
+                    "gets no second one. Have it adopted: berth adopt"
+                )
+            case Operation.CREATE:
+                return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
+            case Operation.UPDATE:
+                metadata = reader.metadata(run.tenant)
+                return updating.start(
+                    run,
+                    stack,
+                    _release(run, releases),
+                    change_set=lock.change_set,
+                    stacks=stacks,
+                    queues=queues,
+                    drafting=drafting,
+                    looks=Looks(clock.now(), empty_since, empty_for, metadata.queue if metadata else None),
+                )
+            case Operation.DELETE:
+                return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
+    except StackOutOfReach as out_of_reach:
+        return GaveUp(str(out_of_reach))
+    except Throttled as throttled:
+        return Again(str(throttled), throttled=True)
+
+
+def await_stack(
+    run: Run,
+    *,
+    started: Start,
+    task_token: str,
+    ledger: OperationLedger,
+    stacks: Stacks,
+    executions: Executions,
+) -> Working:
+    """Leave the task token where the stack's event finds it, unless there is nothing to wait for.
+
+    The stack may have settled before the token was there to be found, so it is looked at once more.
+    """
+    ledger.remember_token(run, task_token)
+    try:
+        stack = stacks.find(started.stack_id) if isinstance(started, Started | Clearing) else None
+    except Throttled:
+        return Working()  # The event, or the state's timeout, lets the run go on.
+    if stack is None or condition(stack.status) is not StackCondition.WORKING:
+        executions.wake(task_token)
+    return Working()
+
+
+def stack_settled(
+    stack_id: str, *, client_token: str, names: Names, reader: TenantReader, executions: Executions
+) -> bool:
+    """CloudFormation says that a stack has settled: wake the run that waits for it, if one does.
+
+    A stack of an earlier system does not name its tenant. The client token names it, if the request was a run's.
+    Otherwise nobody waits for the stack, or whoever does looks for itself after a while.
+    """
+    is_legacy = names.is_legacy(name_of(stack_id))
+    tenant = Attempt.tenant_of(client_token) if is_legacy else names.tenant_of(stack_id)
+    lock = reader.lock(tenant) if tenant else None
+    return lock is not None and lock.task_token is not None and executions.wake(lock.task_token)
+
+
+def inspect_stack(
+    run: Run, *, started: Start, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    """Say where the stack is, and whether its queue can be used."""
+    if isinstance(started, GaveUp | Gone):
+        return started
+    stack_id = started.stack_id if isinstance(started, Started | Clearing | Unchanged) else None
+    if stack_id is not None and not may_be_its_stack(run.tenant, stack_id, reader=reader, names=stacks.names):
+        raise StackNotOurs(
+            f"Tenant {run.tenant}: stack {stack_id} neither bears the tenant's stack name nor is on record."
+        )
+    stack: Stack | None = None
+    try:
+        outcome: Done | Gone | NotReady | Working | Again | GaveUp
+        if isinstance(started, Again):
+            outcome = started
+        elif isinstance(started, Draining):
+            outcome = Again(f"messages in the queues that the update takes away: {started.messages}")
+        else:
+            stack = stacks.find(started.stack_id)
+            outcome = _sort(run, stack, started, reader, stacks)
+            if isinstance(outcome, Done):
+                outcome = _usable(outcome, stacks, queues)
+    except Throttled as throttled:
+        too_late = GaveUp(f"The stack could not be looked at in time: {throttled}", throttled=True)
+        return too_late if overdue(run, clock) else Working()
+    return _too_late(stack, outcome) if overdue(run, clock) else outcome
+
+
+def _sort(
+    run: Run, stack: Stack | None, started: Started | Clearing | Unchanged, reader: TenantReader, stacks: Stacks
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    match run.attempt.operation:
+        case Operation.CREATE:
+            return creating.sort(stack, clearing=isinstance(started, Clearing))
+        case Operation.UPDATE:
+            return updating.sort(run, stack, unchanged=isinstance(started, Unchanged), reader=reader, stacks=stacks)
+        case Operation.DELETE:
+            return deleting.sort(stack)
+
+
+def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady:
+    """Done, if the queue can be used and is the stack's own.
+
+    The outputs are what somebody wrote into a template; the resources are what CloudFormation made. CloudFormation may
+    list a resource some seconds late, so a difference is a failure only if it is still there at the deadline.
+    """
+    if not queues.answers(done.queue):
+        return NotReady()
+    queue = stacks.queue(done.stack_id)
+    if queue != done.queue:
+        return NotReady(
+            f"its outputs name the queue {done.queue.url}, and the queue among its resources is "
+            f"{queue.url if queue else 'none that Berth could serve'}: look at the template of {done.stack_id}"
+        )
+    return done
+
+
+def _too_late(
+    stack: Stack | None, outcome: Done | Gone | NotReady | Working | Again | GaveUp
+) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    minutes = int(DEADLINE.total_seconds() // 60)
+    match outcome:
+        case NotReady():
+            return GaveUp(f"The stack is done, but not ready after {minutes} minutes: {outcome.reason}.")
+        case Working() | Again():
+            reason = outcome.reason if isinstance(outcome, Again) else "still working"
+            status = f"is {stack.status}" if stack else "could not be started"
+            throttled = isinstance(outcome, Again) and outcome.throttled
+            return GaveUp(f"The stack {status} after {minutes} minutes ({reason}).", throttled=throttled)
+    return outcome
+
+
+def _own_lock(run: Run, reader: TenantReader) -> Lock:
+    lock = reader.lock(run.tenant)
+    if lock is None or lock.run.execution != run.execution:
+        raise LostOwnership(
+            f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant, so it touches no stack."
+        )
+    return lock
+
+
+def _release(run: Run, releases: Releases) -> Release:
+    release = releases.release(run.attempt.version)
+    if release is None:
+        raise UnknownRelease(
+            f"Tenant {run.tenant}: version {run.attempt.version} was never published. Deploy the control plane again."
+        )
+    return release
