@@ -24,9 +24,9 @@ from orchestrator.common.times import parse_timestamp
 from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Attempt, Operation, Queue, Run
-from stacks.compiling import compile_all
-from stacks.dependencies import REQUIREMENTS
-from stacks.function_code import build_code
+from stacks.common.compiling import compile_all
+from stacks.common.dependencies import REQUIREMENTS
+from stacks.common.function_code import build_code
 
 _TABLE = "bench"
 _FUNCTION_ENVIRONMENT = {

@@ -1,20 +1,24 @@
-"""One thin file a function: parse, call one use case, return.
+"""One folder a capability, one thin file a function: parse, call one use case, return.
 
-| function                                  | called by                                      |
-|-------------------------------------------|------------------------------------------------|
-| get_queue                                 | platforms: over HTTP, or directly              |
-| operators                                 | operators: over HTTP                           |
-| begin, review_changes, check_messages,    | the state of that name in the tenants' machines |
-| start_stack, await_stack, inspect_stack,  |                                                |
-| finish, record_failure                    |                                                |
-| advance_rollout, await_operator           | the rollouts' machine                          |
-| admit_tenant, record_outcome,             | the same, for one tenant's turn                |
-| review_tenant                             |                                                |
-| stack_event                               | EventBridge, when a stack has settled          |
-| tenant_metadata                           | a tenant's stack, as a custom resource         |
-| tenant_queue                              | other teams' stacks, as a custom resource      |
-| settle_tenant_queue                       | the machine that answers those                 |
-| publish_release, start_rollout            | the control plane's own deployment             |
+| function                                                 | called by                                       |
+|----------------------------------------------------------|-------------------------------------------------|
+| api/get_queue                                            | platforms: over HTTP, or directly               |
+| api/operators                                            | operators: over HTTP                            |
+| api/api_proof, releases/publish_release,                 | the control plane's own deployment              |
+| rollouts/start_rollout                                   |                                                 |
+| tenants/begin, tenants/review_changes,                   | the state of that name in the tenants' machines |
+| tenants/check_messages, tenants/start_stack,             |                                                 |
+| tenants/await_stack, tenants/inspect_stack,              |                                                 |
+| tenants/finish, tenants/record_failure                   |                                                 |
+| tenants/stack_event                                      | EventBridge, when a stack has settled           |
+| tenants/tenant_metadata                                  | a tenant's stack, as a custom resource          |
+| tenants/tenant_queue                                     | other teams' stacks, as a custom resource       |
+| tenants/settle_tenant_queue                              | the machine that answers those                  |
+| rollouts/advance_rollout, rollouts/await_operator        | the rollouts' machine                           |
+| rollouts/admit_tenant, rollouts/record_outcome,          | the same, for one tenant's turn                 |
+| rollouts/review_tenant                                   |                                                 |
+| reconciling/close_execution                              | SQS, when an execution has ended                |
+| reconciling/reconcile                                    | a schedule, and operators                       |
 
 What they share is in ``runtime.py``.
 """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from stacks.compiling import INTERPRETER, runtime_python
-from stacks.dependencies import build_layer
-from stacks.function_code import build_code
+from stacks.common.compiling import INTERPRETER, runtime_python
+from stacks.common.dependencies import build_layer
+from stacks.common.function_code import build_code
 from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
 
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from stacks.access_policies import AccessPolicies
-from stacks.alarms import Alarms
-from stacks.api import Api
-from stacks.automatic_rollout import AutomaticRollout
-from stacks.dashboard import Dashboard
-from stacks.encryption import Encryption
-from stacks.functions import FunctionKit
-from stacks.queue_access import QueueAccess
-from stacks.reconciliation import Reconciliation
-from stacks.release_publisher import ReleasePublisher
-from stacks.rollouts import RolloutMachine
-from stacks.settings import Settings
-from stacks.stack_events import StackEvents
-from stacks.stack_role import TenantStackRole
-from stacks.table import TenantTable
-from stacks.tenant_machines import TenantMachines
-from stacks.tenant_queue_provider import TenantQueueProvider
-from stacks.watching import (
+from stacks.api.access_policies import AccessPolicies
+from stacks.api.gateway import Api
+from stacks.common.alarms import Alarms
+from stacks.common.dashboard import Dashboard
+from stacks.common.encryption import Encryption
+from stacks.common.functions import FunctionKit
+from stacks.common.table import TenantTable
+from stacks.common.watching import (
     watch_api,
     watch_dead_letters,
     watch_functions,
@@ -31,6 +21,16 @@ from stacks.watching import (
     watch_rollouts,
     watch_tenant_queues,
 )
+from stacks.reconciling.reconciliation import Reconciliation
+from stacks.releases.publisher import ReleasePublisher
+from stacks.rollouts.automatic_rollout import AutomaticRollout
+from stacks.rollouts.machine import RolloutMachine
+from stacks.settings import Settings
+from stacks.tenants.machines import TenantMachines
+from stacks.tenants.queue_access import QueueAccess
+from stacks.tenants.stack_events import StackEvents
+from stacks.tenants.stack_role import TenantStackRole
+from stacks.tenants.tenant_queue_provider import TenantQueueProvider
 
 
 class ControlPlaneStack(Stack):

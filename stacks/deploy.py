@@ -20,8 +20,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
 from orchestrator.tenants.names import Names
-from stacks import concurrency, tenant_cap
-from stacks.choices import Choice
+from stacks.deploying import concurrency, tenant_cap
+from stacks.deploying.choices import Choice
 from stacks.project import ROOT
 from stacks.settings import NAME, SettingInvalid, Settings, parse_name
 

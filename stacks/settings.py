@@ -16,7 +16,7 @@ from constructs import Node
 from orchestrator.api.rollout_requests import MOST_AT_ONCE
 from orchestrator.common.errors import BerthError, InvalidName
 from orchestrator.tenants.names import DEFAULT_NAME, Names
-from stacks.function_code import is_current
+from stacks.common.function_code import is_current
 from stacks.project import CODE, LAYER
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")

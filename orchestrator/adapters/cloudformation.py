@@ -55,7 +55,10 @@ _NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed"
 
 
 class CloudFormationStacks:
-    """Implements :class:`orchestrator.tenants.ports.Stacks`. ``on_throttled`` is called whenever CloudFormation throttles."""
+    """Implements :class:`orchestrator.tenants.ports.Stacks`.
+
+    ``on_throttled`` is called whenever CloudFormation throttles.
+    """
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class S3Templates:
-    """Implements :class:`orchestrator.releases.ports.TemplateStore`. ``source`` is the bucket that deployments upload to."""
+    """Implements :class:`orchestrator.releases.ports.TemplateStore`. Deployments upload to the bucket ``source``."""
 
     def __init__(self, client: S3Client, bucket: str, *, source: str) -> None:
         self._client = client

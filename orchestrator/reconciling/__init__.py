@@ -1,5 +1,14 @@
 """What is recorded, and what is true: ending what died, and finding where the two differ.
 
-Read it in this order: :mod:`records`, :mod:`settling` (an operation whose execution died), :mod:`judging` (one tenant's
-rows against its stack), :mod:`repairing`, :mod:`reconciler` (the whole fleet), :mod:`control` (asking for it).
+1. :mod:`orchestrator.reconciling.records`     what is asked for, and what is found
+2. :mod:`orchestrator.reconciling.settling`    an operation whose execution died
+3. :mod:`orchestrator.reconciling.judging`     one tenant's rows against its stack
+4. :mod:`orchestrator.reconciling.adopting`    tenants from before Berth
+5. :mod:`orchestrator.reconciling.repairing`   putting right what was found
+6. :mod:`orchestrator.reconciling.reconciler`  the whole fleet
+7. :mod:`orchestrator.reconciling.control`     asking for it
+8. :mod:`orchestrator.reconciling.events`      what schedules and queues send, checked
+9. :mod:`orchestrator.reconciling.health`      whether the control plane itself is well
+
+:mod:`orchestrator.reconciling.ports` names what these need from the outside.
 """

@@ -14,6 +14,7 @@ What the machine does then:
 7. :mod:`orchestrator.rollouts.gate`       what comes next for one tenant: admitted, and later what became of it
 8. :mod:`orchestrator.rollouts.reviewing`  a dry run's look at one tenant
 
-:mod:`orchestrator.api.rollout_answers` is what operators are shown, :mod:`orchestrator.rollouts.documents` how wishes are
-written down, and :mod:`orchestrator.rollouts.ports` what all of it needs from the outside.
+:mod:`orchestrator.rollouts.steps` is what the machine sends, :mod:`orchestrator.rollouts.finding` looks tenants up,
+:mod:`orchestrator.rollouts.documents` is how wishes are written down, and :mod:`orchestrator.rollouts.ports` what all
+of it needs from the outside.
 """

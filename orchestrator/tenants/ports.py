@@ -375,8 +375,7 @@ class Stacks(Protocol):
         """What was drawn up, by its id or its name."""
 
     def template_digest(self, stack_id: str, change_set: str) -> str | None:
-        """The digest of the template that the changes were drawn up from, as :func:`orchestrator.releases.published.digest_of`
-        has it; ``None`` when it is none that a release could have.
+        """The digest of the template of these changes; ``None`` when it is none that a release could have.
 
         Raises :class:`orchestrator.common.errors.Conflict` if there are no such changes any more.
         """

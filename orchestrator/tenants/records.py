@@ -111,7 +111,8 @@ class Metadata:
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
     created_by: Requester | None = None
     """Whose tenant it is: who asked for the first create that began since the tenant was last deleted, also if it
-    failed; ``None`` when that was never recorded. :func:`orchestrator.tenants.admission.owner_once_begun` has the rule."""
+    failed; ``None`` when that was never recorded. The rule is
+    :func:`orchestrator.tenants.admission.owner_once_begun`."""
     asked_for: Attempt | None = None
     """The explicit create that was asked for, until it begins: the tenant is still to come."""
     asked_for_at: datetime | None = None

@@ -1,8 +1,8 @@
 """Bringing the tenant's stack about: review it, start it, await it, inspect it.
 
 Starting takes one step towards the stack; inspecting says what is true, whoever brought it about. So a
-repeated, lost or late step costs time and nothing else. What each operation does is in :mod:`orchestrator.tenants.creating`,
-:mod:`orchestrator.tenants.updating` and :mod:`orchestrator.tenants.deleting`.
+repeated, lost or late step costs time and nothing else. What each operation does is in
+:mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating` and :mod:`orchestrator.tenants.deleting`.
 """
 
 from __future__ import annotations

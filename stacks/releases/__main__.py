@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from stacks.project import ROOT, read_version
-from stacks.releases import ReleaseChanged, write_release
-from stacks.tenant_stack import tenant_template
+from stacks.releases.committed import ReleaseChanged, write_release
+from stacks.tenants.template import tenant_template
 
 
 def main() -> None:

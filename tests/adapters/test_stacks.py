@@ -16,7 +16,7 @@ from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.releases.published import canonical, stack_parameters
 from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Stack
 from orchestrator.tenants.records import Queue
-from stacks.releases import digest, release_file
+from stacks.releases.committed import digest, release_file
 from tests.adapters.conftest import client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
 

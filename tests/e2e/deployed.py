@@ -23,6 +23,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import Emulator
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Attempt, Operation, Request
+from stacks.common.function_code import handler_of
 from tests.fakes import NAMES
 
 Seen = TypeVar("Seen")
@@ -144,7 +145,11 @@ class Deployed:
         """The name of the function whose handler is in that file of ``lambdas/``."""
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         functions = [function for page in pages for function in page["Functions"]]
-        (found,) = [each["FunctionName"] for each in functions if each["Handler"] == f"lambdas.{name}.handler"]
+        (found,) = [
+            each["FunctionName"]
+            for each in functions
+            if each["Handler"] in (handler_of(name), f"lambdas.{name}.handler")
+        ]
         return str(found)
 
     @contextmanager

@@ -18,7 +18,7 @@ from orchestrator.tenants import deleting, operations, tenant_queue, tenant_stac
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.outcomes import GaveUp
 from stacks.settings import Settings
-from stacks.tenant_machines import FUNCTIONS_OF, definition
+from stacks.tenants.machines import FUNCTIONS_OF, definition
 from tests.machines import asl
 from tests.machines.files import CHILDREN, MACHINES, OPERATIONS, PARTS, ROLLOUT, TURN, machine, part_of
 

@@ -17,13 +17,13 @@ os.environ.setdefault("JSII_NODE", str(Path(sys.executable).parent / "node"))
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
-from stacks import functions as functions_module
 from stacks.app import build
+from stacks.common import functions as functions_module
+from stacks.common.function_code import build_code
 from stacks.control_plane import ControlPlaneStack
-from stacks.function_code import build_code
 from stacks.project import read_version
 from stacks.settings import Dependencies, DeploymentMode, Settings
-from stacks.tenant_stack import tenant_template
+from stacks.tenants.template import tenant_template
 from tests.fakes import NAMES
 from tests.stacks.policies import spelled, trust
 
@@ -161,7 +161,7 @@ def tenant() -> Json:
 def function_ids(control_plane: Json) -> dict[str, str]:
     """The logical id of every function, by the name of its handler's file."""
     return {
-        resource["Properties"]["Handler"].split(".")[1]: logical_id
+        resource["Properties"]["Handler"].split(".")[-2]: logical_id
         for logical_id, resource in control_plane["Resources"].items()
         if resource["Type"] == "AWS::Lambda::Function"
     }

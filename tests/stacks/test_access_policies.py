@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from tests.stacks.policies import listed, spelled
 
 Json = dict[str, Any]

@@ -11,6 +11,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
+from stacks.common.function_code import module_of
 from stacks.project import ROOT
 from tests.stacks.conftest import TOPIC
 from tests.stacks.policies import spelled
@@ -99,7 +100,7 @@ def test_what_functions_count_is_watched(alarms: dict[str, Json]) -> None:
 
 @pytest.mark.parametrize("function", ["reconcile", "close_execution", "settle_tenant_queue"])
 def test_what_is_watched_is_what_the_functions_count(alarms: dict[str, Json], function: str) -> None:
-    source = (ROOT / "lambdas" / f"{function}.py").read_text(encoding="utf-8")
+    source = (ROOT / f"{module_of(function).replace('.', '/')}.py").read_text(encoding="utf-8")
     counted = set(re.findall(r'count\("(\w+)"', source))
     dimension = {"Name": "service", "Value": function}
     assert counted == {alarm["MetricName"] for alarm in alarms.values() if alarm["Dimensions"] == [dimension]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stacks.concurrency import ENOUGH, TOO_FEW, UNRESERVED_AT_LEAST, Account, choose
+from stacks.deploying.concurrency import ENOUGH, TOO_FEW, UNRESERVED_AT_LEAST, Account, choose
 
 
 @pytest.mark.parametrize(

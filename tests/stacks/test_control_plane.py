@@ -16,14 +16,15 @@ from lambdas.api.operators import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
 from orchestrator.tenants.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from stacks.api.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
+from stacks.common.function_code import function_names, handler_of
 from stacks.control_plane import ControlPlaneStack
-from stacks.project import ROOT, read_version
-from stacks.releases import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
-from stacks.rollouts import MAP_LABEL, RESULTS
+from stacks.project import read_version
+from stacks.releases.committed import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
+from stacks.rollouts.machine import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
-from stacks.tenant_machines import FUNCTIONS_OF, STATEMACHINES, definition
-from stacks.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
+from stacks.tenants.machines import FUNCTIONS_OF, STATEMACHINES, definition
 from tests.fakes import NAMES
 
 Json = dict[str, Any]
@@ -246,8 +247,8 @@ def test_all_functions_share_one_asset_of_what_they_run(
     (key,) = {properties["Code"]["S3Key"] for _, properties in _functions(control_plane, function_ids)}
     asset = assembly / f"asset.{key.removesuffix('.zip')}"
     assert {entry.name for entry in asset.iterdir()} == {"lambdas", "orchestrator"}
-    assert (asset / "lambdas" / "get_queue.py").is_file()
-    assert (asset / "orchestrator" / "adapters" / "wiring.py").is_file()
+    assert (asset / "lambdas" / "api" / "get_queue.py").is_file()
+    assert (asset / "orchestrator" / "composition.py").is_file()
     for left_out in ("cli", "local"):
         assert not (asset / "orchestrator" / left_out).exists()
     # What is compiled on a developer's machine is for another Python; on AWS the asset is built by itself.
@@ -269,11 +270,11 @@ def test_dependencies_come_as_one_layer(other_settings: Template) -> None:
 def test_every_function_has_a_handler_and_every_handler_a_function_if_it_is_switched_on(
     control_plane: Json, with_automatic_rollout: Json, function_ids: dict[str, str]
 ) -> None:
-    handlers = {file.stem for file in (ROOT / "lambdas").glob("*.py")} - {"__init__", "runtime"}
+    handlers = function_names()
     assert set(function_ids) == handlers - {"start_rollout"}
     assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers) - 1
     switched_on = _properties(with_automatic_rollout, "AWS::Lambda::Function")
-    assert sorted(function["Handler"] for function in switched_on) == sorted(f"lambdas.{h}.handler" for h in handlers)
+    assert sorted(function["Handler"] for function in switched_on) == sorted(map(handler_of, handlers))
 
 
 # The releases

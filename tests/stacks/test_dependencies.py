@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from stacks import dependencies
+from stacks.common import dependencies
 from stacks.project import PYTHON_VERSION, ROOT
 
 REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+) --hash=sha256:(?P<digest>[0-9a-f]{64})")

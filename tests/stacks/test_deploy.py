@@ -16,9 +16,7 @@ from botocore.stub import Stubber
 
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.names import Names
-from stacks import concurrency, deploy, tenant_cap
-from stacks.choices import Choice
-from stacks.concurrency import Account
+from stacks import deploy
 from stacks.deploy import (
     CHOICES,
     ask_for_concurrency,
@@ -28,6 +26,9 @@ from stacks.deploy import (
     outputs_of,
     value_of,
 )
+from stacks.deploying import concurrency, tenant_cap
+from stacks.deploying.choices import Choice
+from stacks.deploying.concurrency import Account
 from stacks.settings import Settings
 
 SETTINGS = list(CHOICES)

@@ -14,6 +14,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from stacks.common.function_code import handler_of
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
 from stacks.settings import Dependencies, SettingInvalid, Settings
@@ -196,7 +197,7 @@ def function_role(template: Json, name: str) -> str:
     (role,) = (
         each["Properties"]["Role"]["Fn::GetAtt"][0]
         for each in template["Resources"].values()
-        if each["Type"] == "AWS::Lambda::Function" and each["Properties"]["Handler"] == f"lambdas.{name}.handler"
+        if each["Type"] == "AWS::Lambda::Function" and each["Properties"]["Handler"] == handler_of(name)
     )
     return str(role)
 
@@ -298,7 +299,7 @@ def test_a_former_key_of_another_account_stops_the_deployment(tmp_path: Path) ->
 
 def test_whoever_makes_tenants_stacks_or_compares_them_is_told_of_the_key(with_key: Json) -> None:
     told = {
-        each["Properties"]["Handler"].split(".")[1]: each["Properties"]["Environment"]["Variables"]
+        each["Properties"]["Handler"].split(".")[-2]: each["Properties"]["Environment"]["Variables"]
         for each in with_key["Resources"].values()
         if each["Type"] == "AWS::Lambda::Function"
     }

@@ -59,7 +59,7 @@ def findings(acknowledged: dict[Finding, str], tmp_path_factory: pytest.TempPath
     everything = {"berth:dependencies": "host", "berth:credentialsSeconds": "900", "berth:rolloutOnPublish": "true"}
     app = App(outdir=str(directory), analytics_reporting=False, context=everything)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stacks.permissions.Validations", Deaf(acknowledged))
+        patch.setattr("stacks.common.permissions.Validations", Deaf(acknowledged))
         build(app)
     with pytest.raises(RuntimeError, match="ValidationFailed"):
         app.synth()

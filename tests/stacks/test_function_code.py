@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks import compiling
-from stacks.compiling import INTERPRETER, runtime_python
-from stacks.function_code import build_code, is_current
+from stacks.common import compiling
+from stacks.common.compiling import INTERPRETER, runtime_python
+from stacks.common.function_code import build_code, function_names, is_current, module_of
 
 THIS_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 ANOTHER_VERSION = "2.7"
@@ -30,8 +30,8 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_the_functions_have_the_handlers_and_the_domain_and_nothing_of_an_operators_machine(code: Path) -> None:
     assert {entry.name for entry in code.iterdir()} == {"lambdas", "orchestrator"}
-    assert (code / "lambdas" / "get_queue.py").is_file()
-    assert (code / "orchestrator" / "adapters" / "wiring.py").is_file()
+    assert (code / "lambdas" / "api" / "get_queue.py").is_file()
+    assert (code / "orchestrator" / "composition.py").is_file()
     assert not (code / "orchestrator" / "cli").exists()
     assert not (code / "orchestrator" / "local").exists()
 
@@ -46,8 +46,8 @@ def test_every_module_is_compiled_and_never_compared_with_its_source(code: Path)
 
 
 def test_tracebacks_name_modules_where_lambda_has_them(code: Path) -> None:
-    compiled = Path(importlib.util.cache_from_source(str(code / "lambdas" / "begin.py"))).read_bytes()
-    assert b"/var/task/lambdas/begin.py" in compiled
+    compiled = Path(importlib.util.cache_from_source(str(code / "lambdas" / "tenants" / "begin.py"))).read_bytes()
+    assert b"/var/task/lambdas/tenants/begin.py" in compiled
     assert str(code).encode() not in compiled
 
 
@@ -61,7 +61,7 @@ def test_code_that_was_built_from_something_else_is_known(code: Path, tmp_path: 
     assert not is_current(tmp_path)
     build_code(tmp_path / "code", python=None)
     assert is_current(tmp_path / "code")
-    (tmp_path / "code" / "lambdas" / "begin.py").write_text("# as it was yesterday")
+    (tmp_path / "code" / "lambdas" / "tenants" / "begin.py").write_text("# as it was yesterday")
     assert not is_current(tmp_path / "code")
 
 
@@ -85,3 +85,9 @@ def test_an_interpreter_that_was_named_and_is_another_is_refused(monkeypatch: py
     monkeypatch.setenv(INTERPRETER, named)
     with pytest.raises(RuntimeError, match=f"is no Python {ANOTHER_VERSION}"):
         runtime_python()
+
+
+def test_a_function_is_found_by_the_name_that_its_handler_had_up_to_0_7_0(code: Path) -> None:
+    for name in function_names():
+        forwards = (code / "lambdas" / f"{name}.py").read_text()
+        assert forwards.startswith(f"from {module_of(name)} import handler\n")

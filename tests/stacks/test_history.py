@@ -218,8 +218,7 @@ def test_what_starts_rollouts_after_a_deployment_appends_too(
     (function,) = (
         each["Properties"]
         for each in resources.values()
-        if each["Type"] == "AWS::Lambda::Function"
-        and each["Properties"]["Handler"] == "lambdas.rollouts.start_rollout.handler"
+        if each["Properties"].get("Handler") == "lambdas.rollouts.start_rollout.handler"
     )
     table = resources[the_only("AWS::DynamoDB::Table")]["Properties"]
     policy = TablePolicy(table["ResourcePolicy"]["PolicyDocument"]["Statement"])

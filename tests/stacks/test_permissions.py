@@ -29,8 +29,7 @@ from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import TenantState
-from stacks.releases import RELEASES
-from stacks.table import (
+from stacks.common.table import (
     CREATES_ROWS,
     HISTORY_ROWS,
     LISTED_IN_ROLLOUTS,
@@ -42,7 +41,8 @@ from stacks.table import (
     ROLLOUT_ROWS,
     TENANT_ROWS,
 )
-from stacks.tenant_machines import FUNCTIONS_OF
+from stacks.releases.committed import RELEASES
+from stacks.tenants.machines import FUNCTIONS_OF
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, labels, listed, spelled, statements, trust
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.tenants.resource_requests import MOST_NOTES
-from stacks.releases import ReleaseMissing, notes
+from stacks.releases.committed import ReleaseMissing, notes
 
 CHANGELOG = """# Changelog
 

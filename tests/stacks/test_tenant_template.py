@@ -14,7 +14,7 @@ from cdk_nag import AwsSolutionsChecks
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 from orchestrator.releases.published import KMS_KEY_PARAMETER
 from stacks.project import read_version
-from stacks.releases import (
+from stacks.releases.committed import (
     RELEASES,
     ReleaseChanged,
     ReleaseMissing,
@@ -24,7 +24,7 @@ from stacks.releases import (
     releases_up_to,
     write_release,
 )
-from stacks.tenant_stack import TenantStack, tenant_template
+from stacks.tenants.template import TenantStack, tenant_template
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ import json
 from orchestrator.local.adjusting import TURNS_AT_ONCE, bound_maps
 from orchestrator.local.deployment import CONTEXT
 from stacks.settings import Settings
-from stacks.tenant_machines import definition
+from stacks.tenants.machines import definition
 
 
 def test_a_map_has_a_fixed_number_of_children_at_once() -> None:

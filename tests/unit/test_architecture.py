@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from stacks.common.function_code import function_names, module_of
+
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = ("orchestrator/local", "orchestrator/cli/control_plane.py")
 
@@ -50,31 +52,79 @@ def names(paths: list[Path]) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in paths]
 
 
-DOMAIN = sorted((ROOT / "orchestrator").glob("*.py")) + modules("orchestrator/rollouts")
-VALIDATION = ROOT / "orchestrator" / "validation.py"
+DOMAIN = {
+    "common": set(),
+    "releases": {"common"},
+    "tenants": {"common", "releases"},
+    "rollouts": {"common", "releases", "tenants"},
+    "reconciling": {"common", "releases", "tenants", "rollouts"},
+    "api": {"common", "releases", "tenants", "rollouts", "reconciling"},
+}
+"""The domain's capabilities, and which others each of them may use."""
+EDGES = {
+    "adapters": {*DOMAIN},
+    "composition": {*DOMAIN, "adapters"},
+    "cli": {*DOMAIN, "adapters", "local"},
+    "local": {*DOMAIN, "adapters", "cli"},
+}
+"""What is around it: AWS, the wiring, the command line, the emulator."""
+DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))
+VALIDATION = ROOT / "orchestrator" / "common" / "validation.py"
 ADAPTERS = modules("orchestrator/adapters")
 FUNCTIONS = modules("lambdas")
 PRODUCT = modules("orchestrator", "lambdas", "stacks")
 
 
 def test_there_is_something_to_check() -> None:
-    assert {
-        "orchestrator/common/tenant_ids.py",
-        "orchestrator/common/validation.py",
-        "orchestrator/rollouts/gate.py",
-    } <= set(names(DOMAIN))
-    assert {"dynamodb.py", "wiring.py"} <= {path.name for path in ADAPTERS}
+    assert {path.stem for path in (ROOT / "orchestrator").iterdir() if not path.name.startswith("__")} == {
+        *DOMAIN,
+        *EDGES,
+    }
+    assert {"sqs.py", "keys.py"} <= {path.name for path in ADAPTERS}
     assert {"get_queue.py", "runtime.py"} <= {path.name for path in FUNCTIONS}
 
 
-@pytest.mark.parametrize("module", DOMAIN, ids=names(DOMAIN))
-def test_the_domain_imports_the_standard_library_and_itself_and_json_schemas_in_one_place(module: Path) -> None:
-    outside = ("orchestrator.adapters", "orchestrator.cli", "orchestrator.local")
-    allowed = ["orchestrator", *(["jsonschema"] if module == VALIDATION else [])]
+@pytest.mark.parametrize("capability", [*DOMAIN, *EDGES])
+def test_a_capability_uses_only_those_that_it_may(capability: str) -> None:
+    may = {capability} | (DOMAIN | EDGES)[capability]
+    own = [*modules(f"orchestrator/{capability}"), *(ROOT / "orchestrator").glob(f"{capability}.py")]
+    used = {(module, name) for module in own for name in imports(module) if is_in(name, "orchestrator")}
     strange = [
-        name for name in imports(module) if is_in(name, *outside) or not (is_standard(name) or is_in(name, *allowed))
+        f"{module.relative_to(ROOT)} uses {name}"
+        for module, name in sorted(used)
+        if name != "orchestrator" and name.split(".")[1] not in may
     ]
     assert not strange
+
+
+@pytest.mark.parametrize("module", DOMAIN_MODULES, ids=names(DOMAIN_MODULES))
+def test_the_domain_imports_the_standard_library_and_json_schemas_in_one_place(module: Path) -> None:
+    allowed = ["orchestrator", *(["jsonschema"] if module == VALIDATION else [])]
+    assert not [name for name in imports(module) if not (is_standard(name) or is_in(name, *allowed))]
+
+
+PACKAGES = [path for path in modules("orchestrator", "lambdas", "stacks") if path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=names(PACKAGES))
+def test_a_package_imports_nothing_so_that_what_is_used_alone_is_loaded_alone(package: Path) -> None:
+    assert not imports(package)
+
+
+MAPS = [ROOT / "orchestrator" / capability / "__init__.py" for capability in DOMAIN]
+
+
+@pytest.mark.parametrize("package", MAPS, ids=names(MAPS))
+def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
+    told = set(re.findall(r":mod:`([\w.]+)`", package.read_text(encoding="utf-8")))
+    there = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in package.parent.glob("[!_]*.py")}
+    assert told == there
+
+
+def test_the_map_of_the_functions_names_each_of_them() -> None:
+    folder = ROOT / "lambdas"
+    told = set(re.findall(r"\b(\w+/\w+)\b", (folder / "__init__.py").read_text(encoding="utf-8")))
+    assert told == {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/[!_]*.py")}
 
 
 @pytest.mark.parametrize("module", ADAPTERS, ids=names(ADAPTERS))
@@ -95,11 +145,11 @@ def test_functions_import_the_domain_the_adapters_and_powertools(module: Path) -
 
 @pytest.mark.parametrize("module", FUNCTIONS, ids=names(FUNCTIONS))
 def test_a_function_uses_no_other_function(module: Path) -> None:
-    others = {f"lambdas.{path.stem}" for path in FUNCTIONS} - {"lambdas.runtime", "lambdas.__init__"}
+    others = {module_of(name) for name in function_names()}
     assert not [name for name in imports(module) if is_in(name, *others)]
 
 
-@pytest.mark.parametrize("module", DOMAIN, ids=names(DOMAIN))
+@pytest.mark.parametrize("module", DOMAIN_MODULES, ids=names(DOMAIN_MODULES))
 def test_the_domain_reads_neither_clock_nor_environment(module: Path) -> None:
     assert not [name for name in imports(module) if is_in(name, "os", "time", "logging", "random", "uuid", "socket")]
     assert not re.search(r"datetime\.(now|utcnow|today)\(", module.read_text(encoding="utf-8"))
@@ -135,9 +185,9 @@ from ..records import Audit
         "orchestrator.local.emulator",
         "a.b",
         "orchestrator.adapters",
-        "orchestrator.adapters.dynamodb.keys",
-        "orchestrator.tenants.records",
-        "orchestrator.tenants.records.Audit",
+        "orchestrator.adapters.keys",
+        "orchestrator.records",
+        "orchestrator.records.Audit",
     }
 
 
@@ -177,13 +227,20 @@ def test_get_queues_function_starts_light() -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
-    needed_by_others = ("validation", "schemas", "lifecycle", "admission", "limits", "adapters.create_counts")
-    assert not {f"orchestrator.{name}" for name in needed_by_others} & set(told["modules"])
-    assert not [name for name in told["modules"] if is_in(name, "orchestrator.rollouts")]
+    by_others = ("lifecycle", "admission", "limits", "schemas")
+    services = ("cloudformation", "cloudwatch", "s3", "sqs", "sts", "dynamodb.rollouts", "dynamodb.create_counts")
     later = {
-        f"orchestrator.adapters.{name}" for name in ("cloudformation", "cloudwatch", "rollouts", "s3", "sqs", "sts")
+        "common.validation",
+        *(f"tenants.{name}" for name in by_others),
+        *(f"adapters.{name}" for name in services),
     }
-    assert not later & set(told["modules"])
+    every = {
+        path.relative_to(ROOT / "orchestrator").with_suffix("").as_posix().replace("/", ".")
+        for path in modules("orchestrator")
+    }
+    assert later <= every, "these are modules"
+    assert not {f"orchestrator.{name}" for name in later} & set(told["modules"])
+    assert not [name for name in told["modules"] if is_in(name, "orchestrator.rollouts", "orchestrator.reconciling")]
     assert "table" in told["made"]
     assert not {"stacks", "writable_stacks", "queues", "templates", "credentials", "lifecycle"} & set(told["made"])
     assert not {"rollout_table", "manifests", "alarms", "rollouts", "gate", "advancing", "reviewing"} & set(

@@ -17,6 +17,7 @@ from orchestrator.adapters import custom_resource
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.execution_input import machine_input
+from stacks.common.function_code import module_of
 from tests.fakes import ACME, NAMES, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
@@ -49,7 +50,7 @@ def load(wired: Wired, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 
     def load(name: str) -> Any:
         monkeypatch.setattr(importlib.import_module("lambdas.runtime"), "wiring", wired)
-        return importlib.import_module(f"lambdas.{name}").handler
+        return importlib.import_module(module_of(name)).handler
 
     yield load
     forget_functions()

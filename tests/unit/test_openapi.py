@@ -29,7 +29,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from urllib3 import HTTPResponse
 
-from orchestrator.api import operator_answers
+from orchestrator.api import operator_answers, rollout_answers
 from orchestrator.api.operator_requests import (
     MOST_A_PAGE,
     parse_create,
@@ -59,7 +59,6 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.records import Wish as WishToReconcile
-from orchestrator.rollouts import report
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import wish_document, wish_from
 from orchestrator.rollouts.pacing import Pace
@@ -78,6 +77,7 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Wish,
 )
+from orchestrator.tenants import deadlines
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access, Credentials
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
@@ -97,6 +97,7 @@ from orchestrator.tenants.records import (
     TenantState,
     UnreadableEntry,
 )
+from stacks.common.function_code import module_of
 from tests.fakes import (
     EXPLICIT,
     NEXT_VERSION,
@@ -515,7 +516,7 @@ def functions() -> Iterator[Mapping[str, ModuleType]]:
         runtime = importlib.import_module("lambdas.runtime")
         monkeypatch.setattr(runtime, "wiring", world())
         monkeypatch.setattr(runtime, "count", lambda _metric: None)
-        yield {name: importlib.import_module(f"lambdas.{name}") for name in ("get_queue", "operators")}
+        yield {name: importlib.import_module(module_of(name)) for name in ("get_queue", "operators")}
         forget_functions()
 
 
@@ -605,7 +606,7 @@ def validator(schema: dict[str, Any]) -> Draft202012Validator:
 @pytest.mark.parametrize("at", [None, NOON])
 def test_a_row_of_history_that_nobody_can_read_is_an_answer_too(at: datetime | None) -> None:
     unreadable = UnreadableEntry(at)
-    entry, order = operator_answers._history_document(unreadable), report._order_document(unreadable)
+    entry, order = operator_answers._history_document(unreadable), rollout_answers._order_document(unreadable)
     validator(schema("Tenant")["properties"]["history"]).validate([entry])
     validator(schema("Rollout")["properties"]["history"]).validate([order])
 
@@ -659,7 +660,7 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
     assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MOST_FINDINGS
     assert rules("AdoptionCursor") == {"type": "string", "pattern": CURSOR_PATTERN}
-    assert parameter("deleteTenant", "drainSeconds") == {**validation.DRAIN_SECONDS, "default": 0}
+    assert parameter("deleteTenant", "drainSeconds") == {**deadlines.DRAIN_SECONDS, "default": 0}
     for operation_id in ("listTenants", "listRollouts"):
         assert parameter(operation_id, "limit") == {
             "type": "integer",

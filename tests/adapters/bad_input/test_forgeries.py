@@ -5,13 +5,11 @@ What an event may change all the same is written down as :data:`tests.adapters.b
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,6 +27,7 @@ from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenan
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
+from stacks.common.function_code import function_names
 from tests.adapters.bad_input.fleet import HandingOver, the_fleet
 from tests.adapters.bad_input.forgeries import FORGERIES
 from tests.adapters.bad_input.harm import (
@@ -45,8 +44,6 @@ from tests.adapters.bad_input.storm import INPUTS, storm, told
 from tests.adapters.bad_input.world import ControlPlane, a_control_plane
 from tests.fakes import InMemoryTable, a_run
 
-LAMBDAS = Path(__file__).parents[3] / "lambdas"
-
 FORGED = INPUTS if "BERTH_FUZZ_INPUTS" in os.environ else 40
 """How many come to each function. A few are enough to see that the rules hold; ``make fuzz`` looks for exceptions."""
 
@@ -55,17 +52,6 @@ FORGED = INPUTS if "BERTH_FUZZ_INPUTS" in os.environ else 40
 def attacked() -> Iterator[ControlPlane]:
     with a_control_plane(the_fleet) as plane:
         yield plane
-
-
-def functions() -> set[str]:
-    """Every module of the functions' that has a handler."""
-    return {
-        path.stem
-        for path in LAMBDAS.glob("*.py")
-        if any(
-            isinstance(node, ast.FunctionDef) and node.name == "handler" for node in ast.parse(path.read_text()).body
-        )
-    }
 
 
 _PICTURES: WeakKeyDictionary[Any, Picture] = WeakKeyDictionary()
@@ -102,7 +88,7 @@ def _outcome(result: object) -> str:
 
 
 def test_every_function_has_forged_events_and_a_rule_of_what_they_may_change() -> None:
-    assert set(FORGERIES) == set(DOCUMENTED) == functions()
+    assert set(FORGERIES) == set(DOCUMENTED) == function_names()
 
 
 @pytest.mark.parametrize("function", FORGERIES)

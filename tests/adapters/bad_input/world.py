@@ -43,6 +43,7 @@ from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.ports import ListedTenant, ResourceEvent, ResourceState
 from orchestrator.tenants.records import Queue, Status, TenantState
 from orchestrator.tenants.stack_resources import StackResource
+from stacks.common.function_code import module_of
 from tests.fakes import (
     ACME,
     EXPLICIT,
@@ -312,7 +313,7 @@ class ControlPlane:
 
     def load(self, name: str) -> Any:
         if name not in self._handlers:
-            self._handlers[name] = importlib.import_module(f"lambdas.{name}").handler
+            self._handlers[name] = importlib.import_module(module_of(name)).handler
         return self._handlers[name]
 
     def call(self, name: str, event: object) -> Any:

@@ -24,6 +24,7 @@ from orchestrator.tenants.execution_input import machine_input, request_from
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, Request, Run
 from orchestrator.tenants.stack_resources import StackResource
+from stacks.common.function_code import module_of
 from tests.adapters.conftest import REGION, TABLE, client
 from tests.fakes import (
     ACME,
@@ -95,7 +96,7 @@ class Functions:
     """Runs whose executions Step Functions shows, though no machine has started them."""
 
     def load(self, name: str) -> ModuleType:
-        return importlib.import_module(f"lambdas.{name}")
+        return importlib.import_module("lambdas.runtime" if name == "runtime" else module_of(name))
 
     def call(self, name: str, event: object, context: object = None) -> Any:
         return self.load(name).handler(event, context)

@@ -82,7 +82,7 @@ class Counting:
         """The handlers' names, by the names of functions and of their roles."""
         pages = self.enforced.root.client("lambda").get_paginator("list_functions").paginate()
         functions = [each for page in pages for each in page["Functions"]]
-        handlers = {each["FunctionName"]: each["Handler"].split(".")[1] for each in functions}
+        handlers = {each["FunctionName"]: each["Handler"].split(".")[-2] for each in functions}
         return handlers | {each["Role"].rsplit("/", 1)[-1]: handlers[each["FunctionName"]] for each in functions}
 
 

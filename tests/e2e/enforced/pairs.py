@@ -78,4 +78,4 @@ def _roles(template: Json) -> dict[str, str]:
         for role, each in template["Resources"].items()
         if each["Type"] == "AWS::IAM::Role"
     }
-    return others | {each["Role"]["Fn::GetAtt"][0]: each["Handler"].split(".")[1] for each in functions}
+    return others | {each["Role"]["Fn::GetAtt"][0]: each["Handler"].split(".")[-2] for each in functions}

@@ -12,18 +12,17 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
 from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.local.home import CHECKOUT
 from orchestrator.tenants.credentials import TENANT_TAG
 from orchestrator.tenants.records import TenantState
-from stacks.api import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from stacks.common.function_code import function_names
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.enforced.control_plane import ATTACKER, Enforced
 from tests.e2e.operators import call
 
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 KEY = {"pk": {"S": "HISTORY#acme"}, "sk": {"S": "2026-01-01T00:00:00.000Z#1"}}
-NOT_DEPLOYED = {"__init__", "runtime", "start_rollout"}
-FUNCTIONS = sorted({file.stem for file in (CHECKOUT / "lambdas").glob("*.py")} - NOT_DEPLOYED)
+FUNCTIONS = sorted(function_names() - {"start_rollout"})
 APPENDING = {
     *("begin", "finish", "record_failure", "close_execution", "reconcile"),
     *("operators", "settle_tenant_queue", "tenant_metadata"),

@@ -1,0 +1,1 @@
+"""Berth over HTTP, and who may call it."""

@@ -1,0 +1,72 @@
+"""Who may call Berth, as policies to attach to the roles of platforms, senders, receivers, operators and teams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE, STAGE, Api
+from stacks.common.functions import BerthFunction
+from stacks.common.permissions import acknowledge_wildcard, statement
+
+_PARAMETER = re.compile(r"\{\w+\}")
+
+_ALL_OR_NONE = (
+    "The wildcard stands for the id of a tenant, a rollout, a reconciliation or an adoption: callers are trusted with "
+    "all of them, or with none."
+)
+
+
+_BY_CLOUDFORMATION = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
+
+
+class AccessPolicies(Construct):
+    def __init__(self, scope: Construct, construct_id: str, *, api: Api, tenant_queue: BerthFunction) -> None:
+        super().__init__(scope, construct_id)
+        self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
+        self.sender = self._policy(
+            "Sender", api, "Get temporary credentials to send to tenants' queues, and nothing else.", [SEND_ROUTE]
+        )
+        self.receiver = self._policy(
+            "Receiver",
+            api,
+            "Get temporary credentials to receive from tenants' queues, and nothing else.",
+            [RECEIVE_ROUTE],
+        )
+        self.operator = self._policy(
+            "Operator",
+            api,
+            # Not all of it any more. A changed description would be another policy, attached to nobody.
+            "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
+            [*OPERATOR_ROUTES, QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE],
+        )
+        # The command line finds the API by the outputs of the control plane's stack.
+        self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
+        # For whoever deploys a stack with a Custom::TenantQueue in it, or for the role that CloudFormation deploys it
+        # with: in both cases CloudFormation says that it calls on their behalf. Nobody invokes the function directly.
+        self.team = iam.ManagedPolicy(
+            self,
+            "Team",
+            description="Have tenants' queues in stacks, by Custom::TenantQueue, and nothing else.",
+            statements=[statement(["lambda:InvokeFunction"], [tenant_queue.arn], _BY_CLOUDFORMATION)],
+        )
+
+    def _policy(self, name: str, api: Api, description: str, routes: Sequence[str]) -> iam.ManagedPolicy:
+        resources = [self._resource(api, route) for route in routes]
+        policy = iam.ManagedPolicy(
+            self, name, description=description, statements=[statement(["execute-api:Invoke"], resources)]
+        )
+        for resource in resources:
+            if "*" in resource:
+                acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
+        return policy
+
+    def _resource(self, api: Api, route: str) -> str:
+        method, path = _PARAMETER.sub("*", route).split(" ")
+        return Stack.of(self).format_arn(
+            service="execute-api", resource=api.id, resource_name=f"{STAGE}/{method}{path}"
+        )

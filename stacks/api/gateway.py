@@ -1,0 +1,233 @@
+"""Berth over HTTP, for callers with AWS credentials: getQueue for platforms, and what operators ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
+from stacks.api.api_proof import ApiProof
+from stacks.api.throttles import ORDERS, THROTTLES
+from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
+from stacks.common.limits import limit_creates, limit_tenants
+from stacks.common.log_groups import log_group
+from stacks.common.permissions import allow, names_of
+from stacks.common.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.reconciling.reconciliation import Reconciliation
+from stacks.rollouts.machine import RolloutMachine
+from stacks.settings import Settings
+from stacks.tenants.machines import TenantMachines
+from stacks.tenants.stack_role import TenantStackRole
+
+QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
+SEND_ROUTE, RECEIVE_ROUTE = (
+    next(route for route, access in CREDENTIAL_ROUTES.items() if access is each)
+    for each in (Access.SEND, Access.RECEIVE)
+)
+
+OPERATOR_ROUTES = (
+    "PUT /tenants/{tenantId}",
+    "GET /tenants/{tenantId}",
+    "DELETE /tenants/{tenantId}",
+    "POST /tenants/{tenantId}/upgrade",
+    "POST /tenants/{tenantId}/retry",
+    "PUT /tenants/{tenantId}/pin",
+    "DELETE /tenants/{tenantId}/pin",
+    "GET /tenants",
+    "GET /releases",
+    "POST /rollouts",
+    "GET /rollouts",
+    "GET /rollouts/{rolloutId}",
+    "POST /rollouts/{rolloutId}/pause",
+    "POST /rollouts/{rolloutId}/resume",
+    "POST /rollouts/{rolloutId}/abort",
+    "POST /rollouts/{rolloutId}/approve",
+    "POST /rollouts/{rolloutId}/retry",
+    "POST /reconciliations",
+    "GET /reconciliations/{reconciliationId}",
+    "POST /adoptions",
+    "GET /adoptions/{adoptionId}",
+    "GET /diagnosis",
+)
+"""As in ``lambdas/api/operators.py``."""
+
+STAGE = "$default"
+
+# API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
+_GIVEN_UP_AFTER_SECONDS = 29
+
+_LIMITS_ARE_THE_ACCOUNTS = (
+    "How many stacks and functions an account may have and has is asked of the account: the actions take no resource."
+)
+
+_ACCESS_LOG = {
+    "requestId": "$context.requestId",
+    "requestTime": "$context.requestTime",
+    "caller": "$context.identity.userArn",
+    "sourceIp": "$context.identity.sourceIp",
+    "route": "$context.routeKey",
+    "path": "$context.path",
+    "status": "$context.status",
+    "latency": "$context.responseLatency",
+    "integrationLatency": "$context.integrationLatency",
+    "error": "$context.error.message",
+    "integrationError": "$context.integrationErrorMessage",
+}
+
+
+class Api(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        machines: TenantMachines,
+        rollouts: RolloutMachine,
+        reconciliation: Reconciliation,
+        stack_role: TenantStackRole,
+        dead_letters: Mapping[str, sqs.Queue],
+        settings: Settings,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.get_queue = self._get_queue(kit, machines, settings)
+        self.operators = self._operators(kit, machines, rollouts, reconciliation, stack_role, dead_letters)
+        limit_tenants(self.operators, settings=settings)
+
+        api = apigateway.HttpApi(
+            self,
+            "Api",
+            api_name=names_of(self).api,
+            description=f"Berth {kit.version}: tenants, their queues, and rollouts.",
+            create_default_stage=False,
+            default_authorizer=HttpIamAuthorizer(),
+        )
+        self.proof = ApiProof(
+            self, "Proof", kit=kit, api=api.api_id, stage=STAGE, generation=settings.api_proof_generation
+        )
+        routes = [
+            *_add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE]),
+            *_add_routes(api, self.operators, OPERATOR_ROUTES),
+        ]
+        stage = apigateway.HttpStage(
+            self,
+            "Stage",
+            http_api=api,
+            stage_name=STAGE,
+            auto_deploy=True,
+            # Every route has its own. This is for one that somebody adds by hand.
+            throttle=apigateway.ThrottleSettings(rate_limit=ORDERS.per_second, burst_limit=ORDERS.burst),
+        )
+        # A stage has settings only of routes that are there.
+        stage.node.add_dependency(*routes)
+        access_log = log_group(self, "AccessLog", days=kit.log_retention_days, encryption=kit.encryption)
+        resource = stage.node.default_child
+        assert isinstance(resource, apigateway.CfnStage)  # noqa: S101 - what the construct is made of
+        resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
+        )
+        resource.route_settings = {
+            route: {"ThrottlingRateLimit": THROTTLES[route].per_second, "ThrottlingBurstLimit": THROTTLES[route].burst}
+            for route in (QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE, *OPERATOR_ROUTES)
+        }
+        # The functions are there before the stage, which comes after its routes, and these after the functions. While
+        # a deployment brings another proof, the functions believe nobody until the stage has it, too.
+        resource.stage_variables = {PROOF_VARIABLE: self.proof.value}
+        for function in (self.get_queue, self.operators):
+            function.function.add_environment("BERTH_API_PROOF_DIGEST", self.proof.digest)
+        self._api = api
+        self.id = api.api_id
+        self.url = stage.url
+
+    def metric_server_errors(self, *, period: Duration, label: str | None = None) -> cloudwatch.Metric:
+        return self._api.metric_server_error(period=period, label=label, statistic="Sum")
+
+    def _get_queue(self, kit: FunctionKit, machines: TenantMachines, settings: Settings) -> BerthFunction:
+        get_queue = BerthFunction(
+            self,
+            "GetQueue",
+            kit=kit,
+            name="get_queue",
+            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            reserved_concurrency=settings.get_queue_concurrency,
+            environment={
+                # It starts only creates, and has to know the executions of all of them.
+                **machines.environment,
+                "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
+            },
+        )
+        kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
+        if settings.create_on_get_queue:
+            limit_creates(get_queue, kit=kit, settings=settings)
+            # A tenant whose queue has vanished comes back at the version that it had, if that was published.
+            kit.table.allow(get_queue.role, "GetItem", rows=RELEASE_ROWS)
+            allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
+            machines.allow_describing(get_queue.role)
+        return get_queue
+
+    def _operators(
+        self,
+        kit: FunctionKit,
+        machines: TenantMachines,
+        rollouts: RolloutMachine,
+        reconciliation: Reconciliation,
+        stack_role: TenantStackRole,
+        dead_letters: Mapping[str, sqs.Queue],
+    ) -> BerthFunction:
+        operators = BerthFunction(
+            self,
+            "Operators",
+            kit=kit,
+            name="operators",
+            memory_megabytes=WHOLE_FLEET_MEGABYTES,
+            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            environment={
+                **machines.environment,
+                **rollouts.environment,
+                **reconciliation.environment,
+                **stack_role.parameters,
+                "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
+                    {holds: queue.queue_url for holds, queue in dead_letters.items()}
+                ),
+            },
+        )
+        machines.allow_orders(operators.role, kit.table, (machines.create, machines.update, machines.delete))
+        kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
+        kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
+        rollouts.allow_operating(operators.role)
+        reconciliation.allow_asking(operators.role)
+        _allow_examining(operators.role, kit, dead_letters.values())
+        return operators
+
+
+def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[sqs.Queue]) -> None:
+    """What it takes to tell whether the control plane is well."""
+    kit.table.allow_listing_unfinished(role)
+    allow(role, ["sqs:GetQueueAttributes"], *(queue.queue_arn for queue in dead_letters))
+    allow(
+        role,
+        ["cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"],
+        "*",
+        wildcard_because=_LIMITS_ARE_THE_ACCOUNTS,
+    )
+
+
+def _add_routes(
+    api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]
+) -> Iterator[apigateway.HttpRoute]:
+    integration = HttpLambdaIntegration(
+        function.node.id, function.function, payload_format_version=apigateway.PayloadFormatVersion.VERSION_2_0
+    )
+    for route in routes:
+        method, path = route.split(" ")
+        yield from api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)

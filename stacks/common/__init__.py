@@ -1,0 +1,1 @@
+"""What every capability's constructs are made with."""

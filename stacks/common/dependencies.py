@@ -1,0 +1,72 @@
+"""The functions' dependencies: a layer.
+
+Wheels for Lambda's platform are downloaded as they are, so the layer comes out the same on any machine. Each must have
+the hash that ``stacks/layer-requirements.txt`` names: another file under the same version is refused.
+``python -m stacks.common.dependencies lock`` writes that file anew, after a version in ``constraints.txt`` was changed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from stacks.common.compiling import compile_all
+from stacks.project import LAYER, PYTHON_VERSION, ROOT
+
+PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema")
+REQUIREMENTS = ROOT / "stacks" / "layer-requirements.txt"
+
+_HEADING = (
+    "# What the functions' layer is made of, with the hash of every file.\n"
+    "# Written by: python -m stacks.common.dependencies lock\n"
+)
+_LAMBDA_LIMIT_MB = 250
+_INSTALLED_AT = "/opt"
+
+_PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+_PLATFORM = ("--platform", "manylinux2014_aarch64", "--implementation", "cp")
+_PYTHON = ("--python-version", PYTHON_VERSION, "--only-binary=:all:")
+
+
+def build_layer(layer: Path = LAYER, *, python: str | None) -> int:
+    """Build the layer afresh, compile it with that interpreter, and return its size in megabytes when unpacked."""
+    shutil.rmtree(layer, ignore_errors=True)
+    # Without dependencies: all of them are listed, and one that is not has no hash.
+    what = ["--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(layer / "python")]
+    subprocess.run([*_PIP, *_PLATFORM, *_PYTHON, *what], check=True)  # noqa: S603 - no input from outside
+    _forget_this_machine(layer / "python")
+    if python is not None:
+        compile_all(layer, installed_at=_INSTALLED_AT, python=python)
+    megabytes = round(sum(file.stat().st_size for file in layer.rglob("*") if file.is_file()) / 1_000_000)
+    if megabytes >= _LAMBDA_LIMIT_MB:
+        raise RuntimeError(f"The layer has {megabytes} MB; Lambda takes less than {_LAMBDA_LIMIT_MB}.")
+    return megabytes
+
+
+def lock() -> None:
+    """Write down every package that the layer needs, at the version in ``constraints.txt``, with its hash."""
+    what = ["--dry-run", "--ignore-installed", "--report", "-", "--constraint", str(ROOT / "constraints.txt")]
+    command = [*_PIP, *_PLATFORM, *_PYTHON, *what, "--target", str(LAYER), *PACKAGES]
+    report = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603 - no input from outside
+    lines = []
+    for package in json.loads(report)["install"]:
+        name, version = package["metadata"]["name"], package["metadata"]["version"]
+        digest = package["download_info"]["archive_info"]["hashes"]["sha256"]
+        lines.append(f"{name.lower().replace('_', '-')}=={version} --hash=sha256:{digest}\n")
+    REQUIREMENTS.write_text(_HEADING + "".join(sorted(lines)), encoding="utf-8")
+
+
+def _forget_this_machine(packages: Path) -> None:
+    # Scripts name the interpreter that installed them, and RECORD has the scripts' digests; no function uses either.
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    for record in packages.glob("*.dist-info/RECORD"):
+        record.unlink()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["lock"]:
+        sys.exit("usage: python -m stacks.common.dependencies lock")
+    lock()

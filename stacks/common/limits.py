@@ -1,0 +1,19 @@
+"""How many tenants there may be, and how fast callers may add to them: what functions that start creates are told."""
+
+from __future__ import annotations
+
+from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.settings import Settings
+
+
+def limit_tenants(function: BerthFunction, *, settings: Settings) -> None:
+    function.function.add_environment("BERTH_MAX_TENANTS", str(settings.max_tenants))
+
+
+def limit_creates(function: BerthFunction, *, kit: FunctionKit, settings: Settings) -> None:
+    """Hold those who call the function to the number of tenants, and each of them to a rate."""
+    limit_tenants(function, settings=settings)
+    kit.table.allow_counting_tenants(function.role)
+    function.function.add_environment("BERTH_CREATES_PER_MINUTE", str(settings.creates_per_minute))
+    if settings.creates_per_minute:
+        kit.table.allow_counting_creates(function.role)

@@ -1,0 +1,213 @@
+"""The one table that remembers tenants, operations, releases and rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from orchestrator.adapters.dynamodb.keys import (
+    CREATES_PREFIX,
+    HISTORY_PREFIX,
+    LISTED_ROLLOUTS,
+    LISTING_INDEX,
+    RECONCILIATIONS,
+    RELEASES,
+    ROLLOUT_PREFIX,
+    TENANT_PREFIX,
+    UNFINISHED_OPERATIONS,
+    pace_key,
+    registry_key,
+)
+from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
+from stacks.common.encryption import Encryption
+from stacks.common.permissions import allow
+
+TENANT_ROWS = f"{TENANT_PREFIX}*"
+HISTORY_ROWS = f"{HISTORY_PREFIX}*"
+RELEASE_ROWS = RELEASES
+ROLLOUT_ROWS = f"{ROLLOUT_PREFIX}*"
+REGISTRY_ROWS = registry_key()["pk"]["S"]
+"""Which rollouts have a claim on tenants now."""
+PACE_ROWS = pace_key()["pk"]["S"]
+"""How often CloudFormation has throttled, which slows rollouts down."""
+RECONCILIATION_ROWS = RECONCILIATIONS
+CREATES_ROWS = f"{CREATES_PREFIX}*"
+"""How many creates each caller has started in the current minute."""
+
+_READING = frozenset({"GetItem", "Query", "ConditionCheckItem"})
+
+LISTED_TENANTS = "TENANT#*"
+"""The partitions of the index that tenants are listed in, whatever their state."""
+LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
+"""Those that rollouts are listed in, and the failed tenants of each."""
+
+
+class TenantTable(Construct):
+    def __init__(self, scope: Construct, construct_id: str, *, encryption: Encryption) -> None:
+        super().__init__(scope, construct_id)
+        self._encryption = encryption
+        self._policy = iam.PolicyDocument(statements=[_nobody_changes_history_in_bulk()])
+        self._appending: dict[str, str] = {}
+        """The ARNs of roles that append to history, each by the role's path in the tree of constructs."""
+        self._table = dynamodb.Table(
+            self,
+            "Table",
+            partition_key=_string("pk"),
+            sort_key=_string("sk"),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=(
+                dynamodb.TableEncryption.CUSTOMER_MANAGED if encryption.key else dynamodb.TableEncryption.AWS_MANAGED
+            ),
+            encryption_key=encryption.key,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            # Without the table nobody knows which tenants exist.
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+            resource_policy=self._policy,
+        )
+        encryption.comes_after_policies(self._table)
+        self._table.add_global_secondary_index(
+            index_name=LISTING_INDEX,
+            partition_key=_string("ListingKey"),
+            sort_key=_string("ListingSort"),
+            projection_type=dynamodb.ProjectionType.ALL,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._table.table_name
+
+    def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
+        """Let a role do these operations on these rows only."""
+        self._allow(role, operations, self._table.table_arn, [rows] if isinstance(rows, str) else rows)
+
+    def allow_appending(self, role: iam.Role, *, along_with: Sequence[str] = ()) -> None:
+        """Let a role append to history, and put the rows that are written ``along_with`` it in one transaction.
+
+        They are allowed together, so that it does not matter whether each put of a transaction is looked at by itself
+        or all of them at once.
+        """
+        self.allow(role, "PutItem", rows=[*along_with, HISTORY_ROWS])
+        self._appending[role.node.path] = role.role_arn
+
+    def protect_history(self) -> None:
+        """Keep everybody else from history, whatever their policies allow. To be called once, after all others."""
+        appending = list(self._appending.values())
+        self._policy.add_statements(_nobody_else_writes_history(appending), _nobody_changes_history(appending))
+
+    def allow_listing(self, role: iam.Role) -> None:
+        """Let a role list tenants, by way of the index."""
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+
+    def allow_counting_tenants(self, role: iam.Role) -> None:
+        """Let a role see how many tenants there are, and none of them."""
+        allow(
+            role,
+            ["dynamodb:Query"],
+            f"{self._table.table_arn}/index/{LISTING_INDEX}",
+            conditions={
+                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [LISTED_TENANTS]},
+                "StringEquals": {"dynamodb:Select": "COUNT"},
+            },
+        )
+        self._encryption.allow_table(role, writing=False)
+
+    def allow_counting_creates(self, role: iam.Role) -> None:
+        """Let a role count the creates that each caller starts."""
+        self.allow(role, "GetItem", "UpdateItem", rows=CREATES_ROWS)
+
+    def allow_listing_unfinished(self, role: iam.Role) -> None:
+        """Let a role list the operations that say Started."""
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [UNFINISHED_OPERATIONS])
+
+    def allow_scanning(self, role: iam.Role) -> None:
+        """Let a role look at every row of the table, and see no more than what tells unlisted tenants from others.
+
+        A scan has no leading keys to be limited to.
+        """
+        allow(
+            role,
+            ["dynamodb:Scan"],
+            self._table.table_arn,
+            conditions={
+                "ForAllValues:StringEquals": {"dynamodb:Attributes": list(SCANNED_ATTRIBUTES)},
+                "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+            },
+        )
+
+    def allow_listing_rollouts(self, role: iam.Role) -> None:
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)
+
+    def allow_noting_throttles(self, role: iam.Role) -> None:
+        """For every function that asks CloudFormation for something, and is told to come back later."""
+        self.allow(role, "UpdateItem", rows=PACE_ROWS)
+
+    def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
+        allow(
+            role,
+            [f"dynamodb:{operation}" for operation in operations],
+            resource,
+            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partitions)}},
+        )
+        self._encryption.allow_table(role, writing=not _READING.issuperset(operations))
+
+
+def _nobody_changes_history_in_bulk() -> iam.PolicyStatement:
+    """Neither the control plane nor anybody else: these write without a condition, and it never uses them."""
+    return _denied(
+        "NobodyWritesHistoryInBulk",
+        ["BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"],
+        {"ForAnyValue:StringLike": _HISTORY},
+    )
+
+
+def _nobody_else_writes_history(appending: Sequence[str]) -> iam.PolicyStatement:
+    return _denied(
+        "OnlyBerthAppendsToHistory",
+        ["PutItem", "UpdateItem", "DeleteItem"],
+        {"ForAnyValue:StringLike": _HISTORY, "ArnNotEquals": {"aws:PrincipalArn": list(appending)}},
+    )
+
+
+def _nobody_changes_history(appending: Sequence[str]) -> iam.PolicyStatement:
+    """Those who append change nothing. What a put may not overwrite, its condition says: no policy can.
+
+    They write history in transactions that also update and delete other rows. AWS does not say whether each write of a
+    transaction is looked at with its own key or with the keys of all: so this holds only where all are history's.
+    """
+    return _denied(
+        "HistoryIsAppendOnly",
+        ["UpdateItem", "DeleteItem"],
+        {
+            "ForAllValues:StringLike": _HISTORY,
+            # Of no keys at all, everything can be said.
+            "Null": {"dynamodb:LeadingKeys": "false"},
+            "ArnEquals": {"aws:PrincipalArn": list(appending)},
+        },
+    )
+
+
+_HISTORY = {"dynamodb:LeadingKeys": [HISTORY_ROWS]}
+
+
+def _denied(sid: str, operations: Sequence[str], conditions: Mapping[str, Mapping[str, Any]]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=sid,
+        effect=iam.Effect.DENY,
+        principals=[iam.AnyPrincipal()],
+        actions=[f"dynamodb:{operation}" for operation in operations],
+        # The table itself: its ARN cannot be named in its own policy, which is made with it.
+        resources=["*"],
+        conditions=conditions,
+    )
+
+
+def _string(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

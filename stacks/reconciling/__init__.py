@@ -1,0 +1,1 @@
+"""The functions, events and schedules that end what died and find what differs."""

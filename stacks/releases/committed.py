@@ -1,0 +1,85 @@
+"""The tenant template of every released version, one file a version.
+
+A released template never changes: tenants run on it, and a rollback goes back to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.common.errors import BerthError
+from orchestrator.common.versions import VERSION_PATTERN, order
+from orchestrator.releases.published import canonical
+from orchestrator.tenants.resource_requests import MOST_NOTES
+from stacks.project import ROOT
+
+RELEASES = Path(__file__).resolve().parent
+CHANGELOG = ROOT / "CHANGELOG.md"
+
+
+class ReleaseChanged(BerthError):
+    """The template differs from the one already released under the same version."""
+
+
+class ReleaseMissing(BerthError):
+    """The version has no committed template."""
+
+
+class ReleaseUnexpected(BerthError):
+    """A committed template that the version cannot publish: a later version's, or no version's."""
+
+
+def release_file(version: str, releases: Path = RELEASES) -> Path:
+    file = releases / f"{version}.json"
+    if not file.is_file():
+        raise ReleaseMissing(f"Version {version} has no release: run `make release`, then commit {file.name}.")
+    return file
+
+
+def releases_up_to(version: str, releases: Path = RELEASES) -> list[Path]:
+    """The committed releases, oldest first. The version's own is the last: it has to be there, and none after it."""
+    newest = release_file(version, releases)
+    committed = sorted(releases.glob("*.json"), key=_numbers)
+    later = [file.name for file in committed if _numbers(file) > _numbers(newest)]
+    if later:
+        raise ReleaseUnexpected(
+            f"Releases after version {version} are committed: {', '.join(later)}. Bump version.txt to the last of them."
+        )
+    return committed
+
+
+def _numbers(file: Path) -> tuple[int, ...]:
+    """A release's place in the order of versions, in which 0.10.0 comes after 0.9.0."""
+    if not re.fullmatch(VERSION_PATTERN, file.stem):
+        raise ReleaseUnexpected(f"{file.name} is among the releases; each is named after its version, like 1.2.3.json.")
+    return order(file.stem)
+
+
+def notes(version: str, *, current: str, changelog: Path = CHANGELOG) -> str:
+    """What the changelog says about a version. The current one has to have its section, older ones may have none."""
+    text = changelog.read_text(encoding="utf-8")
+    section = re.search(rf"^## {re.escape(version)}(?![0-9.])[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if section is None and version == current:
+        raise ReleaseMissing(f"Version {version} has no section in {changelog.name}: say there what it changes.")
+    told = section[1].strip() if section else ""
+    return told if len(told) <= MOST_NOTES else told[: MOST_NOTES - 1] + "…"
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def write_release(version: str, template: Mapping[str, Any], releases: Path = RELEASES) -> Path:
+    """Write the version's file, or find that it is there already; never change it."""
+    file = releases / f"{version}.json"
+    content = canonical(template)
+    if file.exists() and file.read_bytes() != content:
+        raise ReleaseChanged(
+            f"The tenant template differs from the released {file.name}. Bump version.txt, then run `make release`."
+        )
+    file.write_bytes(content)
+    return file

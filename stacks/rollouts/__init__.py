@@ -1,0 +1,1 @@
+"""The machine and functions that move the fleet."""

@@ -1,0 +1,258 @@
+"""Rollouts: the machine that moves the fleet to a release, its functions, and who may order what of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
+from stacks.common.permissions import (
+    acknowledge_wildcard,
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    statement,
+)
+from stacks.common.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
+from stacks.settings import Settings
+from stacks.tenants.functions import function_with_the_stack_role
+from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
+from stacks.tenants.stack_role import TenantStackRole
+
+LISTS = "rollouts/*"
+"""Where the lists of each stage's tenants are, in the bucket of releases."""
+RESULTS = "rollouts/results/*"
+"""Where the map writes down what it has done."""
+MAP_LABEL = "Turn"
+"""As in the workflow's file: part of the names of the executions that its map starts."""
+
+_LISTS_ARE_MANY = "Every stage of every rollout has its own list of tenants, all of them under this prefix."
+_RESULTS_ARE_MANY = "Every run of the map has results of its own, all of them under this prefix."
+_NO_NARROWER = "CloudWatch tells about composite alarms only where describing alarms is allowed on all of them."
+
+# Advancing reads the rows of all tenants of a rollout.
+_ADVANCE_SECONDS = 120
+
+
+class RolloutMachine(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        settings: Settings,
+        machines: TenantMachines,
+        stack_role: TenantStackRole,
+        releases: s3.Bucket,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._kit = kit
+        self._settings = settings
+        self._releases = releases
+        self._advance_rollout = self._advance()
+        self._await_operator = self._await()
+        functions = (
+            self._advance_rollout,
+            self._await_operator,
+            self._admit(),
+            self._record(),
+            self._review(stack_role),
+        )
+        self.functions = functions
+        self.machine = machine(
+            self,
+            "Machine",
+            stem="rollout",
+            functions={function.name: function for function in functions},
+            kit=kit,
+            settings=settings,
+            others={
+                "UpdateTenantMachineArn": machines.update.state_machine_arn,
+                "ReleaseBucketName": releases.bucket_name,
+            },
+        )
+        role = self.machine.role
+        assert isinstance(role, iam.Role)  # noqa: S101 - made by machine()
+        self._allow_upgrading(role, machines.update)
+        self._allow_lists_and_results(role)
+        self._allow_mapping(role)
+        # The machine names this function, so what it may do with the machine is a policy of its own.
+        iam.Policy(
+            self,
+            "AwaitOperatorOnMachine",
+            statements=[statement(["states:SendTaskSuccess"], [self.machine.state_machine_arn])],
+            roles=[self._await_operator.role],
+        )
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a function is told that starts rollouts."""
+        return {
+            "BERTH_ROLLOUT_MACHINE": self.machine.state_machine_arn,
+            "BERTH_ROLLOUT_CONCURRENCY": str(self._settings.rollout_concurrency),
+            **self._where_lists_are,
+        }
+
+    def allow_starting(self, role: iam.Role) -> None:
+        """Let a role write a rollout down, keep others off the same tenants, and set it going."""
+        table = self._kit.table
+        table.allow(role, "Query", rows=ROLLOUT_ROWS)
+        table.allow_appending(role, along_with=[ROLLOUT_ROWS])
+        table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
+        table.allow(role, "GetItem", rows=RELEASE_ROWS)
+        table.allow_listing(role)
+        # A list is removed again when another rollout of the same tenants came first.
+        self._allow_lists(role, "s3:DeleteObject")
+        allow(role, ["states:StartExecution"], self.machine.state_machine_arn)
+        self._allow_describing(role)
+
+    def allow_operating(self, role: iam.Role) -> None:
+        """Let a role start rollouts, look at them, and have their execution go on."""
+        self.allow_starting(role)
+        self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow_listing_rollouts(role)
+        _allow_alarms(role, "DescribeAlarms")
+        allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
+
+    def allow_watching(self, role: iam.Role) -> None:
+        """Let a role see which rollouts go on, and whether they still have an execution."""
+        self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow(role, "GetItem", rows=REGISTRY_ROWS)
+        self._allow_describing(role)
+
+    def _allow_describing(self, role: iam.Role) -> None:
+        allow(role, ["states:DescribeExecution"], executions_of(self.machine), wildcard_because=EXECUTIONS_ARE_MANY)
+
+    # The functions
+
+    def _advance(self) -> BerthFunction:
+        function = BerthFunction(
+            self,
+            "AdvanceRollout",
+            kit=self._kit,
+            name="advance_rollout",
+            timeout_seconds=_ADVANCE_SECONDS,
+            memory_megabytes=WHOLE_FLEET_MEGABYTES,
+            environment=self._where_lists_are,
+        )
+        table = self._kit.table
+        table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
+        table.allow(function.role, "UpdateItem", rows=REGISTRY_ROWS)
+        self._allow_looking_at_tenants(function)
+        self._allow_lists(function.role)
+        _allow_alarms(function.role, "DescribeAlarms", "DescribeAlarmHistory")
+        return function
+
+    def _await(self) -> BerthFunction:
+        # It reads no list, but is part of a use case that does: so it is told where they are, and may not read them.
+        function = BerthFunction(
+            self, "AwaitOperator", kit=self._kit, name="await_operator", environment=self._where_lists_are
+        )
+        self._kit.table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
+        return function
+
+    def _admit(self) -> BerthFunction:
+        function = BerthFunction(self, "AdmitTenant", kit=self._kit, name="admit_tenant")
+        self._kit.table.allow(function.role, "GetItem", "PutItem", "ConditionCheckItem", rows=ROLLOUT_ROWS)
+        self._allow_looking_at_tenants(function)
+        return function
+
+    def _record(self) -> BerthFunction:
+        function = BerthFunction(self, "RecordOutcome", kit=self._kit, name="record_outcome")
+        self._kit.table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
+        self._allow_looking_at_tenants(function)
+        return function
+
+    def _review(self, stack_role: TenantStackRole) -> BerthFunction:
+        function = function_with_the_stack_role(
+            self,
+            "ReviewTenant",
+            "CreateChangeSet",
+            name="review_tenant",
+            kit=self._kit,
+            settings=self._settings,
+            stack_role=stack_role,
+            releases=self._releases,
+        )
+        table = self._kit.table
+        table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
+        table.allow_noting_throttles(function.role)
+        # It draws changes up and throws them away; nothing lets it make them.
+        allow_looking_at_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")
+        allow_on_tenant_queues(function.role, "GetQueueAttributes")
+        return function
+
+    def _allow_looking_at_tenants(self, function: BerthFunction) -> None:
+        """Where they are, and how fast they can be moved."""
+        self._kit.table.allow(function.role, "GetItem", "Query", rows=TENANT_ROWS)
+        self._kit.table.allow(function.role, "GetItem", rows=PACE_ROWS)
+
+    # The lists of tenants
+
+    @property
+    def _where_lists_are(self) -> dict[str, str]:
+        return {"BERTH_RELEASE_BUCKET": self._releases.bucket_name}
+
+    def _allow_lists(self, role: iam.Role, *further_actions: str) -> None:
+        allow(
+            role,
+            ["s3:GetObject", "s3:PutObject", *further_actions],
+            self._releases.arn_for_objects(LISTS),
+            wildcard_because=_LISTS_ARE_MANY,
+        )
+        self._kit.encryption.allow_objects(role, writing=True)
+
+    # The machine
+
+    def _allow_upgrading(self, role: iam.Role, update: sfn.StateMachine) -> None:
+        """What it takes to start an operation and to wait for its end."""
+        allow(role, ["states:StartExecution"], update.state_machine_arn)
+        allow(
+            role,
+            ["states:DescribeExecution", "states:StopExecution"],
+            executions_of(update),
+            wildcard_because=EXECUTIONS_ARE_MANY,
+        )
+        # Step Functions has itself told about the ends of executions by a rule of this name.
+        rule = Stack.of(self).format_arn(
+            service="events", resource="rule", resource_name="StepFunctionsGetEventsForStepFunctionsExecutionRule"
+        )
+        allow(role, ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule)
+
+    def _allow_lists_and_results(self, role: iam.Role) -> None:
+        allow(role, ["s3:GetObject"], self._releases.arn_for_objects(LISTS), wildcard_because=_LISTS_ARE_MANY)
+        allow(
+            role,
+            ["s3:PutObject", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"],
+            self._releases.arn_for_objects(RESULTS),
+            wildcard_because=_RESULTS_ARE_MANY,
+        )
+        self._kit.encryption.allow_objects(role, writing=True)
+
+    def _allow_mapping(self, role: iam.Role) -> None:
+        """Every tenant's turn is an execution of the machine itself.
+
+        The machine waits for its role's own policy, which therefore cannot name the machine: this is another.
+        """
+        executions = [executions_of(self.machine), executions_of(self.machine, label=MAP_LABEL)]
+        policy = iam.Policy(
+            self,
+            "MapOnMachine",
+            statements=[
+                statement(["states:StartExecution"], [self.machine.state_machine_arn]),
+                statement(["states:DescribeExecution", "states:StopExecution"], executions),
+            ],
+            roles=[role],
+        )
+        for each in executions:
+            acknowledge_wildcard(policy, each, EXECUTIONS_ARE_MANY)
+
+
+def _allow_alarms(role: iam.Role, *actions: str) -> None:
+    allow(role, [f"cloudwatch:{action}" for action in actions], "*", wildcard_because=_NO_NARROWER)

@@ -1,0 +1,226 @@
+"""The functions that are the states of the tenants' workflows, and what each of them may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.permissions import (
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    allow_on_tenant_stacks,
+)
+from stacks.common.table import RELEASE_ROWS, TENANT_ROWS
+from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
+from stacks.settings import Settings
+from stacks.tenants.stack_role import TenantStackRole
+
+_STACK_SECONDS = 30
+"""For functions that ask CloudFormation for something: its answers may take a while when it throttles."""
+
+
+class TenantFunctions:
+    """What concerns the machines themselves is allowed by :mod:`stacks.tenants.machines`, once those are there."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        kit: FunctionKit,
+        settings: Settings,
+        stack_role: TenantStackRole,
+        releases: s3.Bucket,
+    ) -> None:
+        self._scope = scope
+        self._kit = kit
+        self._settings = settings
+        self._stack_role = stack_role
+        self._releases = releases
+
+        self.begin = self._begin()
+        self.review_changes = self._review_changes()
+        self.check_messages = self._check_messages()
+        self.start_stack = self._start_stack()
+        self.await_stack = self._await_stack()
+        self.inspect_stack = self._inspect_stack()
+        self.finish = self._finish()
+        self.record_failure = self._record_failure()
+        for function in (
+            self.begin,
+            self.review_changes,
+            self.check_messages,
+            self.start_stack,
+            self.await_stack,
+            self.inspect_stack,
+            self.finish,
+            self.record_failure,
+        ):
+            kit.table.allow_noting_throttles(function.role)
+        stack_role.known_to(
+            *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
+        )
+
+    @property
+    def by_name(self) -> Mapping[str, BerthFunction]:
+        functions = (
+            self.begin,
+            self.review_changes,
+            self.check_messages,
+            self.start_stack,
+            self.await_stack,
+            self.inspect_stack,
+            self.finish,
+            self.record_failure,
+        )
+        return {function.name: function for function in functions}
+
+    def _begin(self) -> BerthFunction:
+        begin = BerthFunction(
+            self._scope, "Begin", kit=self._kit, name="begin", environment=self._stack_role.parameters
+        )
+        table = self._kit.table
+        table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        table.allow_appending(begin.role, along_with=[TENANT_ROWS])
+        table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
+        # A delete that died is undone by whoever takes its place, if it has not touched the stack.
+        allow_looking_at_tenant_stacks(begin.role)
+        return begin
+
+    def _review_changes(self) -> BerthFunction:
+        review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
+        allow_looking_at_tenant_stacks(review_changes.role)
+        self._kit.table.allow(review_changes.role, "UpdateItem", rows=TENANT_ROWS)
+        return review_changes
+
+    def _check_messages(self) -> BerthFunction:
+        check_messages = BerthFunction(
+            self._scope,
+            "CheckMessages",
+            kit=self._kit,
+            name="check_messages",
+            environment=dict([self._empty_for]),
+        )
+        self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
+        allow_looking_at_tenant_stacks(check_messages.role)
+        allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
+        return check_messages
+
+    @property
+    def _empty_for(self) -> tuple[str, str]:
+        return "BERTH_EMPTY_FOR_SECONDS", str(self._settings.empty_for_seconds)
+
+    def _start_stack(self) -> BerthFunction:
+        start_stack = self._function_with_the_stack_role(
+            *("StartStack", "start_stack"),
+            *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
+        )
+        start_stack.function.add_environment(*self._empty_for)
+        # The id of the changes that were drawn up is kept with the lock.
+        self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
+        # A change set brings the role that it was drawn up with.
+        allow_looking_at_tenant_stacks(
+            start_stack.role,
+            "DescribeStackEvents",
+            "DescribeChangeSet",
+            "GetTemplate",
+            "ExecuteChangeSet",
+            "DeleteChangeSet",
+        )
+        allow_on_tenant_queues(start_stack.role, "GetQueueAttributes")
+        return start_stack
+
+    def _await_stack(self) -> BerthFunction:
+        await_stack = BerthFunction(self._scope, "AwaitStack", kit=self._kit, name="await_stack")
+        self._kit.table.allow(await_stack.role, "UpdateItem", rows=TENANT_ROWS)
+        allow_on_tenant_stacks(await_stack.role, "DescribeStacks")
+        return await_stack
+
+    def _inspect_stack(self) -> BerthFunction:
+        inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
+        # The stack of an adopted tenant bears another name, and is looked up.
+        self._kit.table.allow(inspect_stack.role, "GetItem", rows=TENANT_ROWS)
+        allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
+        allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
+        return inspect_stack
+
+    def _finish(self) -> BerthFunction:
+        finish = BerthFunction(
+            self._scope, "Finish", kit=self._kit, name="finish", environment=self._stack_role.parameters
+        )
+        table = self._kit.table
+        table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
+        table.allow_appending(finish.role, along_with=[TENANT_ROWS])
+        table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
+        # What a stack has not recorded is looked up before it is published.
+        allow_looking_at_tenant_stacks(finish.role)
+        return finish
+
+    def _record_failure(self) -> BerthFunction:
+        record_failure = BerthFunction(self._scope, "RecordFailure", kit=self._kit, name="record_failure")
+        table = self._kit.table
+        table.allow(
+            record_failure.role,
+            *("GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+            rows=TENANT_ROWS,
+        )
+        table.allow_appending(record_failure.role, along_with=[TENANT_ROWS])
+        allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
+        return record_failure
+
+    def _function_with_the_stack_role(self, construct_id: str, name: str, *operations: str) -> BerthFunction:
+        return function_with_the_stack_role(
+            self._scope,
+            construct_id,
+            *operations,
+            name=name,
+            kit=self._kit,
+            settings=self._settings,
+            stack_role=self._stack_role,
+            releases=self._releases,
+        )
+
+
+def function_with_the_stack_role(
+    scope: Construct,
+    construct_id: str,
+    *operations: str,
+    name: str,
+    kit: FunctionKit,
+    settings: Settings,
+    stack_role: TenantStackRole,
+    releases: s3.Bucket,
+) -> BerthFunction:
+    """A function that has CloudFormation act on tenants' stacks, with the rights of their role and no others."""
+    role_arn = stack_role.role.role_arn
+    function = BerthFunction(
+        scope,
+        construct_id,
+        kit=kit,
+        name=name,
+        timeout_seconds=_STACK_SECONDS,
+        environment={
+            **stack_role.environment,
+            **stack_role.parameters,
+            "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
+        },
+    )
+    kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
+    kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)
+    # Without the condition CloudFormation could be made to act with other rights than the role's.
+    allow_on_tenant_stacks(
+        function.role, *operations, conditions={"StringEquals": {"cloudformation:RoleArn": role_arn}}
+    )
+    allow(
+        function.role,
+        ["iam:PassRole"],
+        role_arn,
+        conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
+    )
+    # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
+    allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
+    kit.encryption.allow_objects(function.role, writing=False)
+    return function

@@ -1,0 +1,190 @@
+"""The workflows that bring a tenant's stack about: created, updated and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.log_groups import log_group
+from stacks.common.permissions import acknowledge_wildcard, allow, allow_on_tenant_queues, statement
+from stacks.common.table import RELEASE_ROWS, TENANT_ROWS, TenantTable
+from stacks.project import ROOT
+from stacks.settings import Settings
+from stacks.tenants.functions import TenantFunctions
+from stacks.tenants.stack_role import TenantStackRole
+
+STATEMACHINES = ROOT / "statemachines"
+
+_EVERY_OPERATION: Final[Mapping[str, str]] = {
+    "BeginFunctionArn": "begin",
+    "StartStackFunctionArn": "start_stack",
+    "AwaitStackFunctionArn": "await_stack",
+    "InspectStackFunctionArn": "inspect_stack",
+    "FinishFunctionArn": "finish",
+    "RecordFailureFunctionArn": "record_failure",
+}
+
+FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
+    "create_tenant": _EVERY_OPERATION,
+    "update_tenant": {**_EVERY_OPERATION, "ReviewChangesFunctionArn": "review_changes"},
+    "delete_tenant": {**_EVERY_OPERATION, "CheckMessagesFunctionArn": "check_messages"},
+    "tenant_queue": {"SettleTenantQueueFunctionArn": "settle_tenant_queue"},
+    "rollout": {
+        "AdvanceRolloutFunctionArn": "advance_rollout",
+        "AwaitOperatorFunctionArn": "await_operator",
+        "AdmitTenantFunctionArn": "admit_tenant",
+        "RecordOutcomeFunctionArn": "record_outcome",
+        "ReviewTenantFunctionArn": "review_tenant",
+    },
+}
+"""For each workflow's file: each placeholder in it that stands for a function's ARN, and that function's name."""
+
+EXECUTIONS_ARE_MANY = "Every operation is an execution of its own, of a machine that is named."
+
+
+def definition(stem: str, settings: Settings) -> str:
+    """A workflow's file with its numbers in place; ARNs and names are left to CloudFormation.
+
+    CloudFormation puts in text, and a placeholder has to be quoted for the file to be JSON: a number put in
+    by CloudFormation would come out as a string.
+    """
+    text = (STATEMACHINES / f"{stem}.asl.json").read_text(encoding="utf-8")
+    numbers = {
+        "AwaitStackSeconds": settings.await_stack_seconds,
+        "AwaitReviewSeconds": settings.await_review_seconds,
+    }
+    for placeholder, number in numbers.items():
+        text = text.replace(f'"${{{placeholder}}}"', str(number))
+    return text
+
+
+def machine(
+    scope: Construct,
+    construct_id: str,
+    *,
+    stem: str,
+    functions: Mapping[str, BerthFunction],
+    kit: FunctionKit,
+    settings: Settings,
+    others: Mapping[str, str] | None = None,
+) -> sfn.StateMachine:
+    """The machine that runs a workflow's file. It may call the functions that the file names, and no others.
+
+    ``others`` are what its placeholders stand for that are not functions.
+    """
+    arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
+    role = iam.Role(scope, f"{construct_id}Role", assumed_by=_step_functions(scope))
+    allow(role, ["lambda:InvokeFunction"], *arns.values())
+    acknowledge_wildcard(
+        role, "*", "Log delivery and X-Ray, which the CDK lets a machine write to, have no resources to name."
+    )
+    return sfn.StateMachine(
+        scope,
+        construct_id,
+        definition_body=sfn.DefinitionBody.from_string(definition(stem, settings)),
+        definition_substitutions={**arns, **(others or {})},
+        role=role,
+        tracing_enabled=True,
+        logs=sfn.LogOptions(
+            # Log delivery lists every group in one policy of limited size, except those under this prefix.
+            destination=log_group(
+                scope,
+                f"{construct_id}Logs",
+                days=kit.log_retention_days,
+                encryption=kit.encryption,
+                name=f"/aws/vendedlogs/states/{Stack.of(scope).stack_name}-{stem.replace('_', '-')}",
+            ),
+            level=sfn.LogLevel.ALL,
+            # The data includes task tokens: whoever reads one can answer in CloudFormation's place.
+            include_execution_data=False,
+        ),
+    )
+
+
+def _step_functions(scope: Construct) -> iam.ServicePrincipal:
+    """Step Functions, on behalf of a machine of this account. Which one, is not known before its role is."""
+    stack = Stack.of(scope)
+    return iam.ServicePrincipal(
+        "states.amazonaws.com",
+        conditions={
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": stack.format_arn(service="states", resource="stateMachine:*")},
+        },
+    )
+
+
+def executions_of(machine: sfn.StateMachine, *, label: str | None = None) -> str:
+    """All of a machine's executions; with a label, those that its map of that label has started."""
+    name = f"{machine.state_machine_name}/{label}" if label else machine.state_machine_name
+    return Stack.of(machine).format_arn(service="states", resource=f"execution:{name}:*")
+
+
+class TenantMachines(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        settings: Settings,
+        stack_role: TenantStackRole,
+        releases: s3.Bucket,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        functions = TenantFunctions(self, kit=kit, settings=settings, stack_role=stack_role, releases=releases)
+        self.functions = tuple(functions.by_name.values())
+
+        def of(name: str, stem: str) -> sfn.StateMachine:
+            return machine(self, name, stem=stem, functions=functions.by_name, kit=kit, settings=settings)
+
+        self.create = of("Create", "create_tenant")
+        self.update = of("Update", "update_tenant")
+        self.delete = of("Delete", "delete_tenant")
+
+        # The machines name these functions, so permissions on the machines cannot be part of what the functions
+        # depend on: each is a policy of its own, attached once both are there.
+        for function in (functions.begin, functions.record_failure):
+            policy = self._attach(function, statement(["states:DescribeExecution"], self.executions))
+            for executions in self.executions:
+                acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
+        self._attach(functions.await_stack, statement(["states:SendTaskSuccess"], self.arns))
+
+    @property
+    def arns(self) -> list[str]:
+        return [each.state_machine_arn for each in (self.create, self.update, self.delete)]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a function is told that starts every kind of operation."""
+        return {
+            "BERTH_CREATE_MACHINE": self.create.state_machine_arn,
+            "BERTH_UPDATE_MACHINE": self.update.state_machine_arn,
+            "BERTH_DELETE_MACHINE": self.delete.state_machine_arn,
+        }
+
+    @property
+    def executions(self) -> list[str]:
+        return [executions_of(each) for each in (self.create, self.update, self.delete)]
+
+    def allow_describing(self, role: iam.Role) -> None:
+        """Let a role see whether the operations that it reads of are still running."""
+        allow(role, ["states:DescribeExecution"], *self.executions, wildcard_because=EXECUTIONS_ARE_MANY)
+
+    def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
+        """What ``orchestrator.tenants.lifecycle`` does when operations are asked for: look, describe, and start."""
+        table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
+        table.allow_appending(role)
+        table.allow(role, "GetItem", rows=RELEASE_ROWS)
+        allow_on_tenant_queues(role, "GetQueueAttributes", "GetQueueUrl")
+        allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
+        self.allow_describing(role)
+
+    def _attach(self, function: BerthFunction, permission: iam.PolicyStatement) -> iam.Policy:
+        return iam.Policy(self, f"{function.node.id}OnMachine", statements=[permission], roles=[function.role])

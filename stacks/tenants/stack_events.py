@@ -1,0 +1,54 @@
+"""CloudFormation's events about tenant stacks, which wake the operation that waits for them."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from stacks.common.dead_letters import dead_letter_queue
+from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.permissions import acknowledge, allow, names_of
+from stacks.common.table import TENANT_ROWS
+from stacks.tenants.machines import TenantMachines
+
+
+class StackEvents(Construct):
+    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines) -> None:
+        super().__init__(scope, construct_id)
+        self.stack_event = BerthFunction(self, "StackEvent", kit=kit, name="stack_event")
+        kit.table.allow(self.stack_event.role, "GetItem", rows=TENANT_ROWS)
+        allow(self.stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
+
+        self.undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)
+        acknowledge(self.undelivered, "AwsSolutions-SQS3", "This is itself the dead-letter queue of an event rule.")
+        events.Rule(
+            self,
+            "Settled",
+            description="A tenant's stack has reached a status that it will not leave by itself.",
+            event_pattern=events.EventPattern(
+                source=["aws.cloudformation"],
+                detail_type=["CloudFormation Stack Status Change"],
+                detail={
+                    "stack-id": [{"prefix": prefix} for prefix in self._tenant_stack_id_prefixes],
+                    "status-details": {"status": [{"anything-but": {"suffix": "_IN_PROGRESS"}}]},
+                },
+            ),
+            targets=[
+                targets.LambdaFunction(
+                    self.stack_event.function,
+                    dead_letter_queue=self.undelivered,
+                    retry_attempts=8,
+                    # Long after this, the operation has looked for itself.
+                    max_event_age=Duration.hours(1),
+                )
+            ],
+        )
+
+    @property
+    def _tenant_stack_id_prefixes(self) -> list[str]:
+        return [
+            Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name=prefix)
+            for prefix in names_of(self).prefixes
+        ]

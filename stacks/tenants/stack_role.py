@@ -1,0 +1,112 @@
+"""What CloudFormation may do in a tenant's stack, whoever asks it to."""
+
+from __future__ import annotations
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.permissions import (
+    TENANT_QUEUES_ARE_MANY,
+    acknowledge_wildcard,
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    names_of,
+    statement,
+    tenant_queue_arns,
+    tenant_stack_arns,
+)
+from stacks.common.table import TENANT_ROWS
+from stacks.settings import Settings
+
+_QUEUE_OPERATIONS = (
+    "CreateQueue",
+    "DeleteQueue",
+    "GetQueueAttributes",
+    # The handler that CloudFormation creates queues with looks the new queue up by its name.
+    "GetQueueUrl",
+    "SetQueueAttributes",
+    "TagQueue",
+    "UntagQueue",
+    "ListQueueTags",
+)
+
+
+class TenantStackRole(Construct):
+    """The service role of tenant stacks, and the custom resource in them that keeps the metadata true."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
+        super().__init__(scope, construct_id)
+        self._encryption = kit.encryption
+        self.tenant_metadata = BerthFunction(
+            self,
+            "TenantMetadata",
+            kit=kit,
+            name="tenant_metadata",
+            function_name=names_of(self).tenant_metadata_function,
+            timeout_seconds=30,
+            reserved_concurrency=settings.tenant_metadata_concurrency,
+        )
+        kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
+        kit.table.allow_appending(self.tenant_metadata.role)
+        kit.table.allow_noting_throttles(self.tenant_metadata.role)
+        allow_looking_at_tenant_stacks(self.tenant_metadata.role)
+
+        cloudformation = iam.ServicePrincipal(
+            "cloudformation.amazonaws.com", conditions=self._only_for_tenants() if settings.stack_role_source else None
+        )
+        self.role = iam.Role(self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary())
+        self.known_to(self.tenant_metadata)
+        allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
+        allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """With it a function can tell stacks that were made with the role from stacks that merely look like it."""
+        return {"BERTH_STACK_ROLE": self.role.role_arn}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """With it, and with a release, a function can tell what a stack is made from."""
+        return {"BERTH_METADATA_SERVICE_TOKEN": self.tenant_metadata.arn, **self._encryption.environment}
+
+    def known_to(self, *functions: BerthFunction) -> None:
+        for function in functions:
+            for name, value in self.environment.items():
+                function.function.add_environment(name, value)
+
+    def _only_for_tenants(self) -> dict[str, dict[str, str | list[str]]]:
+        """Keep CloudFormation from using the role for a stack that is no tenant's.
+
+        AWS documents these conditions for StackSets, not for the service role of a stack. A role that CloudFormation
+        cannot take on fails every tenant, so they are a setting.
+        """
+        return {
+            "StringEquals": {"aws:SourceAccount": Stack.of(self).account},
+            "ArnLike": {"aws:SourceArn": tenant_stack_arns(self)},
+        }
+
+    def _boundary(self) -> iam.ManagedPolicy:
+        """What the role can never do more than, whatever is attached to it later: least of all give itself rights."""
+        # By its name, because the function itself is told of the role.
+        tenant_metadata = Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=names_of(self).tenant_metadata_function,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        boundary = iam.ManagedPolicy(
+            self,
+            "Boundary",
+            description="What CloudFormation may at most do in the stacks of Berth's tenants.",
+            statements=[
+                statement([f"sqs:{operation}" for operation in _QUEUE_OPERATIONS], tenant_queue_arns(self)),
+                statement(["lambda:InvokeFunction"], [tenant_metadata]),
+                iam.PolicyStatement(effect=iam.Effect.DENY, actions=["iam:*", "sts:*"], resources=["*"]),
+            ],
+        )
+        for queues in tenant_queue_arns(self):
+            acknowledge_wildcard(boundary, queues, TENANT_QUEUES_ARE_MANY)
+        return boundary
