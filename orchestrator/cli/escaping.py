@@ -2,6 +2,7 @@
 
 A tenant's root cause, a caller's name or a release's notes may hold an escape sequence that moves the cursor, hides a
 line or rewrites the clipboard. Every console of the command line is a SafeConsole, so that no command can forget it.
+Those of :mod:`orchestrator.cli.render` do not read markup either: ``[link=...]`` in a version would become a link.
 """
 
 from __future__ import annotations

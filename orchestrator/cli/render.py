@@ -49,11 +49,11 @@ _NAME_WIDTH = len("root cause: ")
 
 
 def stdout() -> Console:
-    return SafeConsole(highlight=False)
+    return SafeConsole(highlight=False, markup=False)
 
 
 def stderr() -> Console:
-    return SafeConsole(highlight=False, stderr=True)
+    return SafeConsole(highlight=False, markup=False, stderr=True)
 
 
 def show_json(document: Mapping[str, object]) -> None:

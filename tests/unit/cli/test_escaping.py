@@ -50,6 +50,17 @@ def test_no_way_of_printing_lets_one_through(harmful: str) -> None:
     assert all(each.isprintable() or each == "\n" for each in sink.getvalue())
 
 
+@pytest.mark.parametrize("text", ["[/x]", "[link=https://elsewhere.example/]a[/link]", "[bold]a[/]"])
+def test_square_brackets_are_printed_as_they_are_and_not_read_as_markup(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = render.columns("Tenant")
+    table.add_row(text)
+    for console in (render.stdout(), render.stderr()):
+        console.print(table)
+    assert all(text in shown for shown in capsys.readouterr())
+
+
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
 def test_neither_does_a_frame_that_is_drawn_again_and_again(harmful: str) -> None:
     sink = io.StringIO()
