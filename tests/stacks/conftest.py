@@ -26,11 +26,11 @@ from stacks.settings import Dependencies, DeploymentMode, Settings
 from stacks.tenants.template import tenant_template
 from tests.fakes import NAMES
 from tests.stacks.policies import spelled, trust
+from tests.stacks.released import EVERYTHING
 
 Json = dict[str, Any]
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
-KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 def _synthesised(directory: Path, **settings: str) -> Path:
@@ -103,8 +103,7 @@ def with_legacy_stacks(tmp_path_factory: pytest.TempPathFactory) -> Json:
 @pytest.fixture(scope="session")
 def with_key(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """The control plane with all that can be switched on, and with a key of the customer's."""
-    settings = {"kmsKeyArn": KEY, "credentialsSeconds": "1800", "rolloutOnPublish": "true"}
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings))
+    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **EVERYTHING))
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from stacks.common.function_code import handler_of
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
 from stacks.settings import Dependencies, SettingInvalid, Settings
-from tests.stacks.conftest import KEY
 from tests.stacks.policies import documents, listed, spelled, statements
+from tests.stacks.released import KEY
 
 Json = dict[str, Any]
 

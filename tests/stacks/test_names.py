@@ -18,8 +18,8 @@ from orchestrator.tenants.names import Names
 from stacks.settings import SettingInvalid, Settings
 from stacks.tenant_queue import TenantQueue
 from tests.fakes import ACME, NAMES
-from tests.stacks.conftest import KEY
 from tests.stacks.policies import documents, listed, spelled
+from tests.stacks.released import KEY
 
 Json = dict[str, Any]
 
