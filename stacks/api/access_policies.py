@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE, STAGE, Api
+from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction
 from stacks.common.permissions import acknowledge_wildcard, statement
 
@@ -24,7 +25,7 @@ _ALL_OR_NONE = (
 _BY_CLOUDFORMATION = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudformation.amazonaws.com"]}}
 
 
-class AccessPolicies(Construct):
+class AccessPolicies(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, api: Api, tenant_queue: BerthFunction) -> None:
         super().__init__(scope, construct_id)
         self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
@@ -53,6 +54,16 @@ class AccessPolicies(Construct):
             "Team",
             description="Have tenants' queues in stacks, by Custom::TenantQueue, and nothing else.",
             statements=[statement(["lambda:InvokeFunction"], [tenant_queue.arn], _BY_CLOUDFORMATION)],
+        )
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (
+            Output("PlatformPolicyArn", self.platform.managed_policy_arn),
+            Output("SenderPolicyArn", self.sender.managed_policy_arn),
+            Output("ReceiverPolicyArn", self.receiver.managed_policy_arn),
+            Output("OperatorPolicyArn", self.operator.managed_policy_arn),
+            Output("TeamPolicyArn", self.team.managed_policy_arn),
         )
 
     def _policy(self, name: str, api: Api, description: str, routes: Sequence[str]) -> iam.ManagedPolicy:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
@@ -18,7 +17,11 @@ from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from stacks.api.api_proof import ApiProof
 from stacks.api.throttles import ORDERS, THROTTLES
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
+from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
+from stacks.common.graphs import graph, search
 from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.log_groups import log_group
 from stacks.common.permissions import allow, names_of
@@ -66,6 +69,12 @@ STAGE = "$default"
 # API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
 _GIVEN_UP_AFTER_SECONDS = 29
 
+_SLOW_MILLISECONDS = 1000
+"""The duration of a slow getQueue. Most calls read one row, in about a hundredth of this."""
+_SLOW_PERIODS = 3
+_SERVER_ERRORS = 5
+"""The alarming number of server errors per period. A caller of a single one is told to come back, and does."""
+
 _LIMITS_ARE_THE_ACCOUNTS = (
     "How many stacks and functions an account may have and has is asked of the account: the actions take no resource."
 )
@@ -85,7 +94,7 @@ _ACCESS_LOG = {
 }
 
 
-class Api(Construct):
+class Api(Capability):
     def __init__(
         self,
         scope: Construct,
@@ -96,12 +105,14 @@ class Api(Construct):
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
         stack_role: TenantStackRole,
-        dead_letters: Mapping[str, sqs.Queue],
+        dead_letters: Sequence[DeadLetters],
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
         self.operators = self._operators(kit, machines, rollouts, reconciliation, stack_role, dead_letters)
+        for function in (self.get_queue, self.operators):
+            machines.publish_releases_before(function)
         limit_tenants(self.operators, settings=settings)
 
         api = apigateway.HttpApi(
@@ -112,7 +123,7 @@ class Api(Construct):
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
-        self.proof = ApiProof(
+        self._proof = ApiProof(
             self, "Proof", kit=kit, api=api.api_id, stage=STAGE, generation=settings.api_proof_generation
         )
         routes = [
@@ -142,15 +153,69 @@ class Api(Construct):
         }
         # The functions are there before the stage, which comes after its routes, and these after the functions. While
         # a deployment brings another proof, the functions believe nobody until the stage has it, too.
-        resource.stage_variables = {PROOF_VARIABLE: self.proof.value}
+        resource.stage_variables = {PROOF_VARIABLE: self._proof.value}
         for function in (self.get_queue, self.operators):
-            function.function.add_environment("BERTH_API_PROOF_DIGEST", self.proof.digest)
+            function.function.add_environment("BERTH_API_PROOF_DIGEST", self._proof.digest)
         self._api = api
         self.id = api.api_id
         self.url = stage.url
 
-    def metric_server_errors(self, *, period: Duration, label: str | None = None) -> cloudwatch.Metric:
-        return self._api.metric_server_error(period=period, label=label, statistic="Sum")
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self.get_queue, self.operators, self._proof.make)
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        return (
+            Alarm(
+                "GetQueueSlow",
+                self.get_queue.function.metric_duration(period=PERIOD, statistic="p99"),
+                f"For a quarter of an hour one call of getQueue in a hundred took {_SLOW_MILLISECONDS} ms or more. "
+                "Most calls only read one row: look at DynamoDB's latency and throttles, and whether many tenants are "
+                "new.",
+                threshold=_SLOW_MILLISECONDS,
+                periods=_SLOW_PERIODS,
+            ),
+            Alarm(
+                "ApiServerErrors",
+                self._server_errors(),
+                "The API answered 5xx to several calls: AWS throttles the functions' calls, so callers were told to "
+                "come back, or a function failed, which has an alarm of its own. The access log has the routes and the "
+                "callers.",
+                threshold=_SERVER_ERRORS,
+            ),
+        )
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        get_queue = self.get_queue.function
+        percentiles = ("p50", "p90", "p99")
+        return (
+            graph("getQueue: calls", get_queue.metric_invocations(label="calls")),
+            graph(
+                "getQueue: latency",
+                *(get_queue.metric_duration(statistic=each, label=each) for each in percentiles),
+            ),
+            graph(
+                "getQueue: errors and throttles",
+                get_queue.metric_errors(label="errors"),
+                get_queue.metric_throttles(label="throttles"),
+            ),
+            _answers(self.get_queue),
+            _answers(self.operators),
+            graph("API: 5xx", self._server_errors(label="5xx")),
+        )
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (
+            Output("ApiUrl", self.url),
+            Output("GetQueueFunctionName", self.get_queue.function.function_name),
+            Output("OperatorsFunctionName", self.operators.function.function_name),
+        )
+
+    def _server_errors(self, label: str | None = None) -> cloudwatch.Metric:
+        return self._api.metric_server_error(period=PERIOD, label=label, statistic="Sum")
 
     def _get_queue(self, kit: FunctionKit, machines: TenantMachines, settings: Settings) -> BerthFunction:
         get_queue = BerthFunction(
@@ -182,7 +247,7 @@ class Api(Construct):
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
         stack_role: TenantStackRole,
-        dead_letters: Mapping[str, sqs.Queue],
+        dead_letters: Sequence[DeadLetters],
     ) -> BerthFunction:
         operators = BerthFunction(
             self,
@@ -197,7 +262,7 @@ class Api(Construct):
                 **reconciliation.environment,
                 **stack_role.parameters,
                 "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
-                    {holds: queue.queue_url for holds, queue in dead_letters.items()}
+                    {each.holds: each.queue.queue_url for each in dead_letters}
                 ),
             },
         )
@@ -206,14 +271,19 @@ class Api(Construct):
         kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
-        _allow_examining(operators.role, kit, dead_letters.values())
+        _allow_examining(operators.role, kit, dead_letters)
         return operators
 
 
-def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[sqs.Queue]) -> None:
+def _answers(function: BerthFunction) -> cloudwatch.GraphWidget:
+    """Answers of 400 and above, a line for each status. These functions count no others."""
+    return graph(f"{function.name}: answers other than success", search(function, f'service="{function.name}"'))
+
+
+def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:
     """What it takes to tell whether the control plane is well."""
     kit.table.allow_listing_unfinished(role)
-    allow(role, ["sqs:GetQueueAttributes"], *(queue.queue_arn for queue in dead_letters))
+    allow(role, ["sqs:GetQueueAttributes"], *(each.queue.queue_arn for each in dead_letters))
     allow(
         role,
         ["cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"],

@@ -1,126 +1,50 @@
-"""How the control plane is doing, on one page."""
+"""How a stack's capabilities are doing, on one page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from stacks.api.gateway import Api
-from stacks.common.alarms import PERIOD
-from stacks.common.functions import BerthFunction
-from stacks.common.permissions import names_of
-from stacks.reconciling.reconciliation import Reconciliation
-from stacks.tenants.machines import TenantMachines
+from stacks.common.capability import Capability
+from stacks.common.dead_letters import DeadLetters
+from stacks.common.graphs import PER_ROW, graph, search
 
-_WIDTH = 24
-"""Of a dashboard, in CloudWatch's units."""
+Row = list[cloudwatch.IWidget]
 
 
 class Dashboard(Construct):
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        api: Api,
-        machines: TenantMachines,
-        rollout_machine: sfn.StateMachine,
-        reconciliation: Reconciliation,
-        dead_letters: Mapping[str, sqs.Queue],
-    ) -> None:
+    """Each capability's graphs begin a row, in the order of the capabilities."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, capabilities: Sequence[Capability]) -> None:
         super().__init__(scope, construct_id)
-        cloudwatch.Dashboard(
-            self,
-            "Dashboard",
-            dashboard_name=Stack.of(self).stack_name,
-            widgets=[
-                _get_queue(api.get_queue),
-                [_answers(api.get_queue), _answers(api.operators), _server_errors(api)],
-                [
-                    _executions("Creates", machines.create),
-                    _executions("Updates", machines.update),
-                    _executions("Deletes", machines.delete),
-                ],
-                [_executions("Rollouts", rollout_machine), _throttles(self), _dead_letters(dead_letters)],
-                _reconciliation(reconciliation),
-            ],
-        )
+        rows = [row for capability in capabilities for row in _rows(capability.widgets)]
+        dead_letters = [each for capability in capabilities for each in capability.dead_letters]
+        _place(rows, [_throttles(self), *_dead_letters(dead_letters)])
+        cloudwatch.Dashboard(self, "Dashboard", dashboard_name=Stack.of(self).stack_name, widgets=rows)
 
 
-def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=_WIDTH // 3, period=PERIOD)
+def _rows(widgets: Sequence[cloudwatch.IWidget]) -> Iterator[Row]:
+    for first in range(0, len(widgets), PER_ROW):
+        yield list(widgets[first : first + PER_ROW])
 
 
-def _get_queue(function: BerthFunction) -> list[cloudwatch.IWidget]:
-    made = function.function
-    return [
-        _graph("getQueue: calls", made.metric_invocations(label="calls")),
-        _graph(
-            "getQueue: latency",
-            *(made.metric_duration(statistic=statistic, label=statistic) for statistic in ("p50", "p90", "p99")),
-        ),
-        _graph(
-            "getQueue: errors and throttles",
-            made.metric_errors(label="errors"),
-            made.metric_throttles(label="throttles"),
-        ),
-    ]
-
-
-def _answers(function: BerthFunction) -> cloudwatch.GraphWidget:
-    """Those of 400 and above, each status by itself: they are all that these functions count."""
-    return _graph(f"{function.name}: answers other than success", _search(function, f'service="{function.name}"'))
-
-
-def _server_errors(api: Api) -> cloudwatch.GraphWidget:
-    return _graph("API: 5xx", api.metric_server_errors(period=PERIOD, label="5xx"))
-
-
-def _executions(title: str, machine: sfn.StateMachine) -> cloudwatch.GraphWidget:
-    return _graph(
-        title,
-        machine.metric_started(label="started"),
-        machine.metric_failed(label="failed"),
-        machine.metric_timed_out(label="timed out"),
-        machine.metric_aborted(label="aborted"),
-    )
+def _place(rows: list[Row], shared: Row) -> None:
+    """The graphs that are about all capabilities fill the first row that has room for them."""
+    for row in rows:
+        if len(row) + len(shared) <= PER_ROW:
+            row.extend(shared)
+            return
+    rows.append(shared)
 
 
 def _throttles(scope: Construct) -> cloudwatch.GraphWidget:
-    return _graph("Throttled by AWS, by function", _search(scope, 'MetricName="Throttled"'))
+    return graph("Throttled by AWS, by function", search(scope, 'MetricName="Throttled"'))
 
 
-def _dead_letters(queues: Mapping[str, sqs.Queue]) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Dead letters",
-        *(
-            queue.metric_approximate_number_of_messages_visible(statistic="Maximum", label=holds)
-            for holds, queue in queues.items()
-        ),
-    )
-
-
-def _reconciliation(reconciliation: Reconciliation) -> list[cloudwatch.IWidget]:
-    reconcile, close_execution = reconciliation.reconcile, reconciliation.close_execution
-    return [
-        _graph("Operations past their deadline", reconcile.counted("OperationsStuck", statistic="Maximum")),
-        _graph(
-            "Put right",
-            close_execution.counted("OperationSettled", statistic="Sum", label="settled when its execution died"),
-            reconcile.counted("Repairs", statistic="Sum", label="by reconciliations"),
-        ),
-        _graph("Findings left", reconcile.counted("FindingsLeft", statistic="Maximum")),
-    ]
-
-
-def _search(scope: Construct, what: str) -> cloudwatch.SearchExpression:
-    """Whatever of that kind is counted, without having to be named here."""
-    # A namespace with a hyphen has to be quoted.
-    return cloudwatch.SearchExpression(
-        expression=f"""SEARCH('{{"{names_of(scope).metrics}",service}} {what}', 'Sum')""", label="", period=PERIOD
-    )
+def _dead_letters(dead_letters: Sequence[DeadLetters]) -> Row:
+    if not dead_letters:
+        return []
+    return [graph("Dead letters", *(each.metric_held(label=each.holds) for each in dead_letters))]

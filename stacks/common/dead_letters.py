@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.encryption import Encryption
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    queue: sqs.Queue
+    holds: str
+    """What its messages are about, as `berth doctor` and the dashboard call it."""
+    alarm_name: str
+    alarm_description: str
+
+    @property
+    def alarm(self) -> Alarm:
+        return Alarm(self.alarm_name, self.metric_held(period=PERIOD), self.alarm_description)
+
+    def metric_held(self, *, period: Duration | None = None, label: str | None = None) -> cloudwatch.Metric:
+        return self.queue.metric_approximate_number_of_messages_visible(period=period, label=label, statistic="Maximum")
 
 
 def dead_letter_queue(scope: Construct, construct_id: str, *, encryption: Encryption) -> sqs.Queue:

@@ -24,6 +24,7 @@ from orchestrator.adapters.dynamodb.keys import (
     registry_key,
 )
 from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
+from stacks.common.capability import Capability, Output
 from stacks.common.encryption import Encryption
 from stacks.common.permissions import allow
 
@@ -47,7 +48,7 @@ LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
 """Those that rollouts are listed in, and the failed tenants of each."""
 
 
-class TenantTable(Construct):
+class TenantTable(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, encryption: Encryption) -> None:
         super().__init__(scope, construct_id)
         self._encryption = encryption
@@ -83,6 +84,10 @@ class TenantTable(Construct):
     @property
     def name(self) -> str:
         return self._table.table_name
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (Output("TableName", self.name),)
 
     def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
         """Let a role do these operations on these rows only."""

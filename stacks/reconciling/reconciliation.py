@@ -6,10 +6,11 @@ and in case an event is lost, the whole fleet is looked at on a schedule, or whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -20,8 +21,11 @@ from constructs import Construct
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
 from orchestrator.tenants.credentials import Access
-from stacks.common.dead_letters import dead_letter_queue
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
+from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.graphs import graph
 from stacks.common.permissions import (
     allow,
     allow_looking_at_tenant_stacks,
@@ -42,13 +46,17 @@ _TO_SPARE_SECONDS = 5
 _CLOSED_AT_ONCE = 5
 _RECEIVED_AT_MOST = 5
 
+# Longer than the time between two of them, so that the alarm lasts for as long as there is something to tell.
+_UNTIL_THE_NEXT_SETTLING = Duration.minutes(10)
+_UNTIL_THE_NEXT_SURVEY = Duration.seconds(int(SURVEY_EVERY.total_seconds()))
+
 _ALL_STACKS = (
     "CloudFormation lists stacks only to those who may describe all of them, and tells of a drift detection by its own "
     "id, which is no resource."
 )
 
 
-class Reconciliation(Construct):
+class Reconciliation(Capability):
     def __init__(
         self,
         scope: Construct,
@@ -64,24 +72,102 @@ class Reconciliation(Construct):
         self._machines = machines
         self._stacks = {**stack_role.parameters, **stack_role.environment}
 
-        self.not_closed = dead_letter_queue(self, "NotClosed", encryption=kit.encryption)
-        self.ended = self._ended_executions()
-        self.close_execution = self._close_execution()
+        self._not_closed = dead_letter_queue(self, "NotClosed", encryption=kit.encryption)
+        self._ended = self._ended_executions()
+        self._close_execution = self._make_close_execution()
 
-        self.not_run = dead_letter_queue(self, "NotRun", encryption=kit.encryption)
-        self.reconcile = self._reconcile(rollouts)
+        self._not_run = dead_letter_queue(self, "NotRun", encryption=kit.encryption)
+        self._reconcile = self._make_reconcile(rollouts)
+        machines.publish_releases_before(self._reconcile)
         self._schedule("Settling", SETTLING, SETTLING_EVERY, "Operations whose executions died are given their end.")
         self._schedule("Survey", SURVEY, SURVEY_EVERY, "Every tenant and every stack is looked at.")
 
     @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self._close_execution, self._reconcile)
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetters]:
+        return (
+            DeadLetters(
+                self._not_closed,
+                "executions that ended",
+                "EndedExecutionsUndelivered",
+                "Events about executions that ended did not reach the function close_execution, or it failed on them. "
+                "Their operations are settled by the schedule, some minutes later. Mend the cause, then purge the "
+                "queue.",
+            ),
+            DeadLetters(
+                self._not_run,
+                "reconciliations",
+                "ReconciliationsUndelivered",
+                "A reconciliation was not run, or failed each time. The next one on the schedule makes up for it; one "
+                "that an operator asked for has to be asked for again. Look at reconcile's log, then purge the queue.",
+            ),
+        )
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        return (
+            Alarm(
+                "OperationsStuck",
+                self._reconcile.counted("OperationsStuck", period=_UNTIL_THE_NEXT_SETTLING, statistic="Maximum"),
+                "An operation is past its deadline, and cannot be settled while its execution runs or AWS cannot be "
+                "asked. `berth doctor` names the tenants: stop the execution in Step Functions, and the operation is "
+                "settled.",
+            ),
+            Alarm(
+                "OperationsSettled",
+                self._close_execution.counted("OperationSettled", period=PERIOD, statistic="Sum"),
+                "An execution died without saying how its operation ended, and the operation was given its end. "
+                "Nothing is stuck. The log of close_execution says which tenant: find out what stopped it, retry the "
+                "tenant if it failed.",
+            ),
+            Alarm(
+                "Repairs",
+                self._reconcile.counted("Repairs", period=PERIOD, statistic="Sum"),
+                "A reconciliation put something right: an operation whose end nobody had told, or rows that differed "
+                "from a stack. The log of reconcile has what it found and did. Find out why it was so, or it will be "
+                "so again.",
+            ),
+            Alarm(
+                "FindingsLeft",
+                self._reconcile.counted("FindingsLeft", period=_UNTIL_THE_NEXT_SURVEY, statistic="Maximum"),
+                "What is recorded of some tenants differs from their stacks, or a rollout stands still. Nothing was "
+                "changed. `berth reconcile --dry-run` says what and where: have it repaired by `berth reconcile`, or "
+                "do as it advises.",
+            ),
+        )
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        reconcile, close_execution = self._reconcile, self._close_execution
+        return (
+            graph("Operations past their deadline", reconcile.counted("OperationsStuck", statistic="Maximum")),
+            graph(
+                "Put right",
+                close_execution.counted("OperationSettled", statistic="Sum", label="settled when its execution died"),
+                reconcile.counted("Repairs", statistic="Sum", label="by reconciliations"),
+            ),
+            graph("Findings left", reconcile.counted("FindingsLeft", statistic="Maximum")),
+        )
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (
+            Output("ReconcileFunctionName", self._reconcile.function.function_name),
+            Output("EndedExecutionsQueueUrl", self._ended.queue_url),
+        )
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """What a function is told that has the fleet reconciled."""
-        return {"BERTH_RECONCILE_FUNCTION": self.reconcile.arn}
+        return {"BERTH_RECONCILE_FUNCTION": self._reconcile.arn}
 
     def allow_asking(self, role: iam.Role) -> None:
         """Let a role have the fleet reconciled, and see what came of it."""
         self._kit.table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
-        allow(role, ["lambda:InvokeFunction"], self.reconcile.arn)
+        allow(role, ["lambda:InvokeFunction"], self._reconcile.arn)
 
     # Executions that ended
 
@@ -93,7 +179,7 @@ class Reconciliation(Construct):
             delivery_delay=Duration.seconds(self._kit.linger_seconds + _TO_SPARE_SECONDS),
             # As Lambda advises: time for its own retries, when it has no room for another call.
             visibility_timeout=Duration.seconds(6 * _CLOSE_SECONDS),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.not_closed, max_receive_count=_RECEIVED_AT_MOST),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self._not_closed, max_receive_count=_RECEIVED_AT_MOST),
         )
         events.Rule(
             self,
@@ -110,7 +196,7 @@ class Reconciliation(Construct):
             targets=[
                 targets.SqsQueue(
                     queue,
-                    dead_letter_queue=self.not_closed,
+                    dead_letter_queue=self._not_closed,
                     retry_attempts=8,
                     # Long after this, the schedule has seen to it.
                     max_event_age=Duration.hours(1),
@@ -119,7 +205,7 @@ class Reconciliation(Construct):
         )
         return queue
 
-    def _close_execution(self) -> BerthFunction:
+    def _make_close_execution(self) -> BerthFunction:
         function = BerthFunction(
             self,
             "CloseExecution",
@@ -134,7 +220,7 @@ class Reconciliation(Construct):
         self._kit.encryption.allow_queues_of_before(function.role, Access.RECEIVE)
         function.function.add_event_source(
             SqsEventSource(
-                self.ended,
+                self._ended,
                 # One by one: a message that cannot be understood takes no other with it.
                 batch_size=1,
                 max_concurrency=_CLOSED_AT_ONCE,
@@ -145,7 +231,7 @@ class Reconciliation(Construct):
 
     # The whole fleet
 
-    def _reconcile(self, rollouts: RolloutMachine) -> BerthFunction:
+    def _make_reconcile(self, rollouts: RolloutMachine) -> BerthFunction:
         function = BerthFunction(
             self,
             "Reconcile",
@@ -154,7 +240,7 @@ class Reconciliation(Construct):
             timeout_seconds=_RECONCILE_SECONDS,
             memory_megabytes=512,
             # Nobody waits for its answer: Lambda calls it twice again, and puts here what still failed.
-            dead_letters=self.not_run,
+            dead_letters=self._not_run,
             environment={**self._machines.environment, **self._stacks},
         )
         role, machines, table = function.role, self._machines, self._kit.table
@@ -178,9 +264,9 @@ class Reconciliation(Construct):
             schedule=events.Schedule.rate(Duration.seconds(int(every.total_seconds()))),
             targets=[
                 targets.LambdaFunction(
-                    self.reconcile.function,
+                    self._reconcile.function,
                     event=events.RuleTargetInput.from_object({"reconciliationId": reconciliation}),
-                    dead_letter_queue=self.not_run,
+                    dead_letter_queue=self._not_run,
                     # The next one is soon enough.
                     retry_attempts=2,
                     max_event_age=Duration.minutes(5),

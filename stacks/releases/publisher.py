@@ -6,6 +6,7 @@ or returned to it, also where this is the first version that was ever deployed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import CustomResource, RemovalPolicy
@@ -13,6 +14,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from stacks.common.capability import Capability, Output
 from stacks.common.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 from stacks.common.permissions import acknowledge, allow, statement
 from stacks.common.table import RELEASE_ROWS
@@ -21,7 +23,7 @@ from stacks.releases.committed import digest, notes, releases_up_to
 PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are under this prefix."
 
 
-class ReleasePublisher(Construct):
+class ReleasePublisher(Capability):
     """The bucket of published templates, and a custom resource for each version that adds its own to it."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
@@ -76,10 +78,22 @@ class ReleasePublisher(Construct):
 
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
-        self.releases = tuple(
+        self._releases = tuple(
             self._release(template, source, told=notes(template.stem, current=kit.version))
             for template, source in sources.items()
         )
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self.publish_release,)
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (Output("ReleaseBucketName", self.bucket.bucket_name),)
+
+    def publish_before(self, function: BerthFunction) -> None:
+        """Deploy the function after every release is published."""
+        function.function.node.add_dependency(*self._releases)
 
     def _release(self, template: Path, source: s3_assets.Asset, *, told: str) -> CustomResource:
         """None waits for another: they are published at the same time, in any order."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
+from stacks.common.graphs import executions_graph
 from stacks.common.permissions import (
     acknowledge_wildcard,
     allow,
@@ -39,7 +43,7 @@ _NO_NARROWER = "CloudWatch tells about composite alarms only where describing al
 _ADVANCE_SECONDS = 120
 
 
-class RolloutMachine(Construct):
+class RolloutMachine(Capability):
     def __init__(
         self,
         scope: Construct,
@@ -55,21 +59,13 @@ class RolloutMachine(Construct):
         self._kit = kit
         self._settings = settings
         self._releases = releases
-        self._advance_rollout = self._advance()
-        self._await_operator = self._await()
-        functions = (
-            self._advance_rollout,
-            self._await_operator,
-            self._admit(),
-            self._record(),
-            self._review(stack_role),
-        )
-        self.functions = functions
+        await_operator = self._await()
+        self._functions = (self._advance(), await_operator, self._admit(), self._record(), self._review(stack_role))
         self.machine = machine(
             self,
             "Machine",
             stem="rollout",
-            functions={function.name: function for function in functions},
+            functions={function.name: function for function in self._functions},
             kit=kit,
             settings=settings,
             others={
@@ -87,8 +83,45 @@ class RolloutMachine(Construct):
             self,
             "AwaitOperatorOnMachine",
             statements=[statement(["states:SendTaskSuccess"], [self.machine.state_machine_arn])],
-            roles=[self._await_operator.role],
+            roles=[await_operator.role],
         )
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return self._functions
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        return (
+            Alarm(
+                "RolloutFailed",
+                self.machine.metric_failed(period=PERIOD),
+                "A rollout halted, was aborted, or ended with tenants that failed. `berth rollout list` says which "
+                "one, `berth rollout status` why, with the failed tenants by cause: mend the cause, then resume or "
+                "retry it.",
+            ),
+            Alarm(
+                "RolloutTimedOut",
+                self.machine.metric_timed_out(period=PERIOD),
+                "A rollout took longer than an execution may. No further tenant is started, and it still keeps others "
+                "off its tenants. `berth rollout status` says how far it came: resume it, which goes on from there, "
+                "or abort it.",
+            ),
+            Alarm(
+                "RolloutAborted",
+                self.machine.metric_aborted(period=PERIOD),
+                "Somebody stopped a rollout's execution in Step Functions, so the rollout did not end. Find out who "
+                "and why in CloudTrail, then `berth rollout resume` or `berth rollout abort` it.",
+            ),
+        )
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        return (executions_graph("Rollouts", self.machine),)
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (Output("RolloutMachineArn", self.machine.state_machine_arn),)
 
     @property
     def environment(self) -> Mapping[str, str]:

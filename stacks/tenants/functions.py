@@ -49,23 +49,6 @@ class TenantFunctions:
         self.inspect_stack = self._inspect_stack()
         self.finish = self._finish()
         self.record_failure = self._record_failure()
-        for function in (
-            self.begin,
-            self.review_changes,
-            self.check_messages,
-            self.start_stack,
-            self.await_stack,
-            self.inspect_stack,
-            self.finish,
-            self.record_failure,
-        ):
-            kit.table.allow_noting_throttles(function.role)
-        stack_role.known_to(
-            *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
-        )
-
-    @property
-    def by_name(self) -> Mapping[str, BerthFunction]:
         functions = (
             self.begin,
             self.review_changes,
@@ -76,7 +59,12 @@ class TenantFunctions:
             self.finish,
             self.record_failure,
         )
-        return {function.name: function for function in functions}
+        self.by_name: Mapping[str, BerthFunction] = {function.name: function for function in functions}
+        for function in functions:
+            kit.table.allow_noting_throttles(function.role)
+        stack_role.known_to(
+            *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
+        )
 
     def _begin(self) -> BerthFunction:
         begin = BerthFunction(

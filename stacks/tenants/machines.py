@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.graphs import executions_graph
 from stacks.common.log_groups import log_group
 from stacks.common.permissions import acknowledge_wildcard, allow, allow_on_tenant_queues, statement
 from stacks.common.table import RELEASE_ROWS, TENANT_ROWS, TenantTable
 from stacks.project import ROOT
+from stacks.releases.publisher import ReleasePublisher
 from stacks.settings import Settings
 from stacks.tenants.functions import TenantFunctions
 from stacks.tenants.stack_role import TenantStackRole
@@ -126,7 +130,7 @@ def executions_of(machine: sfn.StateMachine, *, label: str | None = None) -> str
     return Stack.of(machine).format_arn(service="states", resource=f"execution:{name}:*")
 
 
-class TenantMachines(Construct):
+class TenantMachines(Capability):
     def __init__(
         self,
         scope: Construct,
@@ -135,11 +139,12 @@ class TenantMachines(Construct):
         kit: FunctionKit,
         settings: Settings,
         stack_role: TenantStackRole,
-        releases: s3.Bucket,
+        releases: ReleasePublisher,
     ) -> None:
         super().__init__(scope, construct_id)
-        functions = TenantFunctions(self, kit=kit, settings=settings, stack_role=stack_role, releases=releases)
-        self.functions = tuple(functions.by_name.values())
+        self._releases = releases
+        functions = TenantFunctions(self, kit=kit, settings=settings, stack_role=stack_role, releases=releases.bucket)
+        self._functions = tuple(functions.by_name.values())
 
         def of(name: str, stem: str) -> sfn.StateMachine:
             return machine(self, name, stem=stem, functions=functions.by_name, kit=kit, settings=settings)
@@ -155,6 +160,34 @@ class TenantMachines(Construct):
             for executions in self.executions:
                 acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
         self._attach(functions.await_stack, statement(["states:SendTaskSuccess"], self.arns))
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return self._functions
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        return (
+            *_alarms_of("Create", self.create, verb="create", done="provisioned"),
+            *_alarms_of("Update", self.update, verb="update", done="updated"),
+            *_alarms_of("Delete", self.delete, verb="delete", done="deleted"),
+        )
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        return (
+            executions_graph("Creates", self.create),
+            executions_graph("Updates", self.update),
+            executions_graph("Deletes", self.delete),
+        )
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (
+            Output("CreateTenantMachineArn", self.create.state_machine_arn),
+            Output("UpdateTenantMachineArn", self.update.state_machine_arn),
+            Output("DeleteTenantMachineArn", self.delete.state_machine_arn),
+        )
 
     @property
     def arns(self) -> list[str]:
@@ -177,6 +210,10 @@ class TenantMachines(Construct):
         """Let a role see whether the operations that it reads of are still running."""
         allow(role, ["states:DescribeExecution"], *self.executions, wildcard_because=EXECUTIONS_ARE_MANY)
 
+    def publish_releases_before(self, function: BerthFunction) -> None:
+        """For every function that starts creates, because a tenant may be created at any release."""
+        self._releases.publish_before(function)
+
     def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
         """What ``orchestrator.tenants.lifecycle`` does when operations are asked for: look, describe, and start."""
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
@@ -188,3 +225,28 @@ class TenantMachines(Construct):
 
     def _attach(self, function: BerthFunction, permission: iam.PolicyStatement) -> iam.Policy:
         return iam.Policy(self, f"{function.node.id}OnMachine", statements=[permission], roles=[function.role])
+
+
+def _alarms_of(name: str, machine: sfn.StateMachine, *, verb: str, done: str) -> Sequence[Alarm]:
+    return (
+        Alarm(
+            f"{name}Failed",
+            machine.metric_failed(period=PERIOD),
+            f"A tenant could not be {done}. Its audit row names the resource that failed and CloudFormation's "
+            "reason, or what else was in the way: mend the cause, then retry the tenant.",
+        ),
+        Alarm(
+            f"{name}TimedOut",
+            machine.metric_timed_out(period=PERIOD),
+            f"An operation to {verb} a tenant took longer than the workflow allows. It is settled by itself: its audit "
+            "row says within minutes how it ended. Find out what hung; if it says Failure, retry the tenant.",
+            runbook="...TimedOut",
+        ),
+        Alarm(
+            f"{name}Aborted",
+            machine.metric_aborted(period=PERIOD),
+            f"Somebody stopped an operation to {verb} a tenant. It is settled by itself: its audit row says within "
+            "minutes how it ended. Find out who and why in CloudTrail; if it says Failure, retry the tenant.",
+            runbook="...Aborted",
+        ),
+    )

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from stacks.common.dead_letters import dead_letter_queue
+from stacks.common.capability import Capability
+from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import acknowledge, allow, names_of
 from stacks.common.table import TENANT_ROWS
 from stacks.tenants.machines import TenantMachines
 
 
-class StackEvents(Construct):
+class StackEvents(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines) -> None:
         super().__init__(scope, construct_id)
-        self.stack_event = BerthFunction(self, "StackEvent", kit=kit, name="stack_event")
-        kit.table.allow(self.stack_event.role, "GetItem", rows=TENANT_ROWS)
-        allow(self.stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
+        self._stack_event = BerthFunction(self, "StackEvent", kit=kit, name="stack_event")
+        kit.table.allow(self._stack_event.role, "GetItem", rows=TENANT_ROWS)
+        allow(self._stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 
-        self.undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)
-        acknowledge(self.undelivered, "AwsSolutions-SQS3", "This is itself the dead-letter queue of an event rule.")
+        self._undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)
+        acknowledge(self._undelivered, "AwsSolutions-SQS3", "This is itself the dead-letter queue of an event rule.")
         events.Rule(
             self,
             "Settled",
@@ -37,13 +40,30 @@ class StackEvents(Construct):
             ),
             targets=[
                 targets.LambdaFunction(
-                    self.stack_event.function,
-                    dead_letter_queue=self.undelivered,
+                    self._stack_event.function,
+                    dead_letter_queue=self._undelivered,
                     retry_attempts=8,
                     # Long after this, the operation has looked for itself.
                     max_event_age=Duration.hours(1),
                 )
             ],
+        )
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self._stack_event,)
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetters]:
+        return (
+            DeadLetters(
+                self._undelivered,
+                "events about tenants' stacks",
+                "EventsUndelivered",
+                "CloudFormation's events did not reach the function stack_event. Operations still end, a little later: "
+                "each looks for itself in time. Mend the cause named in the messages' attributes, then purge the "
+                "queue.",
+            ),
         )
 
     @property

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from stacks.common.capability import Capability
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import (
     TENANT_QUEUES_ARE_MANY,
@@ -34,7 +37,7 @@ _QUEUE_OPERATIONS = (
 )
 
 
-class TenantStackRole(Construct):
+class TenantStackRole(Capability):
     """The service role of tenant stacks, and the custom resource in them that keeps the metadata true."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
@@ -61,6 +64,10 @@ class TenantStackRole(Construct):
         self.known_to(self.tenant_metadata)
         allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self.tenant_metadata,)
 
     @property
     def environment(self) -> dict[str, str]:

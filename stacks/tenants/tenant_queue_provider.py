@@ -5,9 +5,13 @@ The function that CloudFormation calls hands the request to a machine, which can
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import Stack
 from constructs import Construct
 
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.limits import limit_creates
 from stacks.common.permissions import allow, names_of
@@ -15,12 +19,12 @@ from stacks.settings import Settings
 from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
 
 
-class TenantQueueProvider(Construct):
+class TenantQueueProvider(Capability):
     def __init__(
         self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines, settings: Settings
     ) -> None:
         super().__init__(scope, construct_id)
-        self.settle_tenant_queue = BerthFunction(
+        self._settle_tenant_queue = BerthFunction(
             self,
             "SettleTenantQueue",
             kit=kit,
@@ -32,19 +36,20 @@ class TenantQueueProvider(Construct):
                 "BERTH_DELETE_MACHINE": machines.delete.state_machine_arn,
             },
         )
-        limit_creates(self.settle_tenant_queue, kit=kit, settings=settings)
+        machines.publish_releases_before(self._settle_tenant_queue)
+        limit_creates(self._settle_tenant_queue, kit=kit, settings=settings)
         allow(
-            self.settle_tenant_queue.role,
+            self._settle_tenant_queue.role,
             ["cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"],
             Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name="*/*"),
             wildcard_because="Any team's stack may ask for a tenant's queue, and CloudFormation has to confirm it.",
         )
-        machines.allow_orders(self.settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
-        self.machine = machine(
+        machines.allow_orders(self._settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
+        self._machine = machine(
             self,
             "Machine",
             stem="tenant_queue",
-            functions={self.settle_tenant_queue.name: self.settle_tenant_queue},
+            functions={self._settle_tenant_queue.name: self._settle_tenant_queue},
             kit=kit,
             settings=settings,
         )
@@ -55,12 +60,43 @@ class TenantQueueProvider(Construct):
             name="tenant_queue",
             function_name=names_of(self).tenant_queue_function,
             timeout_seconds=30,
-            environment={"BERTH_TENANT_QUEUE_MACHINE": self.machine.state_machine_arn},
+            environment={"BERTH_TENANT_QUEUE_MACHINE": self._machine.state_machine_arn},
         )
-        allow(self.tenant_queue.role, ["states:StartExecution"], self.machine.state_machine_arn)
+        allow(self.tenant_queue.role, ["states:StartExecution"], self._machine.state_machine_arn)
         allow(
             self.tenant_queue.role,
             ["states:DescribeExecution"],
-            executions_of(self.machine),
+            executions_of(self._machine),
             wildcard_because=EXECUTIONS_ARE_MANY,
         )
+
+    @property
+    def functions(self) -> Sequence[BerthFunction]:
+        return (self.tenant_queue, self._settle_tenant_queue)
+
+    @property
+    def alarms(self) -> Sequence[Alarm]:
+        """None for executions that fail: they do whenever another team's stack asks for what cannot be, and
+        CloudFormation tells that team.
+        """
+        no_answer = (
+            "A request for a tenant's queue by another team's stack ended without an answer, so that stack waits "
+            "for an hour. The execution's input names the stack: tell that team, and have its operation repeated."
+        )
+        return (
+            Alarm("TenantQueueTimedOut", self._machine.metric_timed_out(period=PERIOD), no_answer),
+            Alarm("TenantQueueAborted", self._machine.metric_aborted(period=PERIOD), no_answer),
+            Alarm(
+                "TenantQueueNotConfirmed",
+                self._settle_tenant_queue.counted("RequestNotConfirmed", period=PERIOD, statistic="Sum"),
+                "Somebody asked for a tenant's queue in the name of a stack, and CloudFormation does not confirm it. "
+                "Nothing was done. The log of settle_tenant_queue names the stack, CloudTrail who invoked "
+                f"{names_of(self).tenant_queue_function}: take that permission from them, and give them the managed "
+                "policy for teams instead.",
+            ),
+        )
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        export = names_of(self).service_token_export
+        return (Output("TenantQueueServiceToken", self.tenant_queue.arn, export_name=export),)

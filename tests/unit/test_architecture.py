@@ -103,6 +103,16 @@ def test_the_domain_imports_the_standard_library_and_json_schemas_in_one_place(m
     assert not [name for name in imports(module) if not (is_standard(name) or is_in(name, *allowed))]
 
 
+SHARED_BY_STACKS = modules("stacks/common")
+
+
+@pytest.mark.parametrize("module", SHARED_BY_STACKS, ids=names(SHARED_BY_STACKS))
+def test_what_all_constructs_share_knows_no_capability(module: Path) -> None:
+    """A capability says of itself what is watched and shown, so that a new one changes nothing here."""
+    shared = ("stacks.common", "stacks.project", "stacks.settings")
+    assert not [name for name in imports(module) if is_in(name, "stacks") and not is_in(name, *shared)]
+
+
 PACKAGES = [path for path in modules("orchestrator", "lambdas", "stacks") if path.name == "__init__.py"]
 
 
