@@ -72,14 +72,15 @@ class Encryption(Construct):
     def comes_after_policies(self, encrypted: IConstruct) -> None:
         """Have something encrypted with the key only when everybody may use the key who needs it for that.
 
-        A deployment may bring the key to a control plane that is at work.
+        A deployment may bring the key to a control plane that is at work. This holds within a stack: another stack,
+        which uses something encrypted of this one, is deployed after it, and its roles may use the key only then.
         """
         if self.key_arn is None:
             return
         resource = _resource_of(encrypted)
         self._encrypted.append(resource)
         for policy in self._policies.values():
-            resource.add_dependency(_resource_of(policy))
+            _wait_for(policy, resource)
 
     def allow_table(self, role: iam.Role, *, writing: bool) -> None:
         self._allow(role, "dynamodb", [*_READING_TABLE, *(_WRITING_TABLE if writing else ())])
@@ -119,7 +120,7 @@ class Encryption(Construct):
             policy = iam.Policy(role, _id_of(key_arn), roles=[role])
             self._policies[path] = policy
             for resource in self._encrypted:
-                resource.add_dependency(_resource_of(policy))
+                _wait_for(policy, resource)
         return self._policies[path]
 
 
@@ -129,6 +130,12 @@ def _via(service: str) -> dict[str, dict[str, str]]:
 
 def _id_of(key_arn: str) -> str:
     return f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}"
+
+
+def _wait_for(policy: iam.Policy, encrypted: CfnResource) -> None:
+    """Encrypt a resource after a policy of the same stack is there."""
+    if policy.stack.node.path == encrypted.stack.node.path:
+        encrypted.add_dependency(_resource_of(policy))
 
 
 def _resource_of(construct: IConstruct) -> CfnResource:

@@ -34,7 +34,7 @@ _NOT_FUNCTION_CODE = ("/*", *(f"!/{name}" for name in PACKAGES), *(f"/{path}" fo
 
 @dataclass(frozen=True, slots=True)
 class FunctionKit:
-    """What all functions of a control plane share."""
+    """What all functions of a stack share. Another stack needs its own kit, because it uploads its own code."""
 
     code: lambda_.Code
     runtime: lambda_.Runtime
@@ -142,7 +142,7 @@ class BerthFunction(Construct):
         return self.function.function_arn
 
     def answer_the_deployment(self, *operations: str) -> None:
-        """Let the function see whether it is this deployment that calls it, by a resource in the control plane's stack.
+        """Let the function see whether it is this deployment that calls it, by a resource in the function's own stack.
 
         Anybody else who may invoke the function can send the same event. ``operations`` show more of that stack.
         """

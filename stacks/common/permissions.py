@@ -74,7 +74,10 @@ def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> No
 
 
 def names_of(scope: Construct) -> Names:
-    """The names of the control plane that the construct is part of: its stack bears the control plane's own."""
+    """The names of the control plane that the construct is part of.
+
+    A stack of Berth's has them as ``names``. Any other stack bears the control plane's own name.
+    """
     stack = Stack.of(scope)
     names = getattr(stack, "names", None)
     return names if isinstance(names, Names) else Names.parse(stack.stack_name)

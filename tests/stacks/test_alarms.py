@@ -87,6 +87,13 @@ def test_every_dead_letter_queue_has_its_alarm(alarms: dict[str, Json], dead_let
     assert sorted(found) == sorted(("AWS/SQS", held, f"<{queue}.QueueName>") for queue in dead_letter_queues.values())
 
 
+def test_every_queue_is_one_of_dead_letters_or_the_one_of_executions_that_ended(
+    control_plane: Json, dead_letter_queues: dict[str, str], ended_executions: str
+) -> None:
+    queues = {name for name, resource in control_plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
+    assert queues == {*dead_letter_queues.values(), ended_executions}
+
+
 def test_what_functions_count_is_watched(alarms: dict[str, Json]) -> None:
     found = {name: watched(alarm) for name, alarm in alarms.items() if alarm["Namespace"] == "Berth"}
     assert found == {

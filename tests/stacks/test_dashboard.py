@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from aws_cdk import App, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Template
+from constructs import Construct
 
+from stacks.common.capability import Capability
+from stacks.common.dashboard import Dashboard
+from stacks.common.dead_letters import DeadLetters
+from stacks.common.graphs import graph
 from tests.stacks.policies import spelled
 
 Json = dict[str, Any]
@@ -100,3 +109,50 @@ def test_throttles_and_server_errors_are_shown(widgets: dict[str, Json], the_onl
     (search,) = searched(widgets["Throttled by AWS, by function"])
     assert 'MetricName="Throttled"' in search
     assert drawn(widgets["API: 5xx"]) == {("AWS/ApiGateway", "5xx", f"<{the_only('AWS::ApiGatewayV2::Api')}>")}
+
+
+# The rows
+
+
+class Shown(Capability):
+    """A capability with a dead-letter queue and so many graphs."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, graphs: int) -> None:
+        super().__init__(scope, construct_id)
+        self._graphs = graphs
+        self._queue = sqs.Queue(self, "Queue")
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetters]:
+        return (DeadLetters(self._queue, f"letters of {self.node.id}", "Undelivered", "Send them again."),)
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        metric = cloudwatch.Metric(namespace="Berth", metric_name="Parcels")
+        return [graph(f"{self.node.id}{number}", metric) for number in range(self._graphs)]
+
+
+THROTTLED, LETTERS = "Throttled by AWS, by function", "Dead letters"
+
+
+@pytest.mark.parametrize(
+    ("graphs", "rows"),
+    [
+        ({"A": 1}, [["A0", THROTTLED, LETTERS]]),
+        ({"A": 2, "B": 1}, [["A0", "A1"], ["B0", THROTTLED, LETTERS]]),
+        ({"A": 4, "B": 1}, [["A0", "A1", "A2"], ["A3", THROTTLED, LETTERS], ["B0"]]),
+        ({"A": 2, "B": 0, "C": 3}, [["A0", "A1"], ["C0", "C1", "C2"], [THROTTLED, LETTERS]]),
+        ({}, [[THROTTLED]]),
+    ],
+    ids=["one", "room in the second", "more than a row", "no room", "nothing"],
+)
+def test_each_capability_begins_a_row_and_shared_graphs_fill_the_first_with_room(
+    graphs: dict[str, int], rows: list[list[str]]
+) -> None:
+    stack = Stack(App(analytics_reporting=False), "Berth", analytics_reporting=False)
+    Dashboard(stack, "Dashboard", capabilities=[Shown(stack, name, graphs=number) for name, number in graphs.items()])
+    (dashboard,) = Template.from_stack(stack).find_resources("AWS::CloudWatch::Dashboard").values()
+    found: dict[int, list[str]] = {}
+    for widget in json.loads(spelled(dashboard["Properties"]["DashboardBody"]))["widgets"]:
+        found.setdefault(widget["y"], []).append(widget["properties"]["title"])
+    assert list(found.values()) == rows
