@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from constructs import Node
 
-from orchestrator.api.rollout_requests import MOST_AT_ONCE
+from orchestrator.api.rollout_routes import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks.common.function_code import is_current
@@ -257,8 +257,8 @@ def _credentials(context: Node, key: str) -> int | None:
 
 def _at_once(context: Node, key: str, default: int) -> int:
     at_once = _integer(context, key, default)
-    if not 1 <= at_once <= MOST_AT_ONCE:
-        raise SettingInvalid(f"{key} is {at_once}; it must be 1 to {MOST_AT_ONCE} tenants.")
+    if not 1 <= at_once <= MAX_CONCURRENCY:
+        raise SettingInvalid(f"{key} is {at_once}; it must be 1 to {MAX_CONCURRENCY} tenants.")
     return at_once
 
 

@@ -37,8 +37,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from orchestrator.api.reconciliation_requests import parse_reconcile
-from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_start
+from orchestrator.api.reading import read
+from orchestrator.api.reconciliation_routes import START_RECONCILIATION
+from orchestrator.api.rollout_routes import MAX_CONCURRENCY, START_ROLLOUT
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN
@@ -97,7 +98,7 @@ class AtHand:
     tenants: Sequence[str]
     rollouts: Sequence[str]
     reconciliations: Sequence[str]
-    most_at_once: int = MOST_AT_ONCE
+    most_at_once: int = MAX_CONCURRENCY
     """As many tenants as the control plane moves at once."""
     only_dry_runs: bool = False
     """Nothing is rolled out or reconciled but in dry runs; and rolled out only to the tenants at hand."""
@@ -184,7 +185,7 @@ def _keep_dry(case: Case[Any]) -> None:
     """What would be refused is sent as it is."""
     body: Any = {} if case.body is NOT_SET else case.body
     try:
-        parse_reconcile({"body": json.dumps(body)})
+        read(START_RECONCILIATION, {"body": json.dumps(body)})
     except (InvalidRequest, TypeError):
         return
     case.body, case.media_type = {"dryRun": True}, "application/json"
@@ -212,7 +213,7 @@ def _keep_wish_to(at_hand: AtHand, case: Case[Any], rollout: str) -> None:
 def _is_wish(body: object, most_at_once: int) -> bool:
     """Whether a rollout would come of it. What would be refused is sent as it is."""
     try:
-        parse_start({"body": json.dumps(body)}, max_concurrency=most_at_once)
+        read(START_ROLLOUT, {"body": json.dumps(body)}).wish(max_concurrency=most_at_once)
     except (InvalidRequest, TypeError):
         return False
     return True

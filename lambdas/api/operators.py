@@ -4,19 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lambdas.runtime import count, logger, wiring
+from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import rollout_routes as rollouts
+from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.answers import Response, come_back_later, not_through_the_api, refuse
+from orchestrator.api.fields import NothingMore, OfTenant, given
 from orchestrator.api.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
-from orchestrator.api.operator_requests import (
-    parse_create,
-    parse_delete,
-    parse_list,
-    parse_nothing,
-    parse_pin,
-    parse_retry,
-    parse_tenant,
-    parse_unpin,
-    parse_upgrade,
-)
+from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
     tell_adoption,
     tell_adoption_started,
@@ -24,99 +18,78 @@ from orchestrator.api.reconciliation_answers import (
     tell_reconciliation,
     tell_reconciliation_started,
 )
-from orchestrator.api.reconciliation_requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
 from orchestrator.api.rollout_answers import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.api.rollout_requests import (
-    parse_approval,
-    parse_rollout,
-    parse_rollout_order,
-    parse_rollouts,
-    parse_start,
-)
+from orchestrator.api.route import Asked, Route
+from orchestrator.common.callers import caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.rollouts.control import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
 
 Event = Mapping[str, Any]
 
-
-def _create(event: Event) -> Response:
-    order = parse_create(event)
-    return tell_order(order.tenant, wiring.lifecycle.create(order.tenant, order.request, unpin=order.unpin))
+ROUTES: dict[str, Callable[[Event], Response]] = {}
+"""What each route is answered by, by the route's key."""
 
 
-def _upgrade(event: Event) -> Response:
-    order = parse_upgrade(event)
-    return tell_order(order.tenant, wiring.lifecycle.upgrade(order.tenant, order.version, order.request))
+def _serve(route: Route[Asked, Any], answer: Callable[[Asked, str], Response]) -> None:
+    """``answer`` gets the request in the route's own model, and the caller's ARN."""
+    ROUTES[route.key] = lambda event: answer(read(route, event), caller(event))
 
 
-def _retry(event: Event) -> Response:
-    order = parse_retry(event)
-    return tell_order(order.tenant, wiring.lifecycle.retry(order.tenant, order.request.by, reason=order.request.reason))
+def _create(asked: tenants.CreateTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.create(asked.tenant, asked.asked(by), unpin=asked.unpin))
 
 
-def _pin(event: Event) -> Response:
-    order = parse_pin(event)
-    return tell_order(order.tenant, wiring.lifecycle.pin(order.tenant, order.version, order.request))
+def _tenant(asked: OfTenant, _by: str) -> Response:
+    return tell_tenant(tenant_detail(asked.tenant, wiring.table))
 
 
-def _unpin(event: Event) -> Response:
-    order = parse_unpin(event)
-    return tell_order(order.tenant, wiring.lifecycle.unpin(order.tenant, order.request))
+def _delete(asked: tenants.DeleteTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.delete(asked.tenant, asked.asked(by)))
 
 
-def _delete(event: Event) -> Response:
-    order = parse_delete(event)
-    return tell_order(order.tenant, wiring.lifecycle.delete(order.tenant, order.request))
+def _upgrade(asked: tenants.UpgradeTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.upgrade(asked.tenant, given(asked.version), asked.asked(by)))
 
 
-def _tenant(event: Event) -> Response:
-    return tell_tenant(tenant_detail(parse_tenant(event), wiring.table))
+def _retry(asked: tenants.RetryTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.retry(asked.tenant, by, reason=given(asked.reason, "")))
 
 
-def _tenants(event: Event) -> Response:
-    asked = parse_list(event)
-    page = list_tenants(wiring.table, state=asked.state, version=asked.version, cursor=asked.cursor, limit=asked.limit)
+def _pin(asked: tenants.PinTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.pin(asked.tenant, asked.version, asked.asked(by)))
+
+
+def _unpin(asked: tenants.UnpinTenant, by: str) -> Response:
+    return tell_order(asked.tenant, wiring.lifecycle.unpin(asked.tenant, asked.asked(by)))
+
+
+def _tenants(asked: tenants.ListTenants, _by: str) -> Response:
+    page = list_tenants(
+        wiring.table,
+        state=given(asked.status),
+        version=given(asked.version),
+        cursor=given(asked.cursor),
+        limit=asked.limit,
+    )
     return tell_tenants(page)
 
 
-def _releases(event: Event) -> Response:
-    parse_nothing(event)
+def _releases(_asked: NothingMore, _by: str) -> Response:
     return tell_releases(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
 
 
-def _start_rollout(event: Event) -> Response:
-    order = parse_start(event, max_concurrency=wiring.settings.rollout_concurrency)
-    return tell_started(wiring.rollouts.start(order.wish, order.by, reason=order.reason))
+def _start_rollout(asked: rollouts.StartRollout, by: str) -> Response:
+    wish = asked.wish(max_concurrency=wiring.settings.rollout_concurrency)
+    return tell_started(wiring.rollouts.start(wish, by, reason=given(asked.reason, "")))
 
 
-def _pause_rollout(event: Event) -> Response:
-    order = parse_rollout_order(event)
-    return tell_changed(wiring.rollouts.pause(order.rollout, order.by, reason=order.reason))
+def _rollouts(asked: rollouts.ListRollouts, _by: str) -> Response:
+    return tell_rollouts(wiring.rollout_table.rollouts(limit=asked.limit, after=given(asked.cursor)), asked.limit)
 
 
-def _resume_rollout(event: Event) -> Response:
-    order = parse_rollout_order(event)
-    return tell_changed(wiring.rollouts.resume(order.rollout, order.by, reason=order.reason))
-
-
-def _abort_rollout(event: Event) -> Response:
-    order = parse_rollout_order(event)
-    return tell_changed(wiring.rollouts.abort(order.rollout, order.by, reason=order.reason))
-
-
-def _approve_rollout(event: Event) -> Response:
-    asked = parse_approval(event)
-    return tell_changed(wiring.rollouts.approve(asked.rollout, asked.stage, asked.by, reason=asked.reason))
-
-
-def _retry_rollout(event: Event) -> Response:
-    order = parse_rollout_order(event)
-    return tell_started(wiring.rollouts.retry(order.rollout, order.by, reason=order.reason))
-
-
-def _rollout(event: Event) -> Response:
-    table, rollout_id = wiring.rollout_table, parse_rollout(event)
+def _rollout(asked: rollouts.OfRollout, _by: str) -> Response:
+    table, rollout_id = wiring.rollout_table, asked.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
         return tell_changed(unknown_rollout(rollout_id))
@@ -127,62 +100,72 @@ def _rollout(event: Event) -> Response:
     )
 
 
-def _rollouts(event: Event) -> Response:
-    asked = parse_rollouts(event)
-    return tell_rollouts(wiring.rollout_table.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
+def _pause_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
+    return tell_changed(wiring.rollouts.pause(asked.rollout_id, by, reason=given(asked.reason, "")))
 
 
-def _reconcile(event: Event) -> Response:
-    order = parse_reconcile(event)
-    return tell_reconciliation_started(wiring.reconciliations.start(order.wish, order.by))
+def _resume_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
+    return tell_changed(wiring.rollouts.resume(asked.rollout_id, by, reason=given(asked.reason, "")))
 
 
-def _reconciliation(event: Event) -> Response:
-    return tell_reconciliation(wiring.reconciliations.find(parse_reconciliation(event)))
+def _abort_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
+    return tell_changed(wiring.rollouts.abort(asked.rollout_id, by, reason=given(asked.reason, "")))
 
 
-def _adopt(event: Event) -> Response:
-    order = parse_adopt(event)
-    return tell_adoption_started(wiring.reconciliations.start(order.wish, order.by))
+def _approve_rollout(asked: rollouts.ApproveStage, by: str) -> Response:
+    return tell_changed(wiring.rollouts.approve(asked.rollout_id, asked.stage, by, reason=given(asked.reason, "")))
 
 
-def _adoption(event: Event) -> Response:
-    return tell_adoption(wiring.reconciliations.find_adoption(parse_adoption(event)))
+def _retry_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
+    return tell_started(wiring.rollouts.retry(asked.rollout_id, by, reason=given(asked.reason, "")))
 
 
-def _health(event: Event) -> Response:
-    parse_nothing(event)
+def _reconcile(asked: reconciliations.StartReconciliation, by: str) -> Response:
+    return tell_reconciliation_started(wiring.reconciliations.start(asked.wish, by))
+
+
+def _reconciliation(asked: reconciliations.OfReconciliation, _by: str) -> Response:
+    return tell_reconciliation(wiring.reconciliations.find(asked.reconciliation_id))
+
+
+def _adopt(asked: reconciliations.StartAdoption, by: str) -> Response:
+    return tell_adoption_started(wiring.reconciliations.start(asked.wish, by))
+
+
+def _adoption(asked: reconciliations.OfAdoption, _by: str) -> Response:
+    return tell_adoption(wiring.reconciliations.find_adoption(asked.adoption_id))
+
+
+def _health(_asked: NothingMore, _by: str) -> Response:
     return tell_health(wiring.settings.version, wiring.health.examine())
+
+
+_serve(tenants.CREATE_TENANT, _create)
+_serve(tenants.GET_TENANT, _tenant)
+_serve(tenants.DELETE_TENANT, _delete)
+_serve(tenants.UPGRADE_TENANT, _upgrade)
+_serve(tenants.RETRY_TENANT, _retry)
+_serve(tenants.PIN_TENANT, _pin)
+_serve(tenants.UNPIN_TENANT, _unpin)
+_serve(tenants.LIST_TENANTS, _tenants)
+_serve(tenants.LIST_RELEASES, _releases)
+_serve(rollouts.START_ROLLOUT, _start_rollout)
+_serve(rollouts.LIST_ROLLOUTS, _rollouts)
+_serve(rollouts.GET_ROLLOUT, _rollout)
+_serve(rollouts.PAUSE_ROLLOUT, _pause_rollout)
+_serve(rollouts.RESUME_ROLLOUT, _resume_rollout)
+_serve(rollouts.ABORT_ROLLOUT, _abort_rollout)
+_serve(rollouts.APPROVE_ROLLOUT, _approve_rollout)
+_serve(rollouts.RETRY_ROLLOUT, _retry_rollout)
+_serve(reconciliations.START_RECONCILIATION, _reconcile)
+_serve(reconciliations.GET_RECONCILIATION, _reconciliation)
+_serve(reconciliations.START_ADOPTION, _adopt)
+_serve(reconciliations.GET_ADOPTION, _adoption)
+_serve(reconciliations.GET_DIAGNOSIS, _health)
 
 
 def _no_such_route(event: Event) -> Response:
     raise InvalidRequest(f"There is no route {_route(event)[:100]!a}.")
-
-
-ROUTES: Mapping[str, Callable[[Event], Response]] = {
-    "PUT /tenants/{tenantId}": _create,
-    "GET /tenants/{tenantId}": _tenant,
-    "DELETE /tenants/{tenantId}": _delete,
-    "POST /tenants/{tenantId}/upgrade": _upgrade,
-    "POST /tenants/{tenantId}/retry": _retry,
-    "PUT /tenants/{tenantId}/pin": _pin,
-    "DELETE /tenants/{tenantId}/pin": _unpin,
-    "GET /tenants": _tenants,
-    "GET /releases": _releases,
-    "POST /rollouts": _start_rollout,
-    "GET /rollouts": _rollouts,
-    "GET /rollouts/{rolloutId}": _rollout,
-    "POST /rollouts/{rolloutId}/pause": _pause_rollout,
-    "POST /rollouts/{rolloutId}/resume": _resume_rollout,
-    "POST /rollouts/{rolloutId}/abort": _abort_rollout,
-    "POST /rollouts/{rolloutId}/approve": _approve_rollout,
-    "POST /rollouts/{rolloutId}/retry": _retry_rollout,
-    "POST /reconciliations": _reconcile,
-    "GET /reconciliations/{reconciliationId}": _reconciliation,
-    "POST /adoptions": _adopt,
-    "GET /adoptions/{adoptionId}": _adoption,
-    "GET /diagnosis": _health,
-}
 
 
 def _route(event: Event) -> str:
@@ -194,7 +177,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     asked = event if isinstance(event, dict) else {}
     route = _route(asked)
     try:
-        # What follows takes the event's word for who the caller is.
+        # Everything after this believes the event about who the caller is.
         by_api = wiring.api_gateway.sent(asked)
         response = ROUTES.get(route, _no_such_route)(asked) if by_api else not_through_the_api()
     except InvalidRequest as error:

@@ -1,10 +1,21 @@
 """HTTP: what is asked for, and what is answered. Nothing else knows of it.
 
-:mod:`orchestrator.api.answers`                  getQueue's answers, and how problems are told
-:mod:`orchestrator.api.operator_requests`        what operators ask for about tenants
-:mod:`orchestrator.api.operator_answers`         what they are answered
-:mod:`orchestrator.api.rollout_requests`         the same about rollouts
-:mod:`orchestrator.api.rollout_answers`
-:mod:`orchestrator.api.reconciliation_requests`  the same about reconciliations, adoptions and health
-:mod:`orchestrator.api.reconciliation_answers`
+Declared once, and read by the function, the gateway, the policies, the client and the document:
+
+1. :mod:`orchestrator.api.route`                  what a declaration of a route says
+2. :mod:`orchestrator.api.problems`               kinds of problems
+3. :mod:`orchestrator.api.fields`                 the values that requests and answers are made of
+4. :mod:`orchestrator.api.queue_routes`           what platforms, senders and receivers ask for
+5. :mod:`orchestrator.api.tenant_routes`          what operators ask for about tenants and releases
+6. :mod:`orchestrator.api.rollout_routes`         the same about rollouts
+7. :mod:`orchestrator.api.reconciliation_routes`  the same about reconciliations, adoptions and health
+8. :mod:`orchestrator.api.routes`                 all of them
+
+How a request is read, and what is answered:
+
+- :mod:`orchestrator.api.reading`
+- :mod:`orchestrator.api.answers`                  getQueue's answers, and how problems are told
+- :mod:`orchestrator.api.operator_answers`
+- :mod:`orchestrator.api.rollout_answers`
+- :mod:`orchestrator.api.reconciliation_answers`
 """

@@ -8,6 +8,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from orchestrator.api.problems import (
+    CREDENTIALS_NOT_ENABLED,
+    FLEET_FULL,
+    INVALID_REQUEST,
+    NOT_PROVISIONED,
+    NOT_THROUGH_THE_API,
+    PROVISIONING_FAILED,
+    TENANT_BEING_DELETED,
+    TENANT_DELETED,
+    TOO_MANY_CREATES,
+    TRY_AGAIN,
+    UNKNOWN_TENANT,
+    Problem,
+)
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
@@ -28,12 +42,6 @@ from orchestrator.tenants.records import RootCause, release_of
 
 RETRY_AFTER_SECONDS = 2
 """When to ask again. The ready path is one cheap read, so asking often is no burden."""
-NO_CREDENTIALS = "credentials-not-enabled"
-
-FLEET_FULL_TITLE = "There are as many tenants as there may be"
-TOO_MANY_CREATES_TITLE = "Too many creates"
-
-_PROBLEM_TYPE = "urn:berth:problem:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +87,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
         case Failed(audit):
             cause = audit.root_cause
             return problem(
-                424,
-                "provisioning-failed",
-                "Provisioning failed",
+                PROVISIONING_FAILED,
                 f"Tenant {tenant} has no queue, because its {audit.operation.lower()} failed"
                 + (f": {cause}" if cause else ". No root cause was recorded."),
                 tenantId=tenant.value,
@@ -94,9 +100,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
             )
         case BeingDeleted(audit):
             return problem(
-                409,
-                "tenant-being-deleted",
-                "The tenant is being deleted",
+                TENANT_BEING_DELETED,
                 f"Tenant {tenant} is being deleted. Its queue can no longer be used.",
                 tenantId=tenant.value,
                 tenantStatus="DELETING",
@@ -104,9 +108,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
             )
         case Deleted(audit):
             return problem(
-                410,
-                "tenant-deleted",
-                "The tenant was deleted",
+                TENANT_DELETED,
                 f"Tenant {tenant} was deleted. Only creating it explicitly brings it back.",
                 tenantId=tenant.value,
                 tenantStatus="DELETED",
@@ -121,9 +123,7 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
     match given:
         case Unknown():
             return problem(
-                404,
-                "unknown-tenant",
-                "There is no such tenant",
+                UNKNOWN_TENANT,
                 f"No such tenant: {tenant}. Asking for its queue does not create it here. Ask an operator to create "
                 f"it: berth create {tenant}",
                 tenantId=tenant.value,
@@ -136,22 +136,18 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 else f"Tenant {tenant} has no queue in service. Asking for it does not create it here. Ask an operator "
                 f"to create it: berth create {tenant}"
             )
-            return problem(409, "not-provisioned", "The tenant has no queue", told, tenantId=tenant.value)
+            return problem(NOT_PROVISIONED, told, tenantId=tenant.value)
         case FleetFull():
             # How many there are is not told: platforms do not see the fleet.
             return problem(
-                409,
-                "tenant-limit-reached",
-                FLEET_FULL_TITLE,
+                FLEET_FULL,
                 f"Tenant {tenant} was not created: this control plane has as many tenants as it may have. Nothing was "
                 "started. Ask an operator to make room: berth doctor",
                 tenantId=tenant.value,
             )
         case TooManyCreates(limit, seconds):
             response = problem(
-                429,
-                "too-many-creates",
-                TOO_MANY_CREATES_TITLE,
+                TOO_MANY_CREATES,
                 f"Tenant {tenant} was not created: you have started {limit} creates within a minute, which is as many "
                 f"as a caller may (berth:createsPerMinute). Nothing was started. Ask again in {seconds} seconds.",
                 tenantId=tenant.value,
@@ -162,14 +158,12 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
 
 
 def refuse(error: InvalidRequest) -> Response:
-    return problem(400, "invalid-request", "The request is not valid", str(error))
+    return problem(INVALID_REQUEST, str(error))
 
 
 def not_through_the_api() -> Response:
     return problem(
-        403,
-        "not-through-the-api",
-        "The request did not come through the API",
+        NOT_THROUGH_THE_API,
         "The function was invoked without API Gateway, so it cannot know who is asking. Call the API's URL instead. "
         "While the control plane is being deployed, try again in a minute.",
     )
@@ -177,15 +171,13 @@ def not_through_the_api() -> Response:
 
 def no_credentials() -> Response:
     return problem(
-        403,
-        NO_CREDENTIALS,
-        "Temporary credentials are not enabled",
+        CREDENTIALS_NOT_ENABLED,
         "This control plane gives no credentials: it was deployed without berth:credentialsSeconds.",
     )
 
 
 def come_back_later(detail: str) -> Response:
-    response = problem(503, "try-again", "The request could not be answered now", detail)
+    response = problem(TRY_AGAIN, detail)
     response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
@@ -194,12 +186,12 @@ def found(status: int, body: dict[str, object]) -> Response:
     return Response(status, {"Content-Type": "application/json"}, body)
 
 
-def problem(status: int, kind: str, title: str, detail: str, **more: object) -> Response:
+def problem(kind: Problem, detail: str, **more: object) -> Response:
     """Problem details. Their `status` is HTTP's; the tenant's own is `tenantStatus`."""
     return Response(
-        status,
+        kind.status,
         {"Content-Type": "application/problem+json"},
-        {"type": _PROBLEM_TYPE + kind, "title": title, "status": status, "detail": detail, **more},
+        {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail, **more},
     )
 
 

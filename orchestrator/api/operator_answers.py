@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.api.answers import (
-    FLEET_FULL_TITLE,
     RETRY_AFTER_SECONDS,
-    TOO_MANY_CREATES_TITLE,
     Response,
     found,
     problem,
     root_cause_document,
 )
+from orchestrator.api.routes import PROBLEMS
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.common.versions import order
@@ -34,28 +33,6 @@ from orchestrator.tenants.records import (
     UnreadableEntry,
     release_of,
 )
-
-_STATUSES = {
-    Refusal.UNKNOWN_TENANT: (404, "There is no such tenant"),
-    Refusal.UNKNOWN_RELEASE: (422, "There is no such release"),
-    Refusal.TENANT_DELETED: (410, "The tenant was deleted"),
-    Refusal.NOT_PROVISIONED: (409, "The tenant has no queue"),
-    Refusal.DOWNGRADE: (409, "That would be a downgrade"),
-    Refusal.PINNED: (409, "The tenant is pinned"),
-    Refusal.BUSY: (409, "The tenant is busy"),
-    Refusal.NOT_EMPTY: (409, "The queue is not empty"),
-    Refusal.NOT_ADOPTED: (409, "The tenant has to be adopted first"),
-    Refusal.NOTHING_TO_RETRY: (409, "There is nothing to retry"),
-    Refusal.UNKNOWN_ROLLOUT: (404, "There is no such rollout"),
-    Refusal.UNKNOWN_ALARM: (422, "There is no such alarm"),
-    Refusal.ROLLOUT_IN_THE_WAY: (409, "A rollout is in the way"),
-    Refusal.ROLLOUT_OVER: (409, "The rollout is over"),
-    Refusal.NOTHING_TO_APPROVE: (409, "There is nothing to approve"),
-    Refusal.UNKNOWN_RECONCILIATION: (404, "There is no such reconciliation"),
-    Refusal.UNKNOWN_ADOPTION: (404, "There is no such adoption"),
-    Refusal.FLEET_FULL: (409, FLEET_FULL_TITLE),
-    Refusal.TOO_MANY_CREATES: (429, TOO_MANY_CREATES_TITLE),
-}
 
 
 def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
@@ -86,8 +63,7 @@ def refuse_order(tenant: TenantId, refused: Refused) -> Response:
 
 
 def refuse(refused: Refused, **more: str) -> Response:
-    status, title = _STATUSES[refused.kind]
-    response = problem(status, refused.kind, title, refused.reason, **more, **refused.details)
+    response = problem(PROBLEMS[refused.kind], refused.reason, **more, **refused.details)
     if refused.kind is Refusal.BUSY:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response

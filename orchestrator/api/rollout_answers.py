@@ -9,6 +9,7 @@ from datetime import datetime
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, found
 from orchestrator.api.operator_answers import refuse
+from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
@@ -17,10 +18,6 @@ from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped,
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import AlreadySo
 from orchestrator.tenants.records import RootCause, UnreadableEntry
-
-MOST_CAUSES = 20
-"""How many causes are told, the most frequent first."""
-MOST_TENANTS_A_CAUSE = 50
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HASH = re.compile(r"\b(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}\b")
@@ -100,9 +97,9 @@ def group_by_cause(failures: Iterable[TenantOutcome]) -> list[dict[str, object]]
         {
             "rootCause": {"resource": resource, "type": kind, "reason": reason},
             "count": len(tenants),
-            "tenants": sorted(tenants)[:MOST_TENANTS_A_CAUSE],
+            "tenants": sorted(tenants)[:MAX_TENANTS_PER_CAUSE],
         }
-        for (resource, kind, reason), tenants in by_frequency[:MOST_CAUSES]
+        for (resource, kind, reason), tenants in by_frequency[:MAX_CAUSES]
     ]
 
 
@@ -174,7 +171,7 @@ def _changes_document(outcomes: Iterable[TenantOutcome]) -> dict[str, object]:
         changes.update(outcome.changes)
     return {
         "tenants": dict(sorted(results.items())),
-        "resources": [{"change": change, "count": count} for change, count in changes.most_common(MOST_CAUSES)],
+        "resources": [{"change": change, "count": count} for change, count in changes.most_common(MAX_CAUSES)],
     }
 
 

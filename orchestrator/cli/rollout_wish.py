@@ -227,11 +227,12 @@ def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
 
 def _check(body: dict[str, object]) -> None:
     """By the API's own rules, except for how many at once: only the control plane knows that."""
-    from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_start
+    from orchestrator.api.reading import decode
+    from orchestrator.api.rollout_routes import MAX_CONCURRENCY, StartRollout
     from orchestrator.common.errors import InvalidRequest
 
     try:
-        parse_start({"body": json.dumps(body)}, max_concurrency=MOST_AT_ONCE)
+        decode(StartRollout, body).wish(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -245,13 +246,13 @@ def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
             # It must not be taken for "no restriction".
             raise _bad("--tenants-from", "there is no tenant in it.")
         tenants += listed
-    from orchestrator.api.rollout_requests import MOST_TENANTS
+    from orchestrator.api.rollout_routes import MAX_TENANTS
 
     unique = list(dict.fromkeys(tenants))
-    if len(unique) > MOST_TENANTS:
+    if len(unique) > MAX_TENANTS:
         raise _bad(
             "--tenants-from" if file is not None else "--tenant",
-            f"{len(unique)} tenants are more than the {MOST_TENANTS} that can be named: label them, and use --label.",
+            f"{len(unique)} tenants are more than the {MAX_TENANTS} that can be named: label them, and use --label.",
         )
     return unique or None
 
@@ -264,13 +265,13 @@ def _tenant(given: str, hint: str, where: str = "") -> str:
 
 
 def _sizes(given: str) -> list[str]:
-    from orchestrator.rollouts.steps import MOST_STAGES
+    from orchestrator.rollouts.records import MAX_STAGES
 
     sizes = [each.strip() for each in given.split(",")]
     # Whatever else is wrong is told first, so that what is suggested here is accepted.
     suggested = [*(_share("--stages", size) for size in sizes if size not in ("", REST)), REST]
-    if len(suggested) > MOST_STAGES:
-        raise _bad("--stages", f"there may be {MOST_STAGES} stages at most, the last of which is {REST}.")
+    if len(suggested) > MAX_STAGES:
+        raise _bad("--stages", f"there may be {MAX_STAGES} stages at most, the last of which is {REST}.")
     if sizes != suggested:
         raise _bad("--stages", f"the last stage, and no other, takes all that are left: {','.join(suggested)}")
     return sizes

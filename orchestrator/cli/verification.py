@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from orchestrator.api.answers import NO_CREDENTIALS
+from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
@@ -300,7 +300,7 @@ class Verification:
     def _credentials(self, access: Access) -> dict[str, Any]:
         with self._here.asking() as asking:
             answer = asking(partial(self._api.get_credentials, self._tenant, access))
-        if kind_of(answer) == NO_CREDENTIALS:
+        if kind_of(answer) == CREDENTIALS_NOT_ENABLED.kind:
             raise NothingToProve(str(answer.body["detail"]))
         if answer.status != _DONE:
             raise problem(answer)

@@ -11,6 +11,8 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.tenants.records import RootCause
 
+MAX_STAGES = 10
+
 
 class RolloutStatus(StrEnum):
     PENDING = "PENDING"

@@ -15,13 +15,10 @@ from orchestrator.common.validation import (
     object_of,
     valid,
 )
-from orchestrator.rollouts.records import Item, Turn
+from orchestrator.rollouts.records import MAX_STAGES, Item, Turn
 from orchestrator.tenants.schemas import ERROR, fault_of
 
-MOST_STAGES = 10
-
-
-STAGE_NUMBER = {"type": "integer", "minimum": 1, "maximum": MOST_STAGES}
+STAGE_NUMBER = {"type": "integer", "minimum": 1, "maximum": MAX_STAGES}
 
 
 _RUN = object_of(

@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
+from orchestrator.common.input_limits import is_utf8
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.validation import LABELS, SECRET, TENANT_ID, TEXT, VERSION, Schema, is_utf8, object_of, valid
+from orchestrator.common.validation import LABELS, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.stack_resources import StackResource

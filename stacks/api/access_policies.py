@@ -9,7 +9,9 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE, STAGE, Api
+from orchestrator.api.route import AnyRoute, Audience
+from orchestrator.api.routes import ROUTES
+from stacks.api.gateway import STAGE, Api
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction
 from stacks.common.permissions import acknowledge_wildcard, statement
@@ -28,22 +30,28 @@ _BY_CLOUDFORMATION = {"ForAnyValue:StringEquals": {"aws:CalledVia": ["cloudforma
 class AccessPolicies(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, api: Api, tenant_queue: BerthFunction) -> None:
         super().__init__(scope, construct_id)
-        self.platform = self._policy("Platform", api, "Ask Berth for tenants' queues, and nothing else.", [QUEUE_ROUTE])
+        self.platform = self._policy(
+            "Platform", api, "Ask Berth for tenants' queues, and nothing else.", Audience.PLATFORM
+        )
         self.sender = self._policy(
-            "Sender", api, "Get temporary credentials to send to tenants' queues, and nothing else.", [SEND_ROUTE]
+            "Sender", api, "Get temporary credentials to send to tenants' queues, and nothing else.", Audience.SENDER
         )
         self.receiver = self._policy(
             "Receiver",
             api,
             "Get temporary credentials to receive from tenants' queues, and nothing else.",
-            [RECEIVE_ROUTE],
+            Audience.RECEIVER,
         )
         self.operator = self._policy(
             "Operator",
             api,
             # Not all of it any more. A changed description would be another policy, attached to nobody.
             "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
-            [*OPERATOR_ROUTES, QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE],
+            # In this order they are in the policies that are deployed.
+            Audience.OPERATOR,
+            Audience.PLATFORM,
+            Audience.SENDER,
+            Audience.RECEIVER,
         )
         # The command line finds the API by the outputs of the control plane's stack.
         self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
@@ -66,7 +74,9 @@ class AccessPolicies(Capability):
             Output("TeamPolicyArn", self.team.managed_policy_arn),
         )
 
-    def _policy(self, name: str, api: Api, description: str, routes: Sequence[str]) -> iam.ManagedPolicy:
+    def _policy(self, name: str, api: Api, description: str, *audiences: Audience) -> iam.ManagedPolicy:
+        """May call what is for these audiences."""
+        routes = [route for audience in audiences for route in ROUTES if route.audience is audience]
         resources = [self._resource(api, route) for route in routes]
         policy = iam.ManagedPolicy(
             self, name, description=description, statements=[statement(["execute-api:Invoke"], resources)]
@@ -76,8 +86,8 @@ class AccessPolicies(Capability):
                 acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
         return policy
 
-    def _resource(self, api: Api, route: str) -> str:
-        method, path = _PARAMETER.sub("*", route).split(" ")
+    def _resource(self, api: Api, route: AnyRoute) -> str:
+        path = _PARAMETER.sub("*", route.path)
         return Stack.of(self).format_arn(
-            service="execute-api", resource=api.id, resource_name=f"{STAGE}/{method}{path}"
+            service="execute-api", resource=api.id, resource_name=f"{STAGE}/{route.method}{path}"
         )

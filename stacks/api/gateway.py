@@ -13,8 +13,9 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from orchestrator.api.route import AnyRoute, Audience
+from orchestrator.api.routes import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
-from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from stacks.api.api_proof import ApiProof
 from stacks.api.throttles import ORDERS, THROTTLES
 from stacks.common.alarms import PERIOD, Alarm
@@ -31,38 +32,6 @@ from stacks.rollouts.machine import RolloutMachine
 from stacks.settings import Settings
 from stacks.tenants.machines import TenantMachines
 from stacks.tenants.stack_role import TenantStackRole
-
-QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
-SEND_ROUTE, RECEIVE_ROUTE = (
-    next(route for route, access in CREDENTIAL_ROUTES.items() if access is each)
-    for each in (Access.SEND, Access.RECEIVE)
-)
-
-OPERATOR_ROUTES = (
-    "PUT /tenants/{tenantId}",
-    "GET /tenants/{tenantId}",
-    "DELETE /tenants/{tenantId}",
-    "POST /tenants/{tenantId}/upgrade",
-    "POST /tenants/{tenantId}/retry",
-    "PUT /tenants/{tenantId}/pin",
-    "DELETE /tenants/{tenantId}/pin",
-    "GET /tenants",
-    "GET /releases",
-    "POST /rollouts",
-    "GET /rollouts",
-    "GET /rollouts/{rolloutId}",
-    "POST /rollouts/{rolloutId}/pause",
-    "POST /rollouts/{rolloutId}/resume",
-    "POST /rollouts/{rolloutId}/abort",
-    "POST /rollouts/{rolloutId}/approve",
-    "POST /rollouts/{rolloutId}/retry",
-    "POST /reconciliations",
-    "GET /reconciliations/{reconciliationId}",
-    "POST /adoptions",
-    "GET /adoptions/{adoptionId}",
-    "GET /diagnosis",
-)
-"""As in ``lambdas/api/operators.py``."""
 
 STAGE = "$default"
 
@@ -127,8 +96,8 @@ class Api(Capability):
             self, "Proof", kit=kit, api=api.api_id, stage=STAGE, generation=settings.api_proof_generation
         )
         routes = [
-            *_add_routes(api, self.get_queue, [QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE]),
-            *_add_routes(api, self.operators, OPERATOR_ROUTES),
+            *_add_routes(api, self.get_queue, [each for each in ROUTES if each.audience is not Audience.OPERATOR]),
+            *_add_routes(api, self.operators, [each for each in ROUTES if each.audience is Audience.OPERATOR]),
         ]
         stage = apigateway.HttpStage(
             self,
@@ -148,8 +117,9 @@ class Api(Capability):
             destination_arn=access_log.log_group_arn, format=json.dumps(_ACCESS_LOG)
         )
         resource.route_settings = {
-            route: {"ThrottlingRateLimit": THROTTLES[route].per_second, "ThrottlingBurstLimit": THROTTLES[route].burst}
-            for route in (QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE, *OPERATOR_ROUTES)
+            route.key: {"ThrottlingRateLimit": throttle.per_second, "ThrottlingBurstLimit": throttle.burst}
+            for route in ROUTES
+            if (throttle := THROTTLES[route.rate])
         }
         # The functions are there before the stage, which comes after its routes, and these after the functions. While
         # a deployment brings another proof, the functions believe nobody until the stage has it, too.
@@ -293,11 +263,12 @@ def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[De
 
 
 def _add_routes(
-    api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[str]
+    api: apigateway.HttpApi, function: BerthFunction, routes: Iterable[AnyRoute]
 ) -> Iterator[apigateway.HttpRoute]:
     integration = HttpLambdaIntegration(
         function.node.id, function.function, payload_format_version=apigateway.PayloadFormatVersion.VERSION_2_0
     )
     for route in routes:
-        method, path = route.split(" ")
-        yield from api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
+        yield from api.add_routes(
+            path=route.path, methods=[apigateway.HttpMethod(route.method)], integration=integration
+        )

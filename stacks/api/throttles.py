@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
+from orchestrator.api.route import Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +29,9 @@ operations or rollouts at once asks every two seconds for each.
 ORDERS = Throttle(per_second=10, burst=20)
 """CloudFormation bears one or two changes of stacks per second. More orders than this only grow a backlog."""
 
-THROTTLES: Mapping[str, Throttle] = {
-    "GET /tenants/{tenantId}/queue": QUEUES,
-    **dict.fromkeys(CREDENTIAL_ROUTES, CREDENTIALS),
-    "GET /tenants/{tenantId}": READS,
-    "GET /tenants": READS,
-    "GET /releases": READS,
-    "GET /rollouts": READS,
-    "GET /rollouts/{rolloutId}": READS,
-    "GET /reconciliations/{reconciliationId}": READS,
-    "GET /adoptions/{adoptionId}": READS,
-    "GET /diagnosis": READS,
-    "PUT /tenants/{tenantId}": ORDERS,
-    "DELETE /tenants/{tenantId}": ORDERS,
-    "POST /tenants/{tenantId}/upgrade": ORDERS,
-    "POST /tenants/{tenantId}/retry": ORDERS,
-    "PUT /tenants/{tenantId}/pin": ORDERS,
-    "DELETE /tenants/{tenantId}/pin": ORDERS,
-    "POST /rollouts": ORDERS,
-    "POST /rollouts/{rolloutId}/pause": ORDERS,
-    "POST /rollouts/{rolloutId}/resume": ORDERS,
-    "POST /rollouts/{rolloutId}/abort": ORDERS,
-    "POST /rollouts/{rolloutId}/approve": ORDERS,
-    "POST /rollouts/{rolloutId}/retry": ORDERS,
-    "POST /reconciliations": ORDERS,
-    "POST /adoptions": ORDERS,
+THROTTLES: Mapping[Rate, Throttle] = {
+    Rate.QUEUES: QUEUES,
+    Rate.CREDENTIALS: CREDENTIALS,
+    Rate.READS: READS,
+    Rate.ORDERS: ORDERS,
 }
-"""Every route of the API. A route that is not here cannot be deployed."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from stacks.common.compiling import compile_all
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 
-PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema")
+PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema", "msgspec")
 REQUIREMENTS = ROOT / "stacks" / "layer-requirements.txt"
 
 _HEADING = (

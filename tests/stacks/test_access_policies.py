@@ -8,13 +8,19 @@ from typing import Any
 
 import pytest
 
-from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
+from orchestrator.api.route import Audience
+from orchestrator.api.routes import ROUTES
 from tests.stacks.policies import listed, spelled
 
 Json = dict[str, Any]
 
 POLICIES = ("PlatformPolicyArn", "SenderPolicyArn", "ReceiverPolicyArn", "OperatorPolicyArn")
-ALONE = {"PlatformPolicyArn": QUEUE_ROUTE, "SenderPolicyArn": SEND_ROUTE, "ReceiverPolicyArn": RECEIVE_ROUTE}
+OPERATOR_ROUTES = [route.key for route in ROUTES if route.audience is Audience.OPERATOR]
+ALONE = {
+    "PlatformPolicyArn": "GET /tenants/{tenantId}/queue",
+    "SenderPolicyArn": "POST /tenants/{tenantId}/queue/credentials/send",
+    "ReceiverPolicyArn": "POST /tenants/{tenantId}/queue/credentials/receive",
+}
 """Each lets its holder call one route."""
 TEAM = "TeamPolicyArn"
 NOT_ROUTES = (

@@ -12,11 +12,11 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from lambdas.api.operators import ROUTES
+from lambdas.api.operators import ROUTES as SERVED
+from orchestrator.api.route import Audience
+from orchestrator.api.routes import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
-from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
 from orchestrator.tenants.limits import COUNT_HOLDS_FOR, MOST_ORDERS_WHILE_IT_HOLDS
-from stacks.api.gateway import OPERATOR_ROUTES, QUEUE_ROUTE, RECEIVE_ROUTE, SEND_ROUTE
 from stacks.api.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
 from stacks.common.function_code import function_names, handler_of
 from stacks.control_plane import ControlPlaneStack
@@ -28,6 +28,9 @@ from stacks.tenants.machines import FUNCTIONS_OF, STATEMACHINES, definition
 from tests.fakes import NAMES
 
 Json = dict[str, Any]
+
+OPERATOR_ROUTES = [route.key for route in ROUTES if route.audience is Audience.OPERATOR]
+QUEUE_ROUTES = [route.key for route in ROUTES if route.audience is not Audience.OPERATOR]
 
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
@@ -571,7 +574,7 @@ def test_what_could_not_be_delivered_is_kept_for_as_long_as_can_be_and_operators
 
 
 def test_the_operators_routes_are_those_that_their_function_serves() -> None:
-    assert set(OPERATOR_ROUTES) == set(ROUTES)
+    assert set(OPERATOR_ROUTES) == set(SERVED)
 
 
 def test_every_route_needs_aws_credentials(control_plane: Json) -> None:
@@ -585,7 +588,7 @@ def test_every_route_calls_the_function_that_serves_it(control_plane: Json, func
         for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")
     }
     operators = dict.fromkeys(OPERATOR_ROUTES, function_ids["operators"])
-    queues = dict.fromkeys((QUEUE_ROUTE, SEND_ROUTE, RECEIVE_ROUTE), function_ids["get_queue"])
+    queues = dict.fromkeys(QUEUE_ROUTES, function_ids["get_queue"])
     assert called == {**queues, **operators}
 
 
@@ -636,16 +639,17 @@ def test_every_route_has_a_throttle_of_its_own_and_there_is_none_for_a_route_tha
     control_plane: Json,
 ) -> None:
     routes = {route["RouteKey"] for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")}
-    assert set(THROTTLES) == routes
+    throttles = {route.key: THROTTLES[route.rate] for route in ROUTES}
+    assert set(throttles) == routes
     (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
-    assert stage["RouteSettings"] == {route: _settings_of(THROTTLES[route]) for route in routes}
+    assert stage["RouteSettings"] == {key: _settings_of(throttle) for key, throttle in throttles.items()}
 
 
 def test_platforms_may_ask_often_people_may_look_and_orders_are_few() -> None:
-    assert THROTTLES[QUEUE_ROUTE] == QUEUES
-    assert all(THROTTLES[route] is CREDENTIALS for route in CREDENTIAL_ROUTES)
-    for route in OPERATOR_ROUTES:
-        assert THROTTLES[route] is (READS if route.startswith("GET ") else ORDERS), route
+    for route in ROUTES:
+        operators = READS if route.method == "GET" else ORDERS
+        by_audience = {Audience.PLATFORM: QUEUES, Audience.SENDER: CREDENTIALS, Audience.RECEIVER: CREDENTIALS}
+        assert THROTTLES[route.rate] is by_audience.get(route.audience, operators), route.key
     assert ORDERS.per_second < READS.per_second < CREDENTIALS.per_second < QUEUES.per_second
     assert ORDERS.burst < READS.burst < CREDENTIALS.burst < QUEUES.burst
 

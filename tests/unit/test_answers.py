@@ -20,6 +20,7 @@ from orchestrator.api.answers import (
     refuse,
     root_cause_document,
 )
+from orchestrator.api.problems import Problem
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.decisions import (
@@ -201,7 +202,7 @@ def test_where_credentials_are_not_enabled_the_answer_names_the_setting() -> Non
 
 
 def test_more_may_be_told_of_a_problem() -> None:
-    response = problem(409, "a-kind", "A title", "Details.", tenantId="acme", more=[1])
+    response = problem(Problem("a-kind", 409, "A title", "For the document."), "Details.", tenantId="acme", more=[1])
     assert response.body == {
         "type": "urn:berth:problem:a-kind",
         "title": "A title",

@@ -98,8 +98,11 @@ def test_a_capability_uses_only_those_that_it_may(capability: str) -> None:
 
 
 @pytest.mark.parametrize("module", DOMAIN_MODULES, ids=names(DOMAIN_MODULES))
-def test_the_domain_imports_the_standard_library_and_json_schemas_in_one_place(module: Path) -> None:
+def test_the_domain_imports_the_standard_library_json_schemas_in_one_place_and_wire_models_in_the_api(
+    module: Path,
+) -> None:
     allowed = ["orchestrator", *(["jsonschema"] if module == VALIDATION else [])]
+    allowed += ["msgspec"] if module.parent.name == "api" else []
     assert not [name for name in imports(module) if not (is_standard(name) or is_in(name, *allowed))]
 
 
@@ -236,11 +239,12 @@ def test_get_queues_function_starts_light() -> None:
     )
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
-    assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
+    assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     by_others = ("lifecycle", "admission", "limits", "schemas")
     services = ("cloudformation", "cloudwatch", "s3", "sqs", "sts", "dynamodb.rollouts", "dynamodb.create_counts")
     later = {
         "common.validation",
+        *(f"api.{name}" for name in ("fields", "queue_routes", "routes", "reading")),
         *(f"tenants.{name}" for name in by_others),
         *(f"adapters.{name}" for name in services),
     }

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.common.input_limits import REASON_PATTERN
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.common.validation import REASON_PATTERN
 from orchestrator.tenants.execution_input import is_input_of, machine_input, request_document, request_from
 from orchestrator.tenants.records import Attempt, Operation, Request
 from orchestrator.tenants.schemas import parse_run

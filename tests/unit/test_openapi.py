@@ -29,19 +29,12 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from urllib3 import HTTPResponse
 
-from orchestrator.api import operator_answers, rollout_answers
-from orchestrator.api.operator_requests import (
-    MOST_A_PAGE,
-    parse_create,
-    parse_delete,
-    parse_list,
-    parse_pin,
-    parse_retry,
-    parse_unpin,
-    parse_upgrade,
-)
-from orchestrator.api.reconciliation_requests import CURSOR_PATTERN, parse_adopt, parse_reconcile
-from orchestrator.api.rollout_requests import MOST_AT_ONCE, parse_rollouts, parse_start
+from orchestrator.api import operator_answers, reconciliation_routes, rollout_answers, rollout_routes, tenant_routes
+from orchestrator.api.reading import read
+from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
+from orchestrator.api.rollout_routes import MAX_CONCURRENCY, START_ROLLOUT
+from orchestrator.api.route import AnyRoute
+from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
 from orchestrator.common import validation
 from orchestrator.common.callers import ApiGateway, digest_of
 from orchestrator.common.errors import InvalidRequest, Throttled
@@ -281,7 +274,7 @@ class World:
     credentials: Issuer | None = field(default_factory=Issuer)
     api_gateway: ApiGateway = ApiGateway(digest_of(PROOF))  # noqa: RUF009 - it is frozen
     settings: object = field(
-        default_factory=lambda: SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MOST_AT_ONCE)
+        default_factory=lambda: SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MAX_CONCURRENCY)
     )
     rollout_table: Any = field(default_factory=InMemoryRollouts)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
@@ -665,7 +658,7 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
         assert parameter(operation_id, "limit") == {
             "type": "integer",
             "minimum": 1,
-            "maximum": MOST_A_PAGE,
+            "maximum": MAX_PAGE_SIZE,
             "default": PAGE_SIZE,
         }
 
@@ -687,9 +680,11 @@ def test_states_operations_and_accesses_are_all_there() -> None:
     assert schema("Change")["properties"]["operation"]["enum"] == list(ChangeKind)
 
 
-def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bool:
+def understood(route: AnyRoute, **event: Any) -> bool:
     try:
-        parse({"pathParameters": {"tenantId": "acme"}, **event})
+        asked = read(route, {"pathParameters": {"tenantId": "acme"}, **event})
+        if route is START_ROLLOUT:
+            asked.wish(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest:
         return False
     return True
@@ -738,22 +733,20 @@ def understood(parse: Callable[[Mapping[str, Any]], object], **event: Any) -> bo
     ids=lambda body: json.dumps(body)[:40],
 )
 @pytest.mark.parametrize(
-    ("name", "parse"),
+    ("name", "route"),
     [
-        ("CreateTenant", parse_create),
-        ("UpgradeTenant", parse_upgrade),
-        ("PinTenant", parse_pin),
-        ("StartReconciliation", parse_reconcile),
-        ("StartAdoption", parse_adopt),
-        ("OnlyAReason", parse_retry),
+        ("CreateTenant", tenant_routes.CREATE_TENANT),
+        ("UpgradeTenant", tenant_routes.UPGRADE_TENANT),
+        ("PinTenant", tenant_routes.PIN_TENANT),
+        ("StartReconciliation", reconciliation_routes.START_RECONCILIATION),
+        ("StartAdoption", reconciliation_routes.START_ADOPTION),
+        ("OnlyAReason", tenant_routes.RETRY_TENANT),
     ],
 )
-def test_a_body_is_allowed_if_and_only_if_it_is_understood(
-    name: str, parse: Callable[[Mapping[str, Any]], object], body: object
-) -> None:
+def test_a_body_is_allowed_if_and_only_if_it_is_understood(name: str, route: AnyRoute, body: object) -> None:
     # None at all is as good as {}, so what is sent for null is null.
     allowed = validator({"$ref": f"#/components/schemas/{name}"}).is_valid(body) and not ends_with_newline(body)
-    assert allowed == understood(parse, body=json.dumps(body))
+    assert allowed == understood(route, body=json.dumps(body))
 
 
 RUN_ID = ROLLOUTS["running"]
@@ -811,11 +804,8 @@ RUN_ID = ROLLOUTS["running"]
     ids=lambda body: json.dumps(body)[:60],
 )
 def test_a_wish_is_allowed_if_and_only_if_it_is_understood(body: object) -> None:
-    def parse(event: Mapping[str, Any]) -> object:
-        return parse_start(event, max_concurrency=MOST_AT_ONCE)
-
     allowed = validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
-    assert allowed == understood(parse, body=json.dumps(body))
+    assert allowed == understood(START_ROLLOUT, body=json.dumps(body))
 
 
 @pytest.mark.parametrize("sizes", [["1"], ["rest", "rest"], ["rest", "1"]])
@@ -823,7 +813,7 @@ def test_that_the_last_stage_takes_the_rest_is_said_in_words_only(sizes: list[st
     body = {"stages": [{"size": size} for size in sizes]}
     assert validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     with pytest.raises(InvalidRequest, match="rest"):
-        parse_start({"body": json.dumps(body)}, max_concurrency=MOST_AT_ONCE)
+        read(START_ROLLOUT, {"body": json.dumps(body)}).wish(max_concurrency=MAX_CONCURRENCY)
     told = schema("StageWish")["properties"]["size"]["description"]
     assert "the last stage takes, and only that" in told
 
@@ -851,18 +841,28 @@ def ends_with_newline(body: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("operation_id", "parse", "name", "texts"),
+    ("operation_id", "route", "name", "texts"),
     [
-        ("deleteTenant", parse_delete, "force", ["true", "false", "", "1", "True", "null"]),
-        ("deleteTenant", parse_delete, "reason", ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"]),
-        ("unpinTenant", parse_unpin, "reason", ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"]),
-        ("deleteTenant", parse_delete, "drainSeconds", ["0", "1200", "1201", "-1", "", "1.5", "many"]),
-        ("listTenants", parse_list, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
-        ("listRollouts", parse_rollouts, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
+        ("deleteTenant", tenant_routes.DELETE_TENANT, "force", ["true", "false", "", "1", "True", "null"]),
+        (
+            "deleteTenant",
+            tenant_routes.DELETE_TENANT,
+            "reason",
+            ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"],
+        ),
+        (
+            "unpinTenant",
+            tenant_routes.UNPIN_TENANT,
+            "reason",
+            ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"],
+        ),
+        ("deleteTenant", tenant_routes.DELETE_TENANT, "drainSeconds", ["0", "1200", "1201", "-1", "", "1.5", "many"]),
+        ("listTenants", tenant_routes.LIST_TENANTS, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
+        ("listRollouts", rollout_routes.LIST_ROLLOUTS, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
     ],
 )
 def test_a_query_is_allowed_if_and_only_if_it_is_understood(
-    operation_id: str, parse: Callable[[Mapping[str, Any]], object], name: str, texts: list[str]
+    operation_id: str, route: AnyRoute, name: str, texts: list[str]
 ) -> None:
     def meant(text: str) -> object:
         try:
@@ -872,7 +872,7 @@ def test_a_query_is_allowed_if_and_only_if_it_is_understood(
 
     for text in texts:
         allowed = validator(parameter(operation_id, name)).is_valid(meant(text))
-        assert allowed == understood(parse, queryStringParameters={name: text}), text
+        assert allowed == understood(route, queryStringParameters={name: text}), text
 
 
 # What it says about answers
@@ -1199,7 +1199,7 @@ def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, 
     started = [
         (rollout, made.manifests.read(stage.manifest))
         for made in worlds
-        for rollout in made.rollout_table.rollouts(limit=MOST_A_PAGE)
+        for rollout in made.rollout_table.rollouts(limit=MAX_PAGE_SIZE)
         for stage in made.rollout_table.stages(rollout.id)
         if rollout.id not in before
     ]

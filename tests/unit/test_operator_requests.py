@@ -7,34 +7,20 @@ import json
 import sys
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.api.operator_requests import (
-    MOST_A_PAGE,
-    MOST_CHARACTERS,
-    CreateOrder,
-    Listing,
-    Order,
-    PinOrder,
-    UpgradeOrder,
-    limit_of,
-    parse_create,
-    parse_delete,
-    parse_list,
-    parse_nothing,
-    parse_pin,
-    parse_retry,
-    parse_tenant,
-    parse_unpin,
-    parse_upgrade,
-    path_parameter,
-)
-from orchestrator.common.callers import NOBODY_KNOWN
+from orchestrator.api import tenant_routes as tenants
+from orchestrator.api.fields import given as said
+from orchestrator.api.reading import MAX_CHARACTERS, read
+from orchestrator.api.tenant_routes import MAX_PAGE_SIZE, ListTenants
+from orchestrator.common.callers import NOBODY_KNOWN, caller
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import Request, TenantState
 from tests.fakes import ACME
@@ -43,6 +29,59 @@ ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 
 Parse = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a handler makes of a request."""
+
+    tenant: TenantId
+    request: Request
+    version: str | None = None
+    unpin: bool = False
+
+
+def parse_create(event: dict[str, Any]) -> Order:
+    asked = read(tenants.CREATE_TENANT, event)
+    return Order(asked.tenant, asked.asked(caller(event)), unpin=asked.unpin)
+
+
+def parse_upgrade(event: dict[str, Any]) -> Order:
+    asked = read(tenants.UPGRADE_TENANT, event)
+    return Order(asked.tenant, asked.asked(caller(event)), said(asked.version))
+
+
+def parse_retry(event: dict[str, Any]) -> Order:
+    asked = read(tenants.RETRY_TENANT, event)
+    return Order(asked.tenant, Request(by=caller(event), reason=said(asked.reason, "")))
+
+
+def parse_delete(event: dict[str, Any]) -> Order:
+    asked = read(tenants.DELETE_TENANT, event)
+    return Order(asked.tenant, asked.asked(caller(event)))
+
+
+def parse_pin(event: dict[str, Any]) -> Order:
+    asked = read(tenants.PIN_TENANT, event)
+    return Order(asked.tenant, asked.asked(caller(event)), asked.version)
+
+
+def parse_unpin(event: dict[str, Any]) -> Order:
+    asked = read(tenants.UNPIN_TENANT, event)
+    return Order(asked.tenant, asked.asked(caller(event)))
+
+
+def parse_tenant(event: dict[str, Any]) -> TenantId:
+    return read(tenants.GET_TENANT, event).tenant
+
+
+def parse_list(event: dict[str, Any]) -> ListTenants:
+    return read(tenants.LIST_TENANTS, event)
+
+
+def parse_nothing(event: dict[str, Any]) -> None:
+    read(tenants.LIST_RELEASES, event)
+
 
 WITH_TENANT: list[Parse] = [
     parse_create,
@@ -70,24 +109,24 @@ def an_event(body: object = None, *, query: object = None, tenant: object = "acm
 
 
 def test_a_create_needs_no_body() -> None:
-    assert parse_create(an_event()) == CreateOrder(ACME, Request(by=ADA), unpin=False)
+    assert parse_create(an_event()) == Order(ACME, Request(by=ADA))
 
 
 @pytest.mark.parametrize("body", ["", "  \n", "{}", None])
 def test_an_empty_body_is_as_good_as_none(body: str | None) -> None:
-    assert parse_create(an_event(body=body)) == CreateOrder(ACME, Request(by=ADA), unpin=False)
-    assert parse_upgrade(an_event(body=body)) == UpgradeOrder(ACME, None, Request(by=ADA))
+    assert parse_create(an_event(body=body)) == Order(ACME, Request(by=ADA))
+    assert parse_upgrade(an_event(body=body)) == Order(ACME, Request(by=ADA))
 
 
 def test_a_create_may_pin_and_label() -> None:
     body = {"version": "0.1.0", "labels": {"team": "billing", "stage": ""}}
-    assert parse_create(an_event(body)) == CreateOrder(
-        ACME, Request(by=ADA, pin="0.1.0", labels={"team": "billing", "stage": ""}), unpin=False
+    assert parse_create(an_event(body)) == Order(
+        ACME, Request(by=ADA, pin="0.1.0", labels={"team": "billing", "stage": ""})
     )
 
 
 def test_a_version_of_null_lifts_the_pin_and_no_version_leaves_it() -> None:
-    assert parse_create(an_event({"version": None})) == CreateOrder(ACME, Request(by=ADA), unpin=True)
+    assert parse_create(an_event({"version": None})) == Order(ACME, Request(by=ADA), unpin=True)
     assert not parse_create(an_event({"labels": {}})).unpin
 
 
@@ -175,8 +214,8 @@ def test_labels_may_be_as_long_and_as_many_as_they_may(labels: dict[str, str]) -
 
 def test_an_upgrade_may_name_a_version_and_allow_what_has_to_be_allowed() -> None:
     body = {"version": "0.2.0", "allowDowngrade": True, "allowReplacement": True}
-    assert parse_upgrade(an_event(body)) == UpgradeOrder(
-        ACME, "0.2.0", Request(by=ADA, allow_downgrade=True, allow_replacement=True)
+    assert parse_upgrade(an_event(body)) == Order(
+        ACME, Request(by=ADA, allow_downgrade=True, allow_replacement=True), "0.2.0"
     )
 
 
@@ -209,7 +248,7 @@ def test_an_upgrade_refuses_what_it_does_not_know(field: str) -> None:
 
 
 def test_a_pin_names_the_version_to_stay_at() -> None:
-    assert parse_pin(an_event({"version": "0.1.0"})) == PinOrder(ACME, "0.1.0", Request(by=ADA))
+    assert parse_pin(an_event({"version": "0.1.0"})) == Order(ACME, Request(by=ADA), "0.1.0")
 
 
 @pytest.mark.parametrize("body", [None, "", {}])
@@ -357,18 +396,18 @@ def test_a_look_at_a_tenant_or_at_the_releases_takes_no_query() -> None:
 
 
 def test_a_list_is_of_everything_unless_it_is_filtered() -> None:
-    assert parse_list({}) == Listing(None, None, None, PAGE_SIZE)
+    assert parse_list({}) == ListTenants()
 
 
 @pytest.mark.parametrize("state", list(TenantState))
 def test_a_list_may_be_filtered_and_continued(state: TenantState) -> None:
     query = {"status": state.value, "version": "0.1.0", "cursor": "a cursor", "limit": "7"}
-    assert parse_list(an_event(query=query)) == Listing(state, "0.1.0", "a cursor", 7)
+    assert parse_list(an_event(query=query)) == ListTenants(status=state, version="0.1.0", cursor="a cursor", limit=7)
 
 
 @pytest.mark.parametrize("limit", ["1", "500", "0500"])
 def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
-    assert parse_list(an_event(query={"limit": limit})).limit == int(limit) <= MOST_A_PAGE
+    assert parse_list(an_event(query={"limit": limit})).limit == int(limit) <= MAX_PAGE_SIZE
 
 
 @pytest.mark.parametrize(
@@ -400,21 +439,12 @@ def test_a_list_that_is_not_understood_is_refused(query: dict[str, str]) -> None
 # What routes share
 
 
-@pytest.mark.parametrize("event", [{}, {"pathParameters": None}, {"pathParameters": []}, {"pathParameters": {}}])
-def test_a_path_without_the_parameter_has_none(event: dict[str, Any]) -> None:
-    assert path_parameter(event, "tenantId") is None
-
-
-def test_a_path_parameter_is_told_by_its_name() -> None:
-    assert path_parameter({"pathParameters": {"tenantId": "acme", "rolloutId": "1"}}, "rolloutId") == "1"
-
-
 def test_a_page_has_a_size_unless_one_is_asked_for_and_never_another_than_it_may() -> None:
-    assert limit_of({}) == PAGE_SIZE
-    assert limit_of({"limit": str(MOST_A_PAGE)}) == MOST_A_PAGE
-    for limit in ("0", str(MOST_A_PAGE + 1)):
+    assert parse_list({}).limit == PAGE_SIZE
+    assert parse_list(an_event(query={"limit": str(MAX_PAGE_SIZE)})).limit == MAX_PAGE_SIZE
+    for limit in ("0", str(MAX_PAGE_SIZE + 1)):
         with pytest.raises(InvalidRequest, match="limit"):
-            limit_of({"limit": limit})
+            parse_list(an_event(query={"limit": limit}))
 
 
 # Who and whom
@@ -551,11 +581,11 @@ def test_a_refusal_says_where_and_is_short_whatever_was_sent() -> None:
 @pytest.mark.parametrize("parse", WITH_BODY)
 def test_a_body_that_is_longer_than_any_that_is_valid_is_not_even_read(parse: Parse) -> None:
     body = '{"version": "0.1.0"}'
-    parse(an_event(body=body.ljust(MOST_CHARACTERS)))
+    parse(an_event(body=body.ljust(MAX_CHARACTERS)))
     for encoded in (False, True):
-        longer = body.ljust(MOST_CHARACTERS + 1)
+        longer = body.ljust(MAX_CHARACTERS + 1)
         sent = base64.b64encode(longer.encode()).decode() if encoded else longer
-        with pytest.raises(InvalidRequest, match=f"at most {MOST_CHARACTERS}"):
+        with pytest.raises(InvalidRequest, match=f"at most {MAX_CHARACTERS}"):
             parse(an_event(body=sent, isBase64Encoded=encoded))
 
 
@@ -604,9 +634,9 @@ def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(event: dict[
 
 def check_understood(order: object) -> None:
     """What went through is of the types and within the bounds that everything further in relies on."""
-    if isinstance(order, Listing):
-        assert 1 <= order.limit <= MOST_A_PAGE
-    if isinstance(order, CreateOrder | UpgradeOrder | Order):
+    if isinstance(order, ListTenants):
+        assert 1 <= order.limit <= MAX_PAGE_SIZE
+    if isinstance(order, Order):
         request = order.request
         assert isinstance(request.by, str)
         assert not request.explicit

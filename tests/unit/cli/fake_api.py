@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from botocore.credentials import Credentials
 
+from lambdas.api import operators
 from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.api.answers import Response, refuse
-from orchestrator.api.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
-from orchestrator.api.operator_requests import (
-    parse_create,
-    parse_delete,
-    parse_list,
-    parse_nothing,
-    parse_pin,
-    parse_retry,
-    parse_tenant,
-    parse_unpin,
-    parse_upgrade,
-)
-from orchestrator.api.reconciliation_answers import (
-    tell_adoption,
-    tell_adoption_started,
-    tell_health,
-    tell_reconciliation,
-    tell_reconciliation_started,
-)
-from orchestrator.api.reconciliation_requests import parse_adopt, parse_adoption, parse_reconcile, parse_reconciliation
-from orchestrator.api.rollout_answers import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.api.rollout_requests import (
-    parse_approval,
-    parse_rollout,
-    parse_rollout_order,
-    parse_rollouts,
-    parse_start,
-)
+from orchestrator.api.route import AnyRoute
+from orchestrator.api.routes import ROUTES
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import Reconciliations
@@ -48,7 +26,6 @@ from orchestrator.reconciling.health import Concurrency, Health
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
-from orchestrator.tenants.fleet import list_tenants, tenant_detail
 from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.ports import Publication
@@ -90,6 +67,14 @@ def counted(stage: Stage, result: Result) -> Stage:
             return replace(stage, skipped=stage.skipped + 1)
         case _:
             return replace(stage, succeeded=stage.succeeded + 1)
+
+
+def _route_of(method: str, path: str) -> tuple[AnyRoute, dict[str, str]]:
+    for route in ROUTES:
+        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
+        if route.method == method and (found := re.fullmatch(pattern, path)):
+            return route, found.groupdict()
+    raise AssertionError(f"There is no route for {method} {path}.")
 
 
 class InMemoryApi(BerthApi):
@@ -138,85 +123,34 @@ class InMemoryApi(BerthApi):
             return self.interjections.pop(0)
         if path.endswith("/queue") or "/queue/credentials/" in path:
             return self.queue_answers.pop(0) if len(self.queue_answers) > 1 else self.queue_answers[0]
-        _, *parts = path.split("/")
+        route, parameters = _route_of(method, path)
         event = {
-            "pathParameters": {f"{parts[0].removesuffix('s')}Id": parts[1]} if len(parts) > 1 else None,
+            "routeKey": route.key,
+            "pathParameters": parameters,
             # As in any URL, all values are text.
             "queryStringParameters": {name: str(value) for name, value in (query or {}).items()},
             "requestContext": {"authorizer": {"iam": {"userArn": ADA}}},
             "body": None if body is None else json.dumps(body),
         }
-        try:
-            route = " ".join([method, *parts[:1], *parts[2:]])
-            return heard(self._routes[parts[0]](route, event))
-        except InvalidRequest as error:
-            return heard(refuse(error))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(operators, "wiring", self.wiring)
+            try:
+                return heard(operators.ROUTES[route.key](event))
+            except InvalidRequest as error:
+                return heard(refuse(error))
 
     @property
-    def _routes(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], Response]]:
-        return {
-            "tenants": self._route,
-            "releases": self._route,
-            "rollouts": self._route_rollouts,
-            "reconciliations": self._route_reconciliations,
-            "adoptions": self._route_reconciliations,
-            "diagnosis": self._route_reconciliations,
-        }
-
-    def _route(self, route: str, event: Mapping[str, object]) -> Response:
-        match route:
-            case "PUT tenants":
-                create = parse_create(event)
-                ordered = self.lifecycle.create(create.tenant, create.request, unpin=create.unpin)
-                return tell_order(create.tenant, ordered)
-            case "POST tenants upgrade":
-                upgrade = parse_upgrade(event)
-                return tell_order(
-                    upgrade.tenant, self.lifecycle.upgrade(upgrade.tenant, upgrade.version, upgrade.request)
-                )
-            case "POST tenants retry":
-                order = parse_retry(event)
-                return tell_order(
-                    order.tenant, self.lifecycle.retry(order.tenant, order.request.by, reason=order.request.reason)
-                )
-            case "DELETE tenants":
-                order = parse_delete(event)
-                return tell_order(order.tenant, self.lifecycle.delete(order.tenant, order.request))
-            case "GET tenants" if event["pathParameters"]:
-                return tell_tenant(tenant_detail(parse_tenant(event), self.table))
-            case "GET tenants":
-                asked = parse_list(event)
-                page = list_tenants(
-                    self.table, state=asked.state, version=asked.version, cursor=asked.cursor, limit=asked.limit
-                )
-                return tell_tenants(page)
-            case "GET releases":
-                parse_nothing(event)
-                return tell_releases(self.table.releases(), NEXT_VERSION, self.table.versions_in_use())
-            case "PUT tenants pin":
-                pin = parse_pin(event)
-                return tell_order(pin.tenant, self.lifecycle.pin(pin.tenant, pin.version, pin.request))
-            case "DELETE tenants pin":
-                order = parse_unpin(event)
-                return tell_order(order.tenant, self.lifecycle.unpin(order.tenant, order.request))
-        raise AssertionError(f"There is no route for {route}.")
-
-    def _route_reconciliations(self, route: str, event: Mapping[str, Any]) -> Response:
-        match route:
-            case "POST reconciliations":
-                asked_for = parse_reconcile(event)
-                return tell_reconciliation_started(self.reconciling.start(asked_for.wish, asked_for.by))
-            case "GET reconciliations":
-                return tell_reconciliation(self.reconciling.find(parse_reconciliation(event)))
-            case "POST adoptions":
-                adoption = parse_adopt(event)
-                return tell_adoption_started(self.reconciling.start(adoption.wish, adoption.by))
-            case "GET adoptions":
-                return tell_adoption(self.reconciling.find_adoption(parse_adoption(event)))
-            case "GET diagnosis":
-                parse_nothing(event)
-                return tell_health(NEXT_VERSION, self.health_told_by.examine())
-        raise AssertionError(f"There is no route for {route}.")
+    def wiring(self) -> SimpleNamespace:
+        """What the operators' function is served by."""
+        return SimpleNamespace(
+            table=self.table,
+            lifecycle=self.lifecycle,
+            rollouts=self.control,
+            rollout_table=self.ledger,
+            reconciliations=self.reconciling,
+            health=self.health_told_by,
+            settings=SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MAX_CONCURRENCY),
+        )
 
     @property
     def reconciling(self) -> Reconciliations:
@@ -260,33 +194,6 @@ class InMemoryApi(BerthApi):
             NEXT_VERSION,
             self.executions,
         )
-
-    def _route_rollouts(self, route: str, event: Mapping[str, Any]) -> Response:
-        match route.split():
-            case ["POST", _]:
-                start = parse_start(event, max_concurrency=MAX_CONCURRENCY)
-                return tell_started(self.control.start(start.wish, start.by, reason=start.reason))
-            case ["GET", _] if event["pathParameters"]:
-                rollout = self.ledger.rollout(parse_rollout(event))
-                if rollout is None:
-                    return tell_changed(self.control.pause(parse_rollout(event), ADA))
-                failures, outcomes = self.ledger.failures(rollout.id), self.ledger.outcomes(rollout.id)
-                orders = self.ledger.orders(rollout.id)
-                return tell_rollout(rollout, self.ledger.stages(rollout.id), failures, outcomes, orders)
-            case ["GET", _]:
-                asked = parse_rollouts(event)
-                return tell_rollouts(self.ledger.rollouts(limit=asked.limit, after=asked.cursor), asked.limit)
-            case ["POST", _, "retry"]:
-                retry = parse_rollout_order(event)
-                return tell_started(self.control.retry(retry.rollout, retry.by, reason=retry.reason))
-            case ["POST", _, "approve"]:
-                approval = parse_approval(event)
-                approved = self.control.approve(approval.rollout, approval.stage, approval.by, reason=approval.reason)
-                return tell_changed(approved)
-            case ["POST", _, ("pause" | "resume" | "abort") as verb]:
-                said = parse_rollout_order(event)
-                return tell_changed(getattr(self.control, verb)(said.rollout, said.by, reason=said.reason))
-        raise AssertionError(f"There is no route for {route}.")
 
     # What the rollout's machine does with the newest one
 

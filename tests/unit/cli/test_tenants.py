@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api import operator_requests
+from orchestrator.api import tenant_routes
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.tenants import MOST_A_PAGE
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
@@ -150,7 +150,7 @@ def test_as_many_pages_are_asked_for_as_it_takes(
 
 
 def test_a_page_is_as_large_as_the_api_allows() -> None:
-    assert MOST_A_PAGE == operator_requests.MOST_A_PAGE
+    assert MOST_A_PAGE == tenant_routes.MAX_PAGE_SIZE
 
 
 def test_a_cursor_that_is_none(scene: Scene) -> None:

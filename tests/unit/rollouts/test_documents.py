@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.api.rollout_requests import parse_start
+from orchestrator.api.reading import read
+from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.documents import share_of, wish_document, wish_from
 from orchestrator.rollouts.records import Share, StageWish, Wish
@@ -67,7 +68,7 @@ def test_a_wish_that_is_written_down_reads_as_it_was(wish: Wish) -> None:
 def test_what_operators_are_shown_can_be_asked_for_again(wish: Wish) -> None:
     event = {"body": json.dumps(wish_document(wish))}
 
-    assert parse_start(event, max_concurrency=50).wish == wish
+    assert read(START_ROLLOUT, event).wish(max_concurrency=50) == wish
 
 
 @given(SHARES)

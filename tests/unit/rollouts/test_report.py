@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.api.rollout_answers import (
-    MOST_CAUSES,
-    MOST_TENANTS_A_CAUSE,
     group_by_cause,
     rollout_document,
     tell_changed,
@@ -21,6 +19,7 @@ from orchestrator.api.rollout_answers import (
     tell_rollouts,
     tell_started,
 )
+from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
@@ -130,15 +129,15 @@ def test_however_many_fail_for_however_many_reasons_it_fits() -> None:
 
     groups = group_by_cause(one_cause + many_causes)
 
-    assert len(groups) == MOST_CAUSES
+    assert len(groups) == MAX_CAUSES
     assert groups[0]["count"] == 500
-    assert len(groups[0]["tenants"]) == MOST_TENANTS_A_CAUSE  # type: ignore[arg-type]
+    assert len(groups[0]["tenants"]) == MAX_TENANTS_PER_CAUSE  # type: ignore[arg-type]
     assert len(json.dumps(groups)) < 100_000
 
 
 @given(st.lists(st.tuples(st.sampled_from(tenants(6)), st.text(max_size=40)), max_size=30))
 def test_whatever_the_reasons_are_every_failure_is_counted(failed: list[tuple[TenantId, str]]) -> None:
-    failures = [a_failure(who, RootCause("r", "t", reason)) for who, reason in failed][:MOST_CAUSES]
+    failures = [a_failure(who, RootCause("r", "t", reason)) for who, reason in failed][:MAX_CAUSES]
 
     assert sum(int(str(group["count"])) for group in group_by_cause(failures)) == len(failures)
 

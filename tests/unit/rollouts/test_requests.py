@@ -5,28 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.api.rollout_requests import (
-    MOST_BAKE_SECONDS,
-    MOST_TENANTS,
-    Approval,
-    RolloutListing,
-    RolloutOrder,
-    parse_approval,
-    parse_rollout,
-    parse_rollout_order,
-    parse_rollouts,
-    parse_start,
+from orchestrator.api.reading import read
+from orchestrator.api.rollout_routes import (
+    APPROVE_ROLLOUT,
+    GET_ROLLOUT,
+    LIST_ROLLOUTS,
+    MAX_BAKE_SECONDS,
+    MAX_TENANTS,
+    PAUSE_ROLLOUT,
+    START_ROLLOUT,
+    ApproveStage,
+    ListRollouts,
+    OrderRollout,
 )
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.rollouts.records import Item, Share, StageWish, Turn, Wish
+from orchestrator.rollouts.records import MAX_STAGES, Item, Share, StageWish, Turn, Wish
 from orchestrator.rollouts.steps import (
-    MOST_STAGES,
     RolloutStep,
     TurnStep,
     parse_await_operator_step,
@@ -56,20 +57,29 @@ def an_event(body: object = None, *, rollout: object = ROLLOUT, **more: object) 
     }
 
 
+def parse_start(event: dict[str, Any], *, max_concurrency: int = 50) -> Wish:
+    return read(START_ROLLOUT, event).wish(max_concurrency=max_concurrency)
+
+
+parse_rollout = partial(read, GET_ROLLOUT)
+parse_rollout_order = partial(read, PAUSE_ROLLOUT)
+parse_approval = partial(read, APPROVE_ROLLOUT)
+parse_rollouts = partial(read, LIST_ROLLOUTS)
+
+
 def wish(body: object = None) -> Wish:
-    return parse_start(an_event(body), max_concurrency=50).wish
+    return parse_start(an_event(body))
 
 
 # What operators ask for
 
 
 def test_a_rollout_may_be_asked_for_without_a_word() -> None:
-    order = parse_start(an_event(), max_concurrency=8)
+    wish = parse_start(an_event(), max_concurrency=8)
 
-    assert order.by == ADA
-    assert [str(stage.size) for stage in order.wish.stages] == ["1", "10%", "None"]
-    assert {stage.max_concurrency for stage in order.wish.stages} == {8}
-    assert (order.wish.version, order.wish.tenants) == (None, None)
+    assert [str(stage.size) for stage in wish.stages] == ["1", "10%", "None"]
+    assert {stage.max_concurrency for stage in wish.stages} == {8}
+    assert (wish.version, wish.tenants) == (None, None)
 
 
 def test_everything_that_can_be_asked_for() -> None:
@@ -124,7 +134,7 @@ def test_an_undo_names_the_rollout() -> None:
         ({"tenants": []}, "tenants: "),
         ({"tenants": ["-"]}, "tenants.0: "),
         ({"tenants": "acme"}, "tenants: "),
-        ({"tenants": [f"t{number}" for number in range(MOST_TENANTS + 1)]}, "tenants: "),
+        ({"tenants": [f"t{number}" for number in range(MAX_TENANTS + 1)]}, "tenants: "),
         ({"labels": {"team": 1}}, "labels.team: "),
         ({"share": "0"}, "share: "),
         ({"share": "0%"}, "share: "),
@@ -139,7 +149,7 @@ def test_an_undo_names_the_rollout() -> None:
         ({"stages": [{"size": "1"}]}, "stages: the last one, and only that, takes the rest."),
         ({"stages": [REST, {"size": "1"}]}, "stages: the last one, and only that, takes the rest."),
         ({"stages": [REST, REST]}, "stages: the last one, and only that, takes the rest."),
-        ({"stages": [{"size": "1"}] * MOST_STAGES + [REST]}, "stages: "),
+        ({"stages": [{"size": "1"}] * MAX_STAGES + [REST]}, "stages: "),
         ({"stages": [{"size": "all"}]}, "stages.0.size: "),
         ({"stages": [{**REST, "maxConcurrency": 0}]}, "stages.0.maxConcurrency: "),
         ({"stages": [{**REST, "maxConcurrency": 51}]}, "maxConcurrency: this control plane moves 50 tenants"),
@@ -148,7 +158,7 @@ def test_an_undo_names_the_rollout() -> None:
         ({"stages": [{**REST, "tolerated": "101%"}]}, "stages.0.tolerated: "),
         ({"stages": [{**REST, "tolerated": "-1"}]}, "stages.0.tolerated: "),
         ({"stages": [{**REST, "bakeSeconds": -1}]}, "stages.0.bakeSeconds: "),
-        ({"stages": [{**REST, "bakeSeconds": MOST_BAKE_SECONDS + 1}]}, "stages.0.bakeSeconds: "),
+        ({"stages": [{**REST, "bakeSeconds": MAX_BAKE_SECONDS + 1}]}, "stages.0.bakeSeconds: "),
         ({"stages": [{**REST, "alarm": ""}]}, "stages.0.alarm: "),
         ({"stages": [{**REST, "alarm": "x" * 256}]}, "stages.0.alarm: "),
         ({"stages": [{**REST, "surprise": 1}]}, "stages.0: Additional properties"),
@@ -194,7 +204,7 @@ def test_whole_numbers_stay_whole() -> None:
 
 
 def test_a_rollout_is_named_in_the_path() -> None:
-    assert parse_rollout(an_event()) == ROLLOUT
+    assert parse_rollout(an_event()).rollout_id == ROLLOUT
 
 
 @pytest.mark.parametrize("rollout", [None, 5, "", "acme", f"{ROLLOUT}\n", ROLLOUT.upper(), "../../etc"])
@@ -209,16 +219,16 @@ def test_a_body_would_be_ignored_and_is_refused_instead() -> None:
 
 
 def test_an_approval_names_the_stage() -> None:
-    assert parse_approval(an_event({"stage": 2})) == Approval(ROLLOUT, 2, ADA, "")
+    assert parse_approval(an_event({"stage": 2})) == ApproveStage(rollout_id=ROLLOUT, stage=2)
     assert type(parse_approval(an_event({"stage": 2.0})).stage) is int
 
 
 def test_every_order_takes_a_reason() -> None:
     why = "Ticket 4711"
     assert parse_approval(an_event({"stage": 2, "reason": why})).reason == why
-    assert parse_rollout_order(an_event({"reason": why})) == RolloutOrder(ROLLOUT, ADA, why)
-    assert parse_start(an_event({"reason": why}, rollout=None), max_concurrency=1).reason == why
-    assert parse_rollout_order(an_event()) == RolloutOrder(ROLLOUT, ADA, "")
+    assert parse_rollout_order(an_event({"reason": why})) == OrderRollout(rollout_id=ROLLOUT, reason=why)
+    assert read(START_ROLLOUT, an_event({"reason": why}, rollout=None)).reason == why
+    assert parse_rollout_order(an_event()) == OrderRollout(rollout_id=ROLLOUT)
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 501, "two\nlines", "\x1b[2J", 7, None], ids=ascii)
@@ -239,8 +249,10 @@ def test_an_approval_of_no_rollout_is_refused() -> None:
 
 
 def test_a_list_may_go_on_where_another_ended() -> None:
-    assert parse_rollouts({}) == RolloutListing(None, 100)
-    assert parse_rollouts({"queryStringParameters": {"cursor": ROLLOUT, "limit": "7"}}) == RolloutListing(ROLLOUT, 7)
+    assert parse_rollouts({}) == ListRollouts(limit=100)
+    assert parse_rollouts({"queryStringParameters": {"cursor": ROLLOUT, "limit": "7"}}) == ListRollouts(
+        cursor=ROLLOUT, limit=7
+    )
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "501"}, {"limit": "x"}, {"cursor": "x"}, {"more": "1"}])

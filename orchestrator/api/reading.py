@@ -1,0 +1,256 @@
+"""Requests as API Gateway hands them over, read into the wire model of their route, or refused with a reason."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import json
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from orchestrator.api.fields import as_documented
+from orchestrator.api.route import Asked, Route
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.input_limits import REASON_PATTERN, check_can_be_handled
+from orchestrator.common.tenant_ids import TENANT_ID_PATTERN, TenantId
+from orchestrator.common.versions import VERSION_PATTERN
+
+MAX_CHARACTERS = 65_536
+"""Of a body: more than twice the longest that could be valid. To say what is wrong with a million things takes long."""
+
+_WANTED = {
+    VERSION_PATTERN: "is not a version like 1.2.3",
+    REASON_PATTERN: "is not one line of printable text",
+    TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
+}
+_KINDS = {"str": "text", "int": "a whole number", "bool": "true or false", "array": "a list", "object": "an object"}
+_SHOWN_CHARACTERS = 40
+
+_PLACE = re.compile(r" - at (`key` in )?`(\$[^`]*)`\Z")
+_STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|(\[\.\.\.\])")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
+_MISSING_FIELD = re.compile(r"Object missing required field `(.*)`\Z")
+_PATTERN = re.compile(r"Expected `str` matching regex (.*)\Z", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `.*`)?\Z")
+
+
+def read(route: Route[Asked, Any], event: Mapping[str, Any]) -> Asked:
+    """The request. Whatever would be ignored is refused instead, so that nobody believes it was heeded."""
+    given = _path_parameters(route, event)
+    query, body = _query_of(event), _body_of(event)
+    if route.has_body:
+        _refuse_any(query, "the query")
+        said, what = body, "the body"
+    else:
+        _refuse_any(body, "the body")
+        said, what = _typed(route.request, query), "the query"
+    _refuse_any({name: value for name, value in said.items() if name in given}, what)
+    return decode(route.request, {**given, **said}, what)
+
+
+def decode(model: type[Asked], given: object, what: str = "the body") -> Asked:
+    """A document as the wire model has it. ``what`` names the document in messages."""
+    check_can_be_handled(given, what)
+    try:
+        return msgspec.convert(given, model)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(_explained(str(error), model, given, what)) from None
+
+
+def _path_parameters(route: Route[Any, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = event.get("pathParameters")
+    known = parameters if isinstance(parameters, Mapping) else {}
+    given = {name: known.get(name) for name in route.path_parameters}
+    if "tenantId" in given:
+        # It says more about what is wrong than a pattern can.
+        TenantId.parse(given["tenantId"])
+    return given
+
+
+def _query_of(event: Mapping[str, Any]) -> dict[str, str]:
+    query = event.get("queryStringParameters")
+    given = dict(query) if isinstance(query, Mapping) else {}
+    if not all(isinstance(value, str) for value in given.values()):
+        raise InvalidRequest("The query is not text.")
+    return given
+
+
+def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The body as JSON. None is as good as an empty object."""
+    text = event.get("body") or ""
+    if not isinstance(text, str):
+        raise InvalidRequest("The body is not text.")
+    try:
+        if event.get("isBase64Encoded"):
+            text = base64.b64decode(text, validate=True).decode()
+        if len(text) > MAX_CHARACTERS:
+            raise InvalidRequest(f"The body has {len(text)} characters; at most {MAX_CHARACTERS} are allowed.")
+        body = json.loads(text, parse_float=_number) if text.strip() else {}
+    except (ValueError, binascii.Error, RecursionError):
+        raise InvalidRequest("The body is not JSON.") from None
+    if not isinstance(body, dict):
+        check_can_be_handled(body, "the body")
+        raise InvalidRequest(f"the body: {_shown(body)} is not an object")
+    return body
+
+
+def _number(text: str) -> float:
+    """To JSON 5.0 is the same number as 5."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _refuse_any(given: Mapping[str, object], what: str) -> None:
+    if given:
+        raise InvalidRequest(f"{what}: {_unexpected(next(iter(given)))}")
+
+
+def _unexpected(name: str) -> str:
+    return f"Additional properties are not allowed ({_shown(name)} was unexpected)"
+
+
+# What is in a query is text
+
+
+def _typed(model: type[Any], query: Mapping[str, str]) -> dict[str, Any]:
+    readers = _readers(model)
+    return {name: readers[name](name, text) if name in readers else text for name, text in query.items()}
+
+
+def _readers(model: type[Any]) -> Mapping[str, Callable[[str, str], object]]:
+    """How flags and numbers are read, by the names of their fields."""
+    return {field.encode_name: reader for field in msgspec.structs.fields(model) if (reader := _reader(field.type))}
+
+
+def _reader(annotation: Any) -> Callable[[str, str], object] | None:
+    parts = list(_parts(annotation))
+    if bool in parts:
+        return _flag
+    if int not in parts:
+        return None
+    (bounds,) = (part for part in parts if isinstance(part, msgspec.Meta))
+    lowest, highest = int(bounds.ge or 0), int(bounds.le or 0)
+    return lambda name, text: _whole_number(name, text, lowest, highest)
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """The types and the rules that an annotation is made of."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from annotation.__metadata__
+        yield from _parts(annotation.__origin__)
+    elif origin in (Union, types.UnionType):
+        for each in get_args(annotation):
+            yield from _parts(each)
+    else:
+        yield annotation
+
+
+def _flag(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise InvalidRequest(f"{name}: {_shown(text)} is neither true nor false")
+    return text == "true"
+
+
+def _whole_number(name: str, text: str, lowest: int, highest: int) -> int:
+    # Python refuses to convert thousands of digits. Nine are more than any number here has.
+    if re.fullmatch("0*[0-9]{1,9}", text) and lowest <= int(text[-9:]) <= highest:
+        return int(text[-9:])
+    raise InvalidRequest(f"{name}: {_shown(text)} is not a whole number from {lowest} to {highest}")
+
+
+# What is said about what does not fit
+
+
+def _explained(message: str, model: type[Any], given: object, what: str) -> str:
+    """msgspec says where and what in one text, and quotes what was sent at any length."""
+    place = _PLACE.search(message)
+    # The name of an unknown field is the caller's, and may look like a place: then nothing is there.
+    if (unknown := _UNKNOWN_FIELD.match(message[: place.start()] if place else message)) is not None:
+        return f"{_where(_steps(place), what)}: {_unexpected(unknown[1])}"
+    rule, steps = message[: place.start()] if place else message, _steps(place)
+    if (missing := _MISSING_FIELD.match(rule)) is not None:
+        return f"{_where(steps, what)}: {missing[1]!r} is a required property"
+    if (place and place[1]) or (steps and steps[-1] is ...):
+        return _explained_entry(rule, model, given, steps, by_key=bool(place and place[1]))
+    return f"{_where(steps, what)}: {_judgement(rule, model, steps, _at(given, steps))}"
+
+
+def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any], *, by_key: bool) -> str:
+    """msgspec does not say which entry of an object it is. The first that does not fit alone is one."""
+    path = steps if by_key else steps[:-1]
+    entries = _at(given, path)
+    for name, value in entries.items() if isinstance(entries, dict) else ():
+        try:
+            msgspec.convert(_replaced(given, path, {name: value}), model)
+        except msgspec.ValidationError:
+            if by_key:
+                return f"{_where(path, '')}: {_judgement(rule, model, path, name)}"
+            return f"{_where([*path, _brief(name)], '')}: {_judgement(rule, model, path, value)}"
+    return f"{_where(path, '')}: {rule[:_SHOWN_CHARACTERS]}"
+
+
+def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> str:
+    if (pattern := _PATTERN.match(rule)) is not None:
+        documented = _documented(pattern[1])
+        return f"{_shown(value)} {_WANTED.get(documented, f'does not match {documented!r}')}"
+    if rule.startswith("Invalid enum value"):
+        return f"{_shown(value)} is not one of {', '.join(_allowed(model, steps))}"
+    if (expected := _EXPECTED.match(rule)) is not None:
+        kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
+        return f"{_shown(value)} is not {kinds}{expected[2]}"
+    return f"{_shown(value)} is not allowed"
+
+
+def _documented(shown: str) -> str:
+    """A pattern as the document has it. msgspec shows it as Python does."""
+    return as_documented(shown[1:-1].encode().decode("unicode_escape"))
+
+
+def _allowed(model: type[Any], steps: list[Any]) -> list[str]:
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+    parts = _parts(fields.get(steps[0])) if len(steps) == 1 else ()
+    return [str(each) for part in parts if isinstance(part, type) and issubclass(part, enum.Enum) for each in part]
+
+
+def _steps(place: re.Match[str] | None) -> list[Any]:
+    """Names, numbers, and ``...`` for any entry."""
+    found = _STEP.finditer(place[2]) if place else ()
+    return [step[1] or (... if step[3] else int(step[2])) for step in found]
+
+
+def _where(steps: list[Any], what: str) -> str:
+    return ".".join(str(step) for step in steps if step is not ...) or what
+
+
+def _at(given: Any, steps: list[Any]) -> Any:
+    for step in steps:
+        try:
+            given = given[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return given
+
+
+def _replaced(given: Any, steps: list[Any], value: object) -> Any:
+    if not steps:
+        return value
+    changed = list(given) if isinstance(given, list) else dict(given)
+    changed[steps[0]] = _replaced(given[steps[0]], steps[1:], value)
+    return changed
+
+
+def _shown(value: object) -> str:
+    text = ascii(value) if isinstance(value, str) else json.dumps(value)
+    if len(text) <= _SHOWN_CHARACTERS + 2:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _brief(name: str) -> str:
+    return ascii(name)[1:-1][:_SHOWN_CHARACTERS]

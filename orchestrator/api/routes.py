@@ -1,0 +1,19 @@
+"""Every route of the API. The function, the gateway, the policies, the client and the document read this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orchestrator.api import queue_routes, reconciliation_routes, rollout_routes, tenant_routes
+from orchestrator.api.problems import Problem
+from orchestrator.api.route import AnyRoute
+
+ROUTES: tuple[AnyRoute, ...] = (
+    *queue_routes.ROUTES,
+    *tenant_routes.ROUTES,
+    *rollout_routes.ROUTES,
+    *reconciliation_routes.ROUTES,
+)
+
+PROBLEMS: Mapping[str, Problem] = {problem.kind: problem for route in ROUTES for problem in route.problems}
+"""Every kind of problem. A kind has one status and one title, whichever route answers with it."""
