@@ -143,7 +143,7 @@ def tell_messages(held: dict[str, Messages]) -> str:
 def start(
     run: Run, stack: Stack | None, *, looked_at: datetime | None, stacks: Stacks, clock: Clock
 ) -> Started | Gone | Again | GaveUp:
-    """``looked_at`` is when the tenant's queues were last seen to be empty. The machine of 0.4.0 does not say."""
+    """``looked_at`` is when the tenant's queues were last seen to be empty. Without it only a forced delete goes on."""
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return Gone()
     if stack.status == DELETING:
@@ -153,7 +153,8 @@ def start(
     failed = _failures(run, stack, stacks) if stack.status == DELETE_FAILED else 0
     if failed >= MOST_DELETES:
         return broken(stack)
-    if looked_at is not None and not run.request.force and clock.now() - looked_at > A_LOOK_IS_GOOD_FOR:
+    is_counted = looked_at is not None and clock.now() - looked_at <= A_LOOK_IS_GOOD_FOR
+    if not is_counted and not run.request.force:
         return Again("the messages have to be counted again first")
     stacks.delete(stack.stack_id, client_token=f"{_token(run)}-{failed + 1}")
     return Started(stack.stack_id)

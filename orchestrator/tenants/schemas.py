@@ -44,6 +44,7 @@ _REQUEST = object_of(
         "reason": REASON,
     },
 )
+_OPERATION = {"operation": {"enum": [operation.value for operation in Operation]}}
 _EXECUTION = object_of(
     {
         "Id": TEXT,
@@ -51,7 +52,7 @@ _EXECUTION = object_of(
         "Input": object_of(
             {
                 "tenantId": TENANT_ID,
-                "operation": {"enum": [operation.value for operation in Operation]},
+                **_OPERATION,
                 "version": VERSION,
                 "attempt": {"type": "integer", "minimum": 1, "maximum": 99_999},
             },
@@ -91,7 +92,7 @@ _INSPECTED = {
 ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
 _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
-_STEP = Schema(object_of({"execution": _EXECUTION}))
+_STEP = Schema(object_of({"execution": _EXECUTION}, _OPERATION))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
 _START_STEP = Schema(
     object_of({"execution": _EXECUTION}, {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}})
@@ -99,7 +100,7 @@ _START_STEP = Schema(
 _STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
 _AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": SECRET}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
-_FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}))
+_FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}, _OPERATION))
 _SETTLE_STEP = Schema(
     object_of(
         {"execution": object_of({"StartTime": TEXT, "Input": object_of({"event": {"type": "object"}})})},
@@ -186,7 +187,22 @@ class FailureStep:
 
 
 def parse_run(event: object) -> Run:
-    return _run(valid(_STEP, event))
+    checked = valid(_STEP, event)
+    _check_machine(checked)
+    return _run(checked)
+
+
+def _check_machine(checked: Mapping[str, Any]) -> None:
+    """Raise :class:`InvalidRequest` if an execution was given another operation than its machine is for.
+
+    Whoever may start one machine may give it any input. Machines of 0.7.0 and before do not say what they are for.
+    """
+    given = checked["execution"]["Input"]["operation"]
+    made_for = checked.get("operation", given)
+    if given != made_for:
+        raise InvalidRequest(
+            f"execution.Input.operation is {given}, but this machine is for {made_for}. Nothing was recorded."
+        )
 
 
 def parse_check_step(event: object) -> CheckStep:
@@ -252,6 +268,7 @@ def _start(told: Mapping[str, Any]) -> Start:
 
 def parse_failure_step(event: object, names: Names) -> FailureStep:
     checked = valid(_FAILURE_STEP, event)
+    _check_machine(checked)
     run, failure = _run(checked), checked["failure"]
     if "Error" in failure:
         reason = fault_of(failure)

@@ -11,13 +11,14 @@ LAST = {"Finish", "RecordFailure", "TellFailure", "RecordOutcome", "Advance", "G
 """What comes to nothing if these do not succeed is worth more tries."""
 
 DIFFERENCES = {
-    "Begin": {"Assign", "Comment"},
+    "Begin": {"Arguments", "Assign", "Comment"},
     "HasBegun": {"Choices"},
     "HasSettled": {"Choices"},
     "StartStack": {"Arguments", "Assign", "Comment"},
     "InspectStack": {"Comment"},
     "PauseBeforeStart": {"Comment", "Next", "Seconds"},
     "Finish": {"Comment"},
+    "RecordFailure": {"Arguments"},
 }
 """States that several machines have, and in what the copies are meant to differ. All others are the same."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lambdas.runtime import tell
+from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage
@@ -122,6 +123,19 @@ def assigned(stem: str, state: str, told: object, **before: object) -> dict[str,
 )
 def test_a_state_sends_its_run(stem: str, state: str) -> None:
     assert schemas.parse_run(payload(stem, state)) == RUNS[stem]
+
+
+@pytest.mark.parametrize("state", ["Begin", "RecordFailure"])
+@for_each_operation
+def test_a_machine_says_which_operation_it_is_for_and_its_functions_accept_no_other(stem: str, state: str) -> None:
+    sent = payload(stem, state, FAULT)
+    own = RUNS[stem].attempt.operation
+    assert sent["operation"] == own
+    for other in set(Operation) - {own}:
+        given = sent["execution"] | {"Input": sent["execution"]["Input"] | {"operation": other}}
+        forged = sent | {"execution": given}
+        with pytest.raises(InvalidRequest, match=f"is {other}, but this machine is for {own}"):
+            schemas.parse_run(forged) if state == "Begin" else schemas.parse_failure_step(forged, NAMES)
 
 
 def test_a_delete_keeps_from_one_look_to_the_next_since_when_the_queues_have_looked_empty() -> None:

@@ -235,9 +235,14 @@ class State(StrEnum):
 
 
 class Execution:
-    """One execution that has been started, and where it is."""
+    """One execution that has been started, and where it is.
 
-    def __init__(self, world: World, name: str, around: Around = undisturbed) -> None:
+    It is of the machine for the operation in its input. Whoever may start one machine only starts that one.
+    """
+
+    def __init__(
+        self, world: World, name: str, around: Around = undisturbed, *, of_machine: Operation | None = None
+    ) -> None:
         self.world = world
         self.name = name
         self.state = State.RUNNING
@@ -245,7 +250,7 @@ class Execution:
         self._input = cast(Event, world.executions.inputs[name])
         self._started_at = world.clock.now()
         self.operation = Operation(self._input["operation"])
-        self._stem = f"{self.operation.lower()}_tenant"
+        self._stem = f"{of_machine or self.operation}_tenant".lower()
         self._machine = machine(self._stem)
         self.at: str = self._machine["StartAt"]
         """The name of the state that comes next."""

@@ -67,7 +67,7 @@ class World:
         self.table.plant_metadata(some_metadata(outbound_queue=OTHER_QUEUE))
         self.run = replace(RUN, request=request)
         self.empty_since: datetime | None = None
-        self.looked_at = self.clock.now()
+        self.looked_at: datetime | None = self.clock.now()
         take(self.table, self.run)
 
     def check(self, **wishes: object) -> Empty | Draining | GaveUp:
@@ -402,9 +402,18 @@ def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Worl
     assert isinstance(world.start(), Started)
 
 
-def test_a_forced_delete_needs_no_count_to_go_on() -> None:
+def test_a_stack_is_not_deleted_before_the_messages_were_counted(world: World) -> None:
+    world.plant()
+    world.looked_at = None
+    assert isinstance(world.start(), Again)
+    assert [stack.status for stack in world.stacks.living] == ["CREATE_COMPLETE"]
+
+
+@pytest.mark.parametrize("looked_at", [NOON, None])
+def test_a_forced_delete_needs_no_count_to_go_on(looked_at: datetime | None) -> None:
     world = World(request=Request(force=True))
     world.plant()
+    world.looked_at = looked_at
     world.clock.advance(timedelta(minutes=10))
     assert isinstance(world.start(), Started)
 

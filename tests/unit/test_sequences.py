@@ -97,6 +97,7 @@ class Sequence:
             drafting=a_drafting(self.table),
             clock=self.clock,
             empty_for=timedelta(),
+            looked_at=self.clock.now(),
         )
 
     def inspect(self, run: Run, started: Start) -> Any:

@@ -91,6 +91,7 @@ class World:
             drafting=self.drafting,
             clock=self.clock,
             empty_for=timedelta(),
+            looked_at=self.clock.now(),
         )
 
     def wait_for(self, started: Start) -> Working:
