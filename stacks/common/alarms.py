@@ -1,4 +1,4 @@
-"""How an operator is woken: alarms that say what they mean, what to do, and where the runbook says more."""
+"""Alarms. Each description says what happened, what to do, and which entry of the runbook has the details."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Alarm:
     name: str
     metric: cloudwatch.Metric
     description: str
-    """What it means, and what to do."""
+    """What happened, and what the operator should do."""
     runbook: str | None = None
-    """The heading of its entry in the runbook, where that is not the alarm's own name."""
+    """The heading of the alarm's entry in the runbook, if the heading is not the alarm's name."""
     threshold: int = 1
     periods: int = 1
 
 
 class Alarms(Construct):
-    """The alarms of one stack, which notify one topic. Each capability says which alarms it has."""
+    """The alarms of one stack. All of them notify the same topic."""
 
     def __init__(self, scope: Construct, construct_id: str, *, topic_arn: str | None) -> None:
         super().__init__(scope, construct_id)
@@ -41,7 +41,7 @@ class Alarms(Construct):
         self._action = actions.SnsAction(topic) if topic else None
 
     def add(self, alarm: Alarm) -> None:
-        made = cloudwatch.Alarm(
+        created = cloudwatch.Alarm(
             self,
             alarm.name,
             alarm_description=f"{alarm.description} Runbook: {alarm.runbook or alarm.name}.",
@@ -49,11 +49,11 @@ class Alarms(Construct):
             threshold=alarm.threshold,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=alarm.periods,
-            # Nothing ran, or nothing went wrong.
+            # No data means that nothing ran, or that nothing went wrong.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
         if self._action:
-            made.add_alarm_action(self._action)
+            created.add_alarm_action(self._action)
 
 
 def alarms_of_function(function: BerthFunction) -> Iterator[Alarm]:
@@ -61,14 +61,14 @@ def alarms_of_function(function: BerthFunction) -> Iterator[Alarm]:
     yield Alarm(
         f"{function.node.id}Errors",
         function.function.metric_errors(period=PERIOD),
-        f"The function {function.name} raised an error, which no expected outcome does. "
-        "Its log group has the error with the tenant and the execution: look for the level ERROR.",
+        f"The function {function.name} raised an unexpected error. "
+        "Look in its log group for level ERROR: the line has the tenant, the execution and the stack trace.",
         runbook="...Errors",
     )
     yield Alarm(
         f"{function.node.id}Throttles",
         function.function.metric_throttles(period=PERIOD),
-        f"Lambda turned calls of {function.name} away: the account's concurrency is used up. "
-        "Find what uses it, or have the account's limit raised.",
+        f"Lambda throttled calls of {function.name}: its reserved concurrency or the account's is used up. "
+        "Find out which function uses it, or have AWS raise the account's quota.",
         runbook="...Throttles",
     )

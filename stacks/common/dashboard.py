@@ -1,4 +1,4 @@
-"""How a stack's capabilities are doing, on one page."""
+"""The dashboard of a stack: the graphs of all its capabilities, on one page."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Row = list[cloudwatch.IWidget]
 
 
 class Dashboard(Construct):
-    """Each capability's graphs begin a row, in the order of the capabilities."""
+    """The graphs of each capability start a new row, in the order of the capabilities."""
 
     def __init__(self, scope: Construct, construct_id: str, *, capabilities: Sequence[Capability]) -> None:
         super().__init__(scope, construct_id)
         rows = [row for capability in capabilities for row in _rows(capability.widgets)]
-        dead_letters = [each for capability in capabilities for each in capability.dead_letters]
+        dead_letters = [queue for capability in capabilities for queue in capability.dead_letters]
         _place(rows, [_throttles(self), *_dead_letters(dead_letters)])
         cloudwatch.Dashboard(self, "Dashboard", dashboard_name=Stack.of(self).stack_name, widgets=rows)
 
@@ -32,7 +32,7 @@ def _rows(widgets: Sequence[cloudwatch.IWidget]) -> Iterator[Row]:
 
 
 def _place(rows: list[Row], shared: Row) -> None:
-    """The graphs that are about all capabilities fill the first row that has room for them."""
+    """Put the graphs about all capabilities into the first row that has room for them."""
     for row in rows:
         if len(row) + len(shared) <= PER_ROW:
             row.extend(shared)
@@ -41,10 +41,10 @@ def _place(rows: list[Row], shared: Row) -> None:
 
 
 def _throttles(scope: Construct) -> cloudwatch.GraphWidget:
-    return graph("Throttled by AWS, by function", search(scope, 'MetricName="Throttled"'))
+    return graph("Calls that AWS throttled, by function", search(scope, 'MetricName="Throttled"'))
 
 
 def _dead_letters(dead_letters: Sequence[DeadLetters]) -> Row:
     if not dead_letters:
         return []
-    return [graph("Dead letters", *(each.metric_held(label=each.holds) for each in dead_letters))]
+    return [graph("Messages in dead-letter queues", *(queue.metric_held(label=queue.holds) for queue in dead_letters))]

@@ -93,16 +93,17 @@ class Reconciliation(Capability):
                 self._not_closed,
                 "executions that ended",
                 "EndedExecutionsUndelivered",
-                "Events about executions that ended did not reach the function close_execution, or it failed on them. "
-                "Their operations are settled by the schedule, some minutes later. Mend the cause, then purge the "
-                "queue.",
+                "Events about executions that ended did not reach the function close_execution, or the function "
+                "failed. The next scheduled reconciliation closes the operations, some minutes later. Fix the cause, "
+                "then purge the queue.",
             ),
             DeadLetters(
                 self._not_run,
                 "reconciliations",
                 "ReconciliationsUndelivered",
-                "A reconciliation was not run, or failed each time. The next one on the schedule makes up for it; one "
-                "that an operator asked for has to be asked for again. Look at reconcile's log, then purge the queue.",
+                "A reconciliation did not run, or failed on every try. The next scheduled reconciliation makes up for "
+                "it. If an operator asked for the reconciliation, repeat it. Look at the log of the function "
+                "reconcile, then purge the queue.",
             ),
         )
 
@@ -112,30 +113,30 @@ class Reconciliation(Capability):
             Alarm(
                 "OperationsStuck",
                 self._reconcile.counted("OperationsStuck", period=_UNTIL_THE_NEXT_SETTLING, statistic="Maximum"),
-                "An operation is past its deadline, and cannot be settled while its execution runs or AWS cannot be "
-                "asked. `berth doctor` names the tenants: stop the execution in Step Functions, and the operation is "
-                "settled.",
+                "An operation is past its deadline and could not be closed: its execution is still running, or AWS "
+                "throttles. `berth doctor` names the tenants. Stop the execution in Step Functions; the operation is "
+                "then closed automatically.",
             ),
             Alarm(
                 "OperationsSettled",
                 self._close_execution.counted("OperationSettled", period=PERIOD, statistic="Sum"),
-                "An execution died without saying how its operation ended, and the operation was given its end. "
-                "Nothing is stuck. The log of close_execution says which tenant: find out what stopped it, retry the "
-                "tenant if it failed.",
+                "An execution ended without recording the result of its operation, so Berth closed the operation. "
+                "Nothing is stuck. The log of close_execution names the tenant and the result. Find out what stopped "
+                "the execution. If the operation failed, run `berth retry ID`.",
             ),
             Alarm(
                 "Repairs",
                 self._reconcile.counted("Repairs", period=PERIOD, statistic="Sum"),
-                "A reconciliation put something right: an operation whose end nobody had told, or rows that differed "
-                "from a stack. The log of reconcile has what it found and did. Find out why it was so, or it will be "
-                "so again.",
+                "A reconciliation closed an operation whose event was lost, or corrected rows that differed from a "
+                "stack. The log of reconcile has what it found and changed. If this happens again, events are being "
+                "lost: see EndedExecutionsUndelivered.",
             ),
             Alarm(
                 "FindingsLeft",
                 self._reconcile.counted("FindingsLeft", period=_UNTIL_THE_NEXT_SURVEY, statistic="Maximum"),
-                "What is recorded of some tenants differs from their stacks, or a rollout stands still. Nothing was "
-                "changed. `berth reconcile --dry-run` says what and where: have it repaired by `berth reconcile`, or "
-                "do as it advises.",
+                "The table differs from the stacks of some tenants, or a rollout has stalled. Nothing was changed. "
+                "`berth reconcile --dry-run` shows every finding and its repair; `berth reconcile` repairs what it "
+                "can.",
             ),
         )
 
@@ -145,11 +146,11 @@ class Reconciliation(Capability):
         return (
             graph("Operations past their deadline", reconcile.counted("OperationsStuck", statistic="Maximum")),
             graph(
-                "Put right",
-                close_execution.counted("OperationSettled", statistic="Sum", label="settled when its execution died"),
-                reconcile.counted("Repairs", statistic="Sum", label="by reconciliations"),
+                "Repairs",
+                close_execution.counted("OperationSettled", statistic="Sum", label="operations closed"),
+                reconcile.counted("Repairs", statistic="Sum", label="repairs by reconciliations"),
             ),
-            graph("Findings left", reconcile.counted("FindingsLeft", statistic="Maximum")),
+            graph("Findings not repaired", reconcile.counted("FindingsLeft", statistic="Maximum")),
         )
 
     @property

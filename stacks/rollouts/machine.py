@@ -96,22 +96,22 @@ class RolloutMachine(Capability):
             Alarm(
                 "RolloutFailed",
                 self.machine.metric_failed(period=PERIOD),
-                "A rollout halted, was aborted, or ended with tenants that failed. `berth rollout list` says which "
-                "one, `berth rollout status` why, with the failed tenants by cause: mend the cause, then resume or "
-                "retry it.",
+                "A rollout halted, was aborted, or ended with failed tenants. Every tenant's queue still works. "
+                "`berth rollout list` shows which rollout, `berth rollout status` the failed tenants grouped by cause. "
+                "Fix the cause, then run `berth rollout resume` or `berth rollout retry`.",
             ),
             Alarm(
                 "RolloutTimedOut",
                 self.machine.metric_timed_out(period=PERIOD),
-                "A rollout took longer than an execution may. No further tenant is started, and it still keeps others "
-                "off its tenants. `berth rollout status` says how far it came: resume it, which goes on from there, "
-                "or abort it.",
+                "A rollout's execution timed out. No further tenant is started, and no other rollout may include its "
+                "remaining tenants. `berth rollout status` shows the progress. `berth rollout resume` continues from "
+                "there, `berth rollout abort` releases the tenants.",
             ),
             Alarm(
                 "RolloutAborted",
                 self.machine.metric_aborted(period=PERIOD),
-                "Somebody stopped a rollout's execution in Step Functions, so the rollout did not end. Find out who "
-                "and why in CloudTrail, then `berth rollout resume` or `berth rollout abort` it.",
+                "Somebody stopped a rollout's execution in Step Functions, so the rollout is unfinished. CloudTrail "
+                "says who. Then run `berth rollout resume` or `berth rollout abort`.",
             ),
         )
 

@@ -232,21 +232,23 @@ def _alarms_of(name: str, machine: sfn.StateMachine, *, verb: str, done: str) ->
         Alarm(
             f"{name}Failed",
             machine.metric_failed(period=PERIOD),
-            f"A tenant could not be {done}. Its audit row names the resource that failed and CloudFormation's "
-            "reason, or what else was in the way: mend the cause, then retry the tenant.",
+            f"A tenant could not be {done}. `berth tenant ID` shows the cause: the resource that failed with "
+            "CloudFormation's reason, or why Berth refused. Fix the cause, then run `berth retry ID`.",
         ),
         Alarm(
             f"{name}TimedOut",
             machine.metric_timed_out(period=PERIOD),
-            f"An operation to {verb} a tenant took longer than the workflow allows. It is settled by itself: its audit "
-            "row says within minutes how it ended. Find out what hung; if it says Failure, retry the tenant.",
+            f"The execution that should {verb} a tenant timed out. Its operation is closed automatically, within "
+            "minutes; `berth tenant ID` shows the result. Find out what took so long. If the operation failed, run "
+            "`berth retry ID`.",
             runbook="...TimedOut",
         ),
         Alarm(
             f"{name}Aborted",
             machine.metric_aborted(period=PERIOD),
-            f"Somebody stopped an operation to {verb} a tenant. It is settled by itself: its audit row says within "
-            "minutes how it ended. Find out who and why in CloudTrail; if it says Failure, retry the tenant.",
+            f"Somebody stopped the execution that should {verb} a tenant. Its operation is closed automatically, "
+            "within minutes; `berth tenant ID` shows the result. CloudTrail says who stopped the execution. If the "
+            "operation failed, run `berth retry ID`.",
             runbook="...Aborted",
         ),
     )

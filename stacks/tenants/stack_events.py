@@ -1,4 +1,4 @@
-"""CloudFormation's events about tenant stacks, which wake the operation that waits for them."""
+"""CloudFormation's events about tenants' stacks, which resume the operations that wait for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StackEvents(Capability):
         events.Rule(
             self,
             "Settled",
-            description="A tenant's stack has reached a status that it will not leave by itself.",
+            description="A tenant's stack has reached a status in which CloudFormation is not working on it.",
             event_pattern=events.EventPattern(
                 source=["aws.cloudformation"],
                 detail_type=["CloudFormation Stack Status Change"],
@@ -43,7 +43,7 @@ class StackEvents(Capability):
                     self._stack_event.function,
                     dead_letter_queue=self._undelivered,
                     retry_attempts=8,
-                    # Long after this, the operation has looked for itself.
+                    # By then the operation has long asked CloudFormation itself.
                     max_event_age=Duration.hours(1),
                 )
             ],
@@ -60,9 +60,9 @@ class StackEvents(Capability):
                 self._undelivered,
                 "events about tenants' stacks",
                 "EventsUndelivered",
-                "CloudFormation's events did not reach the function stack_event. Operations still end, a little later: "
-                "each looks for itself in time. Mend the cause named in the messages' attributes, then purge the "
-                "queue.",
+                "CloudFormation's events did not reach the function stack_event. Operations still finish, a little "
+                "later, because each also asks CloudFormation itself. The attributes of the messages name the cause: "
+                "fix it, then purge the queue.",
             ),
         )
 

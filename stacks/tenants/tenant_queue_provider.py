@@ -1,6 +1,6 @@
 """Custom::TenantQueue: a tenant's queue as a resource in other teams' stacks.
 
-The function that CloudFormation calls hands the request to a machine, which can wait longer than a function.
+The function that CloudFormation calls passes the request on to a machine, which can wait longer than a function.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TenantQueueProvider(Capability):
             "SettleTenantQueue",
             kit=kit,
             name="settle_tenant_queue",
-            # Answering CloudFormation may take 21 of them.
+            # Responding to CloudFormation may take 21 seconds.
             timeout_seconds=45,
             environment={
                 "BERTH_CREATE_MACHINE": machines.create.state_machine_arn,
@@ -76,12 +76,12 @@ class TenantQueueProvider(Capability):
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        """None for executions that fail: they do whenever another team's stack asks for what cannot be, and
-        CloudFormation tells that team.
+        """There is no alarm for failed executions: an execution fails when another team's request cannot be
+        fulfilled, and CloudFormation reports that to the team.
         """
         no_answer = (
-            "A request for a tenant's queue by another team's stack ended without an answer, so that stack waits "
-            "for an hour. The execution's input names the stack: tell that team, and have its operation repeated."
+            "Another team's stack requested a tenant's queue and got no response, so it waits for up to an hour. The "
+            "execution's input names the stack. Fix the cause, and ask the team to deploy again."
         )
         return (
             Alarm("TenantQueueTimedOut", self._machine.metric_timed_out(period=PERIOD), no_answer),
@@ -89,9 +89,9 @@ class TenantQueueProvider(Capability):
             Alarm(
                 "TenantQueueNotConfirmed",
                 self._settle_tenant_queue.counted("RequestNotConfirmed", period=PERIOD, statistic="Sum"),
-                "Somebody asked for a tenant's queue in the name of a stack, and CloudFormation does not confirm it. "
-                "Nothing was done. The log of settle_tenant_queue names the stack, CloudTrail who invoked "
-                f"{names_of(self).tenant_queue_function}: take that permission from them, and give them the managed "
+                "A request for a tenant's queue named a stack, and CloudFormation did not confirm the request. Nothing "
+                "was changed. The log of settle_tenant_queue names the stack; CloudTrail says who invoked "
+                f"{names_of(self).tenant_queue_function}. Take that permission from them, and give them the managed "
                 "policy for teams instead.",
             ),
         )

@@ -1,4 +1,4 @@
-"""What an operator is woken for: everything that needs one, and what to do about it."""
+"""The alarms: there is one for everything that needs an operator, and each says what to do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 HASH = 8
 """How many characters the CDK adds to an alarm's name for its logical id."""
 MORE_THAN_ONE = {"GetQueueSlow": 1000, "ApiServerErrors": 5}
-"""Alarms that single events do not set off, and what does."""
+"""The thresholds of the alarms that a single event does not set off."""
 
 RUNBOOK = re.compile(r" Runbook: ([\w.]+)\.$")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -46,7 +46,7 @@ def watched(alarm: Json) -> tuple[str, str, str]:
     return alarm["Namespace"], alarm["MetricName"], spelled(dimension["Value"])
 
 
-# What is watched
+# The metrics
 
 
 def test_every_function_has_its_alarms(alarms: dict[str, Json], function_ids: dict[str, str]) -> None:
@@ -62,9 +62,9 @@ def test_every_function_has_its_alarms(alarms: dict[str, Json], function_ids: di
     }
 
 
-def test_what_starts_automatic_rollouts_has_its_alarms(control_plane: Json, with_everything: Json) -> None:
-    more = alarms_of(with_everything).keys() - alarms_of(control_plane).keys()
-    assert more == {"StartRolloutErrors", "StartRolloutThrottles"}
+def test_the_function_that_starts_automatic_rollouts_has_its_alarms(control_plane: Json, with_everything: Json) -> None:
+    added = alarms_of(with_everything).keys() - alarms_of(control_plane).keys()
+    assert added == {"StartRolloutErrors", "StartRolloutThrottles"}
 
 
 def test_the_machines_have_their_alarms(alarms: dict[str, Json], machine_ids: dict[str, str]) -> None:
@@ -76,7 +76,7 @@ def test_the_machines_have_their_alarms(alarms: dict[str, Json], machine_ids: di
             for stem in ("create_tenant", "update_tenant", "delete_tenant", "rollout")
             for end in ends
         ),
-        # It fails whenever another team asks for what cannot be; that team is told.
+        # This machine fails when another team's request cannot be fulfilled. CloudFormation tells that team.
         *(("AWS/States", end, f"<{machine_ids['tenant_queue']}>") for end in ends - {"ExecutionsFailed"}),
     }
 
@@ -87,14 +87,14 @@ def test_every_dead_letter_queue_has_its_alarm(alarms: dict[str, Json], dead_let
     assert sorted(found) == sorted(("AWS/SQS", held, f"<{queue}.QueueName>") for queue in dead_letter_queues.values())
 
 
-def test_every_queue_is_one_of_dead_letters_or_the_one_of_executions_that_ended(
+def test_every_queue_is_a_dead_letter_queue_or_the_queue_of_ended_executions(
     control_plane: Json, dead_letter_queues: dict[str, str], ended_executions: str
 ) -> None:
     queues = {name for name, resource in control_plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
     assert queues == {*dead_letter_queues.values(), ended_executions}
 
 
-def test_what_functions_count_is_watched(alarms: dict[str, Json]) -> None:
+def test_the_metrics_that_functions_emit_have_alarms(alarms: dict[str, Json]) -> None:
     found = {name: watched(alarm) for name, alarm in alarms.items() if alarm["Namespace"] == "Berth"}
     assert found == {
         "OperationsStuck": ("Berth", "OperationsStuck", "reconcile"),
@@ -106,7 +106,7 @@ def test_what_functions_count_is_watched(alarms: dict[str, Json]) -> None:
 
 
 @pytest.mark.parametrize("function", ["reconcile", "close_execution", "settle_tenant_queue"])
-def test_what_is_watched_is_what_the_functions_count(alarms: dict[str, Json], function: str) -> None:
+def test_every_metric_that_a_function_emits_has_an_alarm(alarms: dict[str, Json], function: str) -> None:
     source = (ROOT / f"{module_of(function).replace('.', '/')}.py").read_text(encoding="utf-8")
     counted = set(re.findall(r'count\("(\w+)"', source))
     dimension = {"Name": "service", "Value": function}
@@ -116,33 +116,33 @@ def test_what_is_watched_is_what_the_functions_count(alarms: dict[str, Json], fu
 @pytest.mark.parametrize(
     ("name", "every"), [("OperationsStuck", SETTLING_EVERY), ("FindingsLeft", SURVEY_EVERY)], ids=["stuck", "left"]
 )
-def test_what_is_looked_for_now_and_then_stays_told_until_it_is_looked_for_again(
+def test_an_alarm_about_a_scheduled_check_lasts_until_the_next_check(
     alarms: dict[str, Json], name: str, every: timedelta
 ) -> None:
     assert alarms[name]["Period"] >= every.total_seconds()
     assert alarms[name]["Statistic"] == "Maximum"
 
 
-def test_the_api_is_watched_for_server_errors(alarms: dict[str, Json], the_only: Callable[[str], str]) -> None:
+def test_server_errors_of_the_api_have_an_alarm(alarms: dict[str, Json], the_only: Callable[[str], str]) -> None:
     alarm = alarms["ApiServerErrors"]
     assert watched(alarm) == ("AWS/ApiGateway", "5xx", f"<{the_only('AWS::ApiGatewayV2::Api')}>")
     assert alarm["Statistic"] == "Sum"
 
 
-def test_get_queue_is_slow_when_its_slowest_calls_are_for_a_while(alarms: dict[str, Json]) -> None:
+def test_the_alarm_about_slow_get_queue_needs_a_quarter_of_an_hour_of_slow_calls(alarms: dict[str, Json]) -> None:
     alarm = alarms["GetQueueSlow"]
     assert alarm["ExtendedStatistic"] == "p99"
     assert alarm["EvaluationPeriods"] * alarm["Period"] == 15 * 60
 
 
-# What they say
+# The descriptions
 
 
 @pytest.mark.parametrize("fixture", ["control_plane", "with_everything"])
 def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(request: pytest.FixtureRequest, fixture: str) -> None:
     for name, alarm in alarms_of(request.getfixturevalue(fixture)).items():
         description = RUNBOOK.sub("", alarm["AlarmDescription"])
-        assert description.count(".") >= 2, "what it means, and what to do"
+        assert description.count(".") >= 2, "one sentence on what happened, one on what to do"
         assert alarm["TreatMissingData"] == "notBreaching"
         assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         assert alarm["Threshold"] == MORE_THAN_ONE.get(name, 1)
@@ -152,13 +152,13 @@ def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(request: pytest.F
 @pytest.mark.parametrize(
     "name", [f"{each}{end}" for each in ("Create", "Update", "Delete") for end in ("TimedOut", "Aborted")]
 )
-def test_of_executions_that_died_it_is_said_that_they_are_settled_by_themselves(
+def test_alarms_about_executions_that_died_say_that_the_operation_is_closed_automatically(
     alarms: dict[str, Json], name: str
 ) -> None:
-    assert "settled by itself" in alarms[name]["AlarmDescription"]
+    assert "closed automatically" in alarms[name]["AlarmDescription"]
 
 
-def test_alarms_notify_the_topic_if_there_is_one(alarms: dict[str, Json], other_settings: Template) -> None:
+def test_alarms_notify_the_topic_if_it_is_set(alarms: dict[str, Json], other_settings: Template) -> None:
     assert all("AlarmActions" not in alarm for alarm in alarms.values())
     notifying = alarms_of(other_settings.to_json())
     assert notifying.keys() >= alarms.keys()
@@ -170,14 +170,16 @@ def test_alarms_notify_the_topic_if_there_is_one(alarms: dict[str, Json], other_
 
 @pytest.fixture(scope="module")
 def entries() -> set[str]:
-    """What the runbook's headings are about. One heading may be about several: `## RolloutAborted, RolloutTimedOut`."""
+    """The alarms in the runbook's headings. A heading may name several: `## RolloutAborted, RolloutTimedOut`."""
     headings = HEADING.findall((ROOT / "docs" / "runbook.md").read_text(encoding="utf-8"))
     return {name for heading in headings for name in heading.split(", ")}
 
 
 @pytest.mark.parametrize("fixture", ["control_plane", "with_everything"])
 def test_every_alarm_names_its_entry_in_the_runbook(request: pytest.FixtureRequest, fixture: str) -> None:
-    """Its own name, or `...` and how its name ends: `...Errors` is about all alarms whose names end so."""
+    """The entry is the alarm's name, or `...` and the end of the name: `...Errors` is for all alarms that end in
+    Errors.
+    """
     for name, alarm in alarms_of(request.getfixturevalue(fixture)).items():
         entry = RUNBOOK.search(alarm["AlarmDescription"])
         assert entry, name

@@ -1,4 +1,4 @@
-"""The dashboard: how the control plane is doing, on one page."""
+"""The dashboard of the control plane, and how graphs are placed in rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.stacks.policies import spelled
 Json = dict[str, Any]
 
 ROW = 24
-"""As wide as a dashboard is."""
+"""The width of a dashboard, in CloudWatch's units."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def widgets(control_plane: Json, the_only: Callable[[str], str]) -> dict[str, Js
 
 
 def drawn(widget: Json) -> set[tuple[str, str, str]]:
-    """Namespace, metric, and what it is of."""
+    """Namespace, metric and dimension value of every line in a graph."""
     return {(line[0], line[1], line[3]) for line in widget["properties"]["metrics"] if isinstance(line[0], str)}
 
 
@@ -44,22 +44,22 @@ def searched(widget: Json) -> list[str]:
     return [line[0]["expression"] for line in widget["properties"]["metrics"] if isinstance(line[0], dict)]
 
 
-def test_it_is_called_as_the_stack_is(control_plane: Json, the_only: Callable[[str], str]) -> None:
+def test_the_dashboard_has_the_name_of_the_stack(control_plane: Json, the_only: Callable[[str], str]) -> None:
     dashboard = control_plane["Resources"][the_only("AWS::CloudWatch::Dashboard")]["Properties"]
     assert dashboard["DashboardName"] == "Berth"
 
 
-def test_no_graph_hides_another(widgets: dict[str, Json]) -> None:
+def test_graphs_do_not_overlap(widgets: dict[str, Json]) -> None:
     places = {(widget["x"], widget["y"]) for widget in widgets.values()}
     assert len(places) == len(widgets)
     assert all(widget["x"] + widget["width"] <= ROW for widget in widgets.values())
 
 
-def test_get_queue_is_shown_with_calls_latency_errors_throttles_and_answers(
+def test_graphs_of_get_queue_show_calls_latency_errors_throttles_and_responses(
     widgets: dict[str, Json], function_ids: dict[str, str]
 ) -> None:
-    of_get_queue = [widget for title, widget in widgets.items() if title.startswith("getQueue: ")]
-    metrics = {metric for widget in of_get_queue for metric in drawn(widget)}
+    get_queue_graphs = [widget for title, widget in widgets.items() if title.startswith("getQueue: ")]
+    metrics = {metric for widget in get_queue_graphs for metric in drawn(widget)}
     get_queue = f"<{function_ids['get_queue']}>"
     assert metrics == {
         ("AWS/Lambda", metric, get_queue) for metric in ("Invocations", "Duration", "Errors", "Throttles")
@@ -80,14 +80,14 @@ def test_get_queue_is_shown_with_calls_latency_errors_throttles_and_answers(
         ("Rollouts", "rollout"),
     ],
 )
-def test_operations_are_shown_by_machine_with_how_they_ended(
+def test_each_machine_has_a_graph_of_its_executions(
     widgets: dict[str, Json], machine_ids: dict[str, str], title: str, stem: str
 ) -> None:
     shown = ("ExecutionsStarted", "ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted")
     assert drawn(widgets[title]) == {("AWS/States", metric, f"<{machine_ids[stem]}>") for metric in shown}
 
 
-def test_what_reconciliations_found_and_did_is_shown(widgets: dict[str, Json]) -> None:
+def test_findings_and_repairs_of_reconciliations_are_shown(widgets: dict[str, Json]) -> None:
     metrics = {metric for widget in widgets.values() for metric in drawn(widget) if metric[0] == "Berth"}
     assert metrics == {
         ("Berth", "OperationsStuck", "reconcile"),
@@ -99,14 +99,16 @@ def test_what_reconciliations_found_and_did_is_shown(widgets: dict[str, Json]) -
 
 def test_every_dead_letter_queue_is_shown(widgets: dict[str, Json], dead_letter_queues: dict[str, str]) -> None:
     held = "ApproximateNumberOfMessagesVisible"
-    assert drawn(widgets["Dead letters"]) == {
+    assert drawn(widgets["Messages in dead-letter queues"]) == {
         ("AWS/SQS", held, f"<{queue}.QueueName>") for queue in dead_letter_queues.values()
     }
-    assert {line[-1]["label"] for line in widgets["Dead letters"]["properties"]["metrics"]} == set(dead_letter_queues)
+    assert {line[-1]["label"] for line in widgets["Messages in dead-letter queues"]["properties"]["metrics"]} == set(
+        dead_letter_queues
+    )
 
 
 def test_throttles_and_server_errors_are_shown(widgets: dict[str, Json], the_only: Callable[[str], str]) -> None:
-    (search,) = searched(widgets["Throttled by AWS, by function"])
+    (search,) = searched(widgets["Calls that AWS throttled, by function"])
     assert 'MetricName="Throttled"' in search
     assert drawn(widgets["API: 5xx"]) == {("AWS/ApiGateway", "5xx", f"<{the_only('AWS::ApiGatewayV2::Api')}>")}
 
@@ -114,8 +116,8 @@ def test_throttles_and_server_errors_are_shown(widgets: dict[str, Json], the_onl
 # The rows
 
 
-class Shown(Capability):
-    """A capability with a dead-letter queue and so many graphs."""
+class Graphs(Capability):
+    """A capability with a dead-letter queue and the given number of graphs."""
 
     def __init__(self, scope: Construct, construct_id: str, *, graphs: int) -> None:
         super().__init__(scope, construct_id)
@@ -132,25 +134,25 @@ class Shown(Capability):
         return [graph(f"{self.node.id}{number}", metric) for number in range(self._graphs)]
 
 
-THROTTLED, LETTERS = "Throttled by AWS, by function", "Dead letters"
+THROTTLES, LETTERS = "Calls that AWS throttled, by function", "Messages in dead-letter queues"
 
 
 @pytest.mark.parametrize(
     ("graphs", "rows"),
     [
-        ({"A": 1}, [["A0", THROTTLED, LETTERS]]),
-        ({"A": 2, "B": 1}, [["A0", "A1"], ["B0", THROTTLED, LETTERS]]),
-        ({"A": 4, "B": 1}, [["A0", "A1", "A2"], ["A3", THROTTLED, LETTERS], ["B0"]]),
-        ({"A": 2, "B": 0, "C": 3}, [["A0", "A1"], ["C0", "C1", "C2"], [THROTTLED, LETTERS]]),
-        ({}, [[THROTTLED]]),
+        ({"A": 1}, [["A0", THROTTLES, LETTERS]]),
+        ({"A": 2, "B": 1}, [["A0", "A1"], ["B0", THROTTLES, LETTERS]]),
+        ({"A": 4, "B": 1}, [["A0", "A1", "A2"], ["A3", THROTTLES, LETTERS], ["B0"]]),
+        ({"A": 2, "B": 0, "C": 3}, [["A0", "A1"], ["C0", "C1", "C2"], [THROTTLES, LETTERS]]),
+        ({}, [[THROTTLES]]),
     ],
     ids=["one", "room in the second", "more than a row", "no room", "nothing"],
 )
-def test_each_capability_begins_a_row_and_shared_graphs_fill_the_first_with_room(
+def test_each_capability_starts_a_row_and_shared_graphs_go_into_the_first_row_with_room(
     graphs: dict[str, int], rows: list[list[str]]
 ) -> None:
     stack = Stack(App(analytics_reporting=False), "Berth", analytics_reporting=False)
-    Dashboard(stack, "Dashboard", capabilities=[Shown(stack, name, graphs=number) for name, number in graphs.items()])
+    Dashboard(stack, "Dashboard", capabilities=[Graphs(stack, name, graphs=number) for name, number in graphs.items()])
     (dashboard,) = Template.from_stack(stack).find_resources("AWS::CloudWatch::Dashboard").values()
     found: dict[int, list[str]] = {}
     for widget in json.loads(spelled(dashboard["Properties"]["DashboardBody"]))["widgets"]:
