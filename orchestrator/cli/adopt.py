@@ -1,4 +1,4 @@
-"""`berth adopt`: tenants from before Berth are brought into the index."""
+"""`berth adopt`: adds tenants from before Berth to the index."""
 
 from __future__ import annotations
 
@@ -27,55 +27,51 @@ _STARTED = 202
 
 HELP = """\
 [bold]Examples[/]
-  berth adopt --dry-run   which tenants are there, and what would be done?
-  berth adopt             bring them in
-  berth rollout plan      then: what would moving them to the current release change?
+  berth adopt --dry-run   list the tenants, and what would be done with each
+  berth adopt             adopt them
+  berth rollout plan      then show what moving them to the current release would do
 """
 
 
 def adopt(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what is found and would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what was found and would be done.")] = False,
     reason: Reason = None,
     timeout: Timeout = _TIMEOUT_SECONDS,
     as_json: Json = False,
 ) -> None:
-    """Bring tenants from before Berth into Berth's lists.
+    """Adopt tenants from before Berth.
 
-    Looks at every row of the table once. Tenants that an earlier system has
-    written there are listed, with their stacks; no stack and no queue is changed.
-    From then on they are tenants like any other: rollouts move them, and berth
-    reconcile looks after them. Asking again does no harm.
+    Reads every row of the table once, and adds tenants that an earlier system
+    wrote there to Berth's index, with their stacks. No stack and no queue is
+    changed. From then on they are tenants like any other: rollouts move them, and
+    berth reconcile checks them. Adopting twice does no harm.
 
-    The exit code is 8 if a tenant is left that was not adopted; in a dry run, if
-    any was found.
+    The exit code is 8 if a tenant could not be adopted; in a dry run, if any
+    tenant was found.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
-        came = _adopt_everybody(here, api, dry_run=dry_run, reason=reason, timeout=timeout)
-        code = _tell(came, as_json=as_json)
+        adoption = _adopt_all(here, api, dry_run=dry_run, reason=reason, timeout=timeout)
+        code = _show_result(adoption, as_json=as_json)
     raise typer.Exit(code)
 
 
-def _adopt_everybody(
-    here: Invocation, api: Api, *, dry_run: bool, reason: str | None, timeout: float
-) -> dict[str, Any]:
-    """One adoption after the other, each from where the one before it has left off."""
-    came: dict[str, Any] = {}
+def _adopt_all(here: Invocation, api: Api, *, dry_run: bool, reason: str | None, timeout: float) -> dict[str, Any]:
+    """Run adoptions until the whole table was read. Each starts at the cursor where the previous one stopped."""
+    result: dict[str, Any] = {}
     cursor: str | None = None
     with (
-        noting_an_interrupt(
-            "No longer waiting. What was begun goes on in the control plane. See: berth adopt --dry-run"
-        ),
+        noting_an_interrupt("Stopped waiting. The adoption continues in the control plane. See: berth adopt --dry-run"),
         here.asking(timeout) as asking,
     ):
         while True:
-            asked = _checked(asking(partial(api.adopt, dry_run=dry_run, cursor=cursor, reason=reason)), _STARTED)
-            part = _watch(here, api, asking, asked["adoptionId"], came)
-            came = _together(came, part)
+            started = _checked(asking(partial(api.adopt, dry_run=dry_run, cursor=cursor, reason=reason)), _STARTED)
+            part = _watch(here, api, asking, started["adoptionId"], result)
+            result = _merged(result, part)
             if part["status"] not in OVER or part["cursor"] in (None, cursor):
-                return came
+                return result
             cursor = part["cursor"]
 
 
@@ -86,54 +82,55 @@ def _checked(answer: ApiAnswer, status: int) -> Document:
 
 
 def _watch(here: Invocation, api: Api, asking: Asking, adoption: str, before: Document) -> Document:
-    """Look at it until it is over, or the time is up."""
-    said = _checked(asking(partial(api.adoption, adoption), partial(_later, here, before)), _FOUND)
-    if is_dead(here, said):
+    """Poll the adoption until it has ended or the time is up."""
+    document = _checked(asking(partial(api.adoption, adoption), partial(_later, here, before)), _FOUND)
+    if is_dead(here, document):
         raise ApiProblem(
-            f"Adoption {adoption} has not moved since {render.moment(said['updatedAt'])}: it died.",
+            f"Adoption {adoption} has made no progress since {render.moment(document['updatedAt'])}: "
+            "its function has died.",
             ExitCode.ATTENTION,
-            said,
-            [WHERE_TO_LOOK, "Then ask again: berth adopt"],
+            document,
+            [WHERE_TO_LOOK, "Then start another: berth adopt"],
         )
-    return said
+    return document
 
 
 def _later(here: Invocation, before: Document, answer: ApiAnswer) -> str | None:
     if answer.status != _FOUND:
         return too_busy(answer)
-    said = answer.body
-    if said["status"] in OVER or is_dead(here, said):
+    document = answer.body
+    if document["status"] in OVER or is_dead(here, document):
         return None
-    if said["status"] == ReconciliationStatus.PENDING:
-        return f"Adoption {said['adoptionId']} is about to begin"
-    so_far = _together(before, said)
-    return f"Looked at {render.counted(so_far['rows'], 'row')}: {render.counted(so_far['total'], 'tenant')} found"
+    if document["status"] == ReconciliationStatus.PENDING:
+        return f"Adoption {document['adoptionId']} is about to start"
+    so_far = _merged(before, document)
+    return f"Read {render.counted(so_far['rows'], 'row')}: {render.counted(so_far['total'], 'tenant')} found"
 
 
-def _together(before: Document, part: Document) -> dict[str, Any]:
-    """What several adoptions came to, as if it had been one. A part may tell again what the one before it has told."""
+def _merged(before: Document, part: Document) -> dict[str, Any]:
+    """Several adoptions as one. A part may repeat tenants of the previous part; they are counted once."""
     if not before:
         return dict(part)
     tenants = {each["tenantId"]: each for each in (*before["tenants"], *part["tenants"])}
-    told_twice = len(before["tenants"]) + len(part["tenants"]) - len(tenants)
+    repeated = len(before["tenants"]) + len(part["tenants"]) - len(tenants)
     return {
         **part,
         "adoptionId": before["adoptionId"],
         "startedAt": before["startedAt"],
         "rows": before["rows"] + part["rows"],
-        "total": before["total"] + part["total"] - told_twice,
+        "total": before["total"] + part["total"] - repeated,
         "adopted": before["adopted"] + part["adopted"],
         "tenants": list(tenants.values()),
     }
 
 
-def _tell(came: Document, *, as_json: bool) -> ExitCode:
+def _show_result(adoption: Document, *, as_json: bool) -> ExitCode:
     if as_json:
-        render.show_json(came)
+        render.show_json(adoption)
     else:
-        show(came)
-    if came["status"] not in OVER:
-        render.note("Still going on. Ask again to see the rest: berth adopt")
+        show(adoption)
+    if adoption["status"] not in OVER:
+        render.note("The adoption is still running. Run this again to see the rest: berth adopt")
         return ExitCode.NOT_READY
-    left = came["total"] - came["adopted"]
-    return ExitCode.ATTENTION if left or came["status"] == ReconciliationStatus.INCOMPLETE else ExitCode.OK
+    left = adoption["total"] - adoption["adopted"]
+    return ExitCode.ATTENTION if left or adoption["status"] == ReconciliationStatus.INCOMPLETE else ExitCode.OK

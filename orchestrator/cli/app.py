@@ -25,28 +25,28 @@ from orchestrator.tenants.names import DEFAULT_NAME
 _EXAMPLES = """\
 [bold]Examples[/]
   berth create acme --wait            create acme, and wait for its queue
-  berth create acme --version 0.1.0   pin acme to a release
-  berth get-queue acme --json         what a platform is told about acme
+  berth create acme --version 0.1.0   create acme, pinned to a release
+  berth get-queue acme --json         what getQueue answers for acme
   berth upgrade acme --wait           move acme to the current release
-  berth pin acme 0.1.0                keep acme there until berth unpin acme
-  berth retry acme                    try again what failed
+  berth pin acme 0.1.0                keep acme at 0.1.0 until it is unpinned
+  berth retry acme                    repeat the operation that failed
   berth delete acme --drain 600       delete acme once its queue is empty
-  berth tenant acme                   all that is recorded about acme
-  berth tenants --state FAILED        whose provisioning failed, and why
-  berth releases --profile prod       the releases of a control plane on AWS
-  berth tenants --stack Berth-dev     the tenants of one among several
-  berth rollout plan                  what moving all tenants would change
-  berth rollout start                 move them: see berth rollout --help
-  berth doctor                        is all well? what to do if not
-  berth verify                        does a deployment work? after each one
-  berth reconcile --dry-run           where records and stacks differ
-  berth adopt --dry-run               tenants from before Berth
+  berth tenant acme                   show the state and the history of acme
+  berth tenants --state FAILED        list the tenants that failed, and why
+  berth releases --profile prod       list releases, with an AWS CLI profile
+  berth tenants --stack Berth-dev     list the tenants of another deployment
+  berth rollout plan                  show what moving all tenants would do
+  berth rollout start                 move all tenants to the current release
+  berth doctor                        check the health of the control plane
+  berth verify                        test a new deployment with one tenant
+  berth reconcile --dry-run           compare the records with the stacks
+  berth adopt --dry-run               list tenants from before Berth
 """
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
 
 class GlobalOptionsAnywhere(TyperGroup):
-    """Takes the global options also after the command, where people write them."""
+    """Accepts the global options after the command, too, because people write them there."""
 
     # Any: the type of a context is private to typer.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -56,25 +56,25 @@ class GlobalOptionsAnywhere(TyperGroup):
         takes_value = {
             name: not option.is_flag
             for option in self.params
-            # --version is eager, and means something else after a command.
+            # --version is eager, and after a command it is that command's own option.
             if isinstance(option, TyperOption) and not option.is_eager
             for name in option.opts
         }
-        ours: list[str] = []
+        global_options: list[str] = []
         rest: list[str] = []
         remaining = iter(args)
         for arg in remaining:
             if arg == "--":
                 rest += [arg, *remaining]
             elif takes_value.get(arg):
-                ours += [arg, *islice(remaining, 1)]
+                global_options += [arg, *islice(remaining, 1)]
             else:
-                (ours if arg.partition("=")[0] in takes_value else rest).append(arg)
-        return super().parse_args(ctx, ours + rest)
+                (global_options if arg.partition("=")[0] in takes_value else rest).append(arg)
+        return super().parse_args(ctx, global_options + rest)
 
 
 def _is_text(argument: str) -> bool:
-    """Python passes bytes that are no UTF-8 as lone surrogates, which can be sent nowhere."""
+    """False for bytes that are not UTF-8: Python passes them as lone surrogates, which cannot be sent."""
     return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
@@ -90,11 +90,11 @@ app = typer.Typer(
 for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
 app.add_typer(rollout.app, name="rollout")
-_WHEN_SOMETHING_IS_WRONG = "When something seems wrong"
-app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG)(doctor)
+_TROUBLESHOOTING = "Troubleshooting"
+app.command(rich_help_panel=_TROUBLESHOOTING)(doctor)
 app.command(rich_help_panel="After a deployment")(verify)
-app.command(rich_help_panel=_WHEN_SOMETHING_IS_WRONG, epilog=reconcile.HELP)(reconcile.reconcile)
-app.command(rich_help_panel="When tenants are older than Berth", epilog=adopt.HELP)(adopt.adopt)
+app.command(rich_help_panel=_TROUBLESHOOTING, epilog=reconcile.HELP)(reconcile.reconcile)
+app.command(rich_help_panel="Migrating an existing fleet", epilog=adopt.HELP)(adopt.adopt)
 
 
 def _show_version(wanted: bool) -> None:
@@ -109,10 +109,10 @@ def berth(
     local: Annotated[bool, typer.Option("--local", help="Use the local control plane (make up).")] = False,
     stack: Annotated[
         str,
-        typer.Option(metavar="NAME", envvar=STACK_VARIABLE, help="The control plane's name, where there are several."),
+        typer.Option(metavar="NAME", envvar=STACK_VARIABLE, help="The control plane's name, if there are several."),
     ] = DEFAULT_NAME,
     region: Annotated[str | None, typer.Option(metavar="REGION", help="The control plane's AWS region.")] = None,
-    profile: Annotated[str | None, typer.Option(metavar="PROFILE", help="A profile of the AWS CLI.")] = None,
+    profile: Annotated[str | None, typer.Option(metavar="PROFILE", help="The AWS CLI profile to use.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
@@ -120,11 +120,11 @@ def berth(
 ) -> None:
     """Gives every tenant of a platform its own inbound queue.
 
-    The local control plane is used when it is up; AWS when it is not, or when
+    berth uses the local control plane if it is running. It uses AWS if not, or if
     --region, --profile, AWS_PROFILE or AWS_ACCESS_KEY_ID is given.
-    The options below, but for --version, may also follow the command.
+    All options below except --version may also follow the command.
     """
     if local and (region or profile):
-        raise typer.BadParameter("it goes with neither --region nor --profile.", param_hint="'--local'")
+        raise typer.BadParameter("cannot be combined with --region or --profile.", param_hint="'--local'")
     options = Options(local=local, stack=stack, region=region, profile=profile)
     context.obj = Invocation(options, debug, context.obj or World())

@@ -1,4 +1,4 @@
-"""Which control plane a command talks to: the local one, or one on AWS."""
+"""Finds the control plane that a command talks to: the local one, or one on AWS."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from orchestrator.cli.deployed import Deployment
 
 STACK_VARIABLE = "BERTH_STACK"
-"""The environment variable that names the control plane, unless an option does."""
+"""The environment variable that names the control plane if the option --stack does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the global options say about where the control plane is."""
+    """The global options that say where the control plane is."""
 
     local: bool = False
     stack: str = DEFAULT_NAME
@@ -30,7 +30,7 @@ class Options:
 
 
 class LocalControlPlane(Protocol):
-    """Where the local control plane is, and how it is talked to."""
+    """The address of the local control plane, and the settings of its clients."""
 
     @property
     def endpoint(self) -> str: ...
@@ -63,14 +63,14 @@ class UsableQueue(Protocol):
     def send(self, body: str) -> None: ...
 
     def receive(self) -> list[str]:
-        """Messages that come within some seconds. They are deleted from the queue."""
+        """Receive the messages that arrive within a few seconds, and delete them from the queue."""
 
 
 class ControlPlane(Protocol):
-    """One that was chosen, whether it is deployed or not. :class:`orchestrator.cli.deployed.Deployment` looks."""
+    """The chosen control plane, deployed or not. Implemented by :class:`orchestrator.cli.deployed.Deployment`."""
 
     def caller(self) -> str:
-        """Who is asking, as AWS sees it."""
+        """The ARN of the caller, as AWS STS reports it."""
 
     @property
     def stack(self) -> DeployedStack: ...
@@ -78,15 +78,15 @@ class ControlPlane(Protocol):
     def api(self) -> Api: ...
 
     def queue(self, url: str, credentials: Document, /) -> UsableQueue:
-        """``credentials`` are those that the API has given out for it."""
+        """The queue, used with ``credentials`` that the API issued for it."""
 
     @property
     def api_url(self) -> str:
-        """Where the API answers. Locally that is not what the stack's output says."""
+        """The URL of the API. For a local control plane it differs from the stack's output."""
 
 
 def find_local() -> LocalControlPlane | None:
-    """The local control plane, if it is up."""
+    """The local control plane, if it is running."""
     from orchestrator.local.emulator import Emulator
 
     emulator = Emulator.running()
@@ -94,15 +94,18 @@ def find_local() -> LocalControlPlane | None:
 
 
 def choose(options: Options, environment: Mapping[str, str], find_local: FindLocal) -> LocalControlPlane | None:
-    """The local one if it is asked for, or is up and nothing speaks for AWS. ``None`` means AWS."""
+    """The local control plane if it was requested, or if it is running and no option or variable selects AWS.
+
+    ``None`` means AWS.
+    """
     if not options.local and (options.region or options.profile or environment.get("AWS_PROFILE")):
         return None
     local = find_local()
     if options.local:
         if local is None:
-            raise ControlPlaneNotFound("The local control plane is not up: start it with make up.")
+            raise ControlPlaneNotFound("The local control plane is not running: start it with make up.")
         return local
-    # A shell that was set up for the local control plane has credentials too: its own.
+    # A shell that was set up for the local control plane has credentials, too: those of the local control plane.
     set_up_for_local = local is not None and environment.get("AWS_ENDPOINT_URL") == local.endpoint
     return local if set_up_for_local or not environment.get("AWS_ACCESS_KEY_ID") else None
 
@@ -113,12 +116,12 @@ def find(
     environment: Mapping[str, str] = os.environ,
     find_local: FindLocal = find_local,
 ) -> Deployment:
-    """The control plane that is meant."""
+    """The control plane that the options and the environment select."""
     local = choose(options, environment, find_local)
     if local and not options.local:
         note(f"Using the local control plane at {local.endpoint} (for AWS: --region or --profile).")
 
-    # Not at the top: loading the SDK takes longer than all the rest, and --help does not need it.
+    # Imported here because loading the SDK takes longer than everything else, and --help does not need it.
     from orchestrator.cli.deployed import Deployment
 
     return Deployment(options, local)

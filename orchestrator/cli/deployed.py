@@ -1,4 +1,4 @@
-"""A control plane that CDK has deployed, on AWS or locally: its API, found by the outputs of its stack."""
+"""A control plane that the CDK has deployed, on AWS or locally. The outputs of its stack say where its API is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.cli.api import Document
 
 _LONG_POLL_SECONDS = 5
-"""Less than what the SDK waits for an answer."""
+"""Shorter than the SDK's read timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Deployment:
             self._session = Session(region_name=options.region, profile_name=options.profile)
             self._endpoint_url, self._config = None, CLIENT_CONFIG
             self._where = f"in {self._session.region_name}"
-            self._how_to_get_one = f"deploy it with make deploy{named}, or use --stack/--region"
+            self._advice = f"deploy it with make deploy{named}, or use --stack/--region"
         else:
             self._session = session_without_profile(local.session_settings())
-            # Whatever proxy this machine uses, the local control plane is not behind it.
+            # The local control plane is never behind this machine's proxy.
             self._endpoint_url, self._config = local.endpoint, CLIENT_CONFIG.merge(Config(proxies={}))
             self._where = f"at {local.endpoint}"
-            self._how_to_get_one = f"deploy it with make up{named}, or use --stack"
+            self._advice = f"deploy it with make up{named}, or use --stack"
 
     def caller(self) -> str:
         with throttling():
@@ -97,8 +97,8 @@ class Deployment:
         stack = self.stack
         if name not in stack.outputs:
             raise ControlPlaneNotFound(
-                f"The stack {stack.name} {stack.where} has no output {name} (it is {stack.status}): "
-                "wait until it is deployed, or name another one with --stack."
+                f"The stack {stack.name} {stack.where} has no output {name} (its status is {stack.status}): "
+                "wait until it is deployed, or choose another control plane with --stack."
             )
         return stack.outputs[name]
 
@@ -108,17 +108,20 @@ class Deployment:
             with throttling():
                 stack = self._client("cloudformation").describe_stacks(StackName=self._name)["Stacks"][0]
         except ClientError as error:
-            # The only thing to validate here is the name: there is no such stack, or there can be none.
+            # CloudFormation reports ValidationError if there is no such stack or if the name is invalid.
             if error_code(error) != "ValidationError":
                 raise
             raise ControlPlaneNotFound(
-                f"No control plane named {self._name} {self._where}: {self._how_to_get_one}.{self._which_there_are()}"
+                f"No control plane named {self._name} {self._where}: {self._advice}.{self._existing_control_planes()}"
             ) from error
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
         return DeployedStack(self._name, self._where, stack["StackStatus"], outputs)
 
-    def _which_there_are(self) -> str:
-        """In words, if that may be asked: the policy for operators lets nobody see all stacks, nor their exports."""
+    def _existing_control_planes(self) -> str:
+        """A sentence that names the control planes in this region; empty if the caller may not list exports.
+
+        The managed policy for operators does not allow that.
+        """
         try:
             with throttling():
                 pages = self._client("cloudformation").get_paginator("list_exports").paginate()
@@ -126,8 +129,8 @@ class Deployment:
         except (BotoCoreError, ClientError, Throttled):
             return ""
         found = sorted(str(names) for export in exports if (names := Names.exporting(*export)))
-        return f" Those that are there: {', '.join(found)}." if found else " There is none at all."
+        return f" Existing control planes: {', '.join(found)}." if found else " There are no control planes here."
 
-    # Any: boto3 makes its clients at run time.
+    # Any, because boto3 creates its clients at run time.
     def _client(self, service: Literal["cloudformation", "sts"]) -> Any:
         return self._session.client(service, endpoint_url=self._endpoint_url, config=self._config)

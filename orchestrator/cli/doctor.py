@@ -1,4 +1,4 @@
-"""`berth doctor`: whether Berth is well, and what to do where it is not."""
+"""`berth doctor`: checks the health of Berth, and says what to do about problems."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _NAME_WIDTH = len("control plane") + 1
 
 
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check whether Berth is well, and say what to do where it is not.
+    """Check the health of Berth, and say what to do about problems.
 
-    From here: your credentials, the control plane's stack, its API. Then what the
-    control plane says of itself: operations that hang, tenants that have failed,
-    whether what runs by itself does, undelivered events, how many tenants and
-    stacks there may be. Nothing is changed.
+    First checks your credentials, the control plane's stack and its API. Then the
+    control plane checks itself: stuck operations, failed tenants, scheduled
+    functions, undelivered events, and the limits on tenants and stacks. Nothing
+    is changed.
 
     The exit code is 8 if there is a problem, and 6 if the control plane cannot be
-    reached, or credentials are missing. With warnings alone it is 0.
+    reached or credentials are missing. If there are only warnings it is 0.
     """
-    # Not at the top: the health of the control plane is told in words of most of the domain.
+    # Imported here because these modules load most of the domain, and --help does not need it.
     from orchestrator.api.reconciliation_answers import tell_health
     from orchestrator.cli.examination import Examination
     from orchestrator.reconciling.health import Verdict
@@ -46,10 +46,10 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
             if not as_json:
                 _show(check)
         if as_json:
-            told = tell_health("", checks).body
-            render.show_json({"verdict": told["verdict"], "checks": told["checks"]})
+            health = tell_health("", checks).body
+            render.show_json({"verdict": health["verdict"], "checks": health["checks"]})
         else:
-            _show_sum(checks)
+            _show_summary(checks)
     if examination.out_of_reach:
         raise typer.Exit(ExitCode.NO_CONTROL_PLANE)
     has_problem = any(check.verdict is Verdict.PROBLEM for check in checks)
@@ -63,11 +63,11 @@ def _show(check: Check) -> None:
         render.show_line(" " * (_VERDICT_WIDTH + _NAME_WIDTH) + check.advice, "dim")
 
 
-def _show_sum(checks: Sequence[Check]) -> None:
+def _show_summary(checks: Sequence[Check]) -> None:
     counts = Counter(check.verdict.value for check in checks)
     if set(counts) == {"ok"}:
-        render.show_line("\nAll is well.", "green")
+        render.show_line("\nNo problems found.", "green")
         return
     words = {"problem": ("problem", None), "warning": ("warning", None), "unknown": ("unknown", "unknown")}
-    told = [render.counted(counts[each], *word) for each, word in words.items() if counts[each]]
-    render.show_line(f"\n{', '.join(told)}.")
+    parts = [render.counted(counts[verdict], *word) for verdict, word in words.items() if counts[verdict]]
+    render.show_line(f"\n{', '.join(parts)}.")

@@ -1,17 +1,17 @@
-"""How `berth` ends: every exit code, and which error leads to which.
+"""The exit codes of `berth`, and which error leads to which.
 
-What the command line adds to the tree of :mod:`orchestrator.common.errors`:
+The command line adds these errors to the tree of :mod:`orchestrator.common.errors`:
 
     BerthError
-    ├── ControlPlaneNotFound    there is no control plane where it was looked for
-    ├── ApiProblem              the API answered, but not with what it was asked for
-    ├── OperationFailed         the operation that was waited for has failed
-    ├── NoRollout               the newest rollout was meant, and there is none
-    ├── NothingToApprove        the stage that waits was meant, and none does
-    ├── NotProven               a step of `berth verify` did not come out as it should
-    │   └── TimeIsUp            it goes on, and is no longer waited for
+    ├── ControlPlaneNotFound    no control plane was found
+    ├── ApiProblem              the API answered with an error
+    ├── OperationFailed         the operation that the command waited for has failed
+    ├── NoRollout               the command needs a rollout, and there is none
+    ├── NothingToApprove        no stage is waiting for approval
+    ├── NotProven               a step of `berth verify` failed
+    │   └── TimeIsUp            the step did not end within --timeout
     ├── NothingToProve          a step of `berth verify` does not apply here
-    └── NotConfirmed            someone was asked whether they mean it, and they did not say so
+    └── NotConfirmed            the operator was asked for confirmation and did not give it
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class ExitCode(IntEnum):
 _MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.UNEXPECTED: "unexpected error (--debug shows where)",
-    ExitCode.BAD_USAGE: "bad usage: also an invalid tenant id, or an unknown version",
-    ExitCode.NOT_READY: "not ready yet: ask again later",
+    ExitCode.BAD_USAGE: "bad usage, an invalid tenant id, or an unknown version",
+    ExitCode.NOT_READY: "not ready yet: try again later",
     ExitCode.FAILED: "the operation failed",
-    ExitCode.GONE: "being deleted, deleted, or no such tenant, rollout or reconciliation",
-    ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable, credentials missing or denied",
-    ExitCode.REFUSED: "refused, for the reason that is told: nothing was changed",
+    ExitCode.GONE: "deleted or being deleted; or no such tenant, rollout, reconciliation",
+    ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable; credentials missing or denied",
+    ExitCode.REFUSED: "refused, for the reason in the message: nothing was changed",
     ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
 
 class ControlPlaneNotFound(BerthError):
-    """There is no control plane where it was looked for."""
+    """No control plane was found."""
 
 
 class ApiProblem(BerthError):
-    """The API answered, but not with what it was asked for. ``advice`` is what can be done about it, line by line."""
+    """The API answered with an error. ``advice`` says what the operator can do about it, line by line."""
 
     def __init__(
         self, line: str, code: ExitCode, body: Mapping[str, object] | None, advice: Sequence[str] = ()
@@ -71,7 +71,7 @@ class ApiProblem(BerthError):
 
 
 class OperationFailed(BerthError):
-    """The operation that was waited for has failed. ``record`` is what is recorded about it."""
+    """The operation that the command waited for has failed. ``record`` is its audit or history record."""
 
     def __init__(self, line: str, record: Mapping[str, object], advice: Sequence[str] = ()) -> None:
         super().__init__(line)
@@ -80,19 +80,19 @@ class OperationFailed(BerthError):
 
 
 class NoRollout(BerthError):
-    """The newest rollout was meant, and there is none."""
+    """The command acts on the newest rollout, and there is none."""
 
 
 class NothingToApprove(BerthError):
-    """The stage that waits for approval was meant, and none does."""
+    """The command approves the stage that waits for approval, and no stage does."""
 
 
 class NotProven(BerthError):
-    """A step of `berth verify` did not come out as it should."""
+    """A step of `berth verify` failed."""
 
 
 class TimeIsUp(NotProven):
-    """A step of `berth verify` goes on, and is no longer waited for."""
+    """A step of `berth verify` did not end within --timeout. It may still be running."""
 
 
 class NothingToProve(BerthError):
@@ -100,12 +100,12 @@ class NothingToProve(BerthError):
 
 
 class NotConfirmed(BerthError):
-    """Someone was asked whether they mean it, and they did not say so."""
+    """The operator was asked for confirmation and did not give it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as an operator is told: one line, an exit code, a document for ``--json``, and what can be done."""
+    """An error as the operator sees it: one line, an exit code, a document for ``--json``, and advice."""
 
     code: ExitCode
     line: str
@@ -114,7 +114,7 @@ class Failure:
 
 
 def explain(error: Exception) -> Failure:
-    code, line = _sort(error)
+    code, line = _classify(error)
     line = " ".join(line.split())
     document: Mapping[str, object] = {"title": code.meaning, "detail": line, "exitCode": code.value}
     match error:
@@ -126,14 +126,14 @@ def explain(error: Exception) -> Failure:
             return Failure(code, line, document)
 
 
-def _sort(error: Exception) -> tuple[ExitCode, str]:
+def _classify(error: Exception) -> tuple[ExitCode, str]:
     match error:
         case ApiProblem():
             return error.code, str(error)
         case InvalidRequest():
             return ExitCode.BAD_USAGE, str(error)
         case Throttled():
-            return ExitCode.NOT_READY, f"AWS asks to slow down, try again later: {error}"
+            return ExitCode.NOT_READY, f"AWS throttles requests, try again later: {error}"
         case OperationFailed():
             return ExitCode.FAILED, str(error)
         case NoRollout():
@@ -145,7 +145,7 @@ def _sort(error: Exception) -> tuple[ExitCode, str]:
         case BerthError():
             return ExitCode.UNEXPECTED, str(error)
         case _:
-            return _sort_foreign(error)
+            return _classify_sdk_error(error)
 
 
 _DENIED = frozenset(
@@ -165,20 +165,20 @@ _DENIED = frozenset(
 )
 
 
-def _sort_foreign(error: Exception) -> tuple[ExitCode, str]:
-    # Not at the top: invalid input and --help should not pay for loading the SDK.
+def _classify_sdk_error(error: Exception) -> tuple[ExitCode, str]:
+    # Imported here because loading the SDK takes long, and neither --help nor invalid input needs it.
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
     from orchestrator.adapters.aws import error_code, error_message
 
     match error:
         case ClientError():
-            told = f"{error.operation_name}: {error_message(error) or error_code(error)}"
+            message = f"{error.operation_name}: {error_message(error) or error_code(error)}"
             if error_code(error) in _DENIED:
-                return ExitCode.NO_CONTROL_PLANE, f"AWS denied {told}"
+                return ExitCode.NO_CONTROL_PLANE, f"AWS denied {message}"
             if error_code(error) == "ResourceNotFoundException":
-                return ExitCode.NO_CONTROL_PLANE, f"Part of the control plane is gone, deploy it again. {told}"
-            return ExitCode.UNEXPECTED, f"AWS refused {told}"
+                return ExitCode.NO_CONTROL_PLANE, f"Part of the control plane was deleted: deploy it again. {message}"
+            return ExitCode.UNEXPECTED, f"AWS refused {message}"
         case NoCredentialsError():
             return (
                 ExitCode.NO_CONTROL_PLANE,
@@ -191,7 +191,7 @@ def _sort_foreign(error: Exception) -> tuple[ExitCode, str]:
                 "make up.",
             )
         case BotoCoreError():
-            # Everything that the SDK raises itself: unreachable, timed out, unknown profile, no login, TLS.
+            # Errors of the SDK itself: unreachable, timed out, unknown profile, not logged in, TLS.
             return ExitCode.NO_CONTROL_PLANE, str(error)
         case _:
             return ExitCode.UNEXPECTED, f"{type(error).__name__}: {error} (--debug shows where)"

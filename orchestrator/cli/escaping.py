@@ -1,8 +1,9 @@
-"""Text from elsewhere cannot steer the terminal: control characters are shown as what they are.
+"""Keeps text from outside from controlling the terminal: control characters are printed as escape sequences.
 
 A tenant's root cause, a caller's name or a release's notes may hold an escape sequence that moves the cursor, hides a
-line or rewrites the clipboard. Every console of the command line is a SafeConsole, so that no command can forget it.
-Those of :mod:`orchestrator.cli.render` do not read markup either: ``[link=...]`` in a version would become a link.
+line or rewrites the clipboard. Every console of the command line is a SafeConsole, so that no command can forget to
+escape. The consoles of :mod:`orchestrator.cli.render` do not interpret markup either: ``[link=...]`` in a version would
+become a link.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ _KEPT = frozenset("\n\t")
 
 
 def escaped(text: str) -> str:
-    """The text with everything spelled out that is no printable character: ESC, C1, and what turns text around."""
+    """The text with each unprintable character as its escape sequence: ESC, C1 controls, bidirectional controls."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in _KEPT else ascii(each)[1:-1] for each in text)
+    return "".join(char if char.isprintable() or char in _KEPT else ascii(char)[1:-1] for char in text)
 
 
 class SafeConsole(Console):
-    """Prints everything escaped, whatever draws it: a line, a table, or a frame that is drawn again and again.
+    """Escapes everything that it prints: lines, tables, and displays that are redrawn.
 
-    Rich's own control sequences are kept. They are segments of a kind of their own.
+    Rich's own control sequences are kept: they are in segments that are marked as control.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

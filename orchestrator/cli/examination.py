@@ -1,4 +1,4 @@
-"""What `berth doctor` looks at, one after the other: each needs those before it."""
+"""The checks of `berth doctor`, in order: each needs the ones before it."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ _CREDENTIALS = "credentials"
 _CONTROL_PLANE = "control plane"
 _API = "api"
 
-_TROUBLE = (BerthError, BotoCoreError, ClientError)
-"""What may be wrong with what is looked at. Everything else is wrong with `berth`."""
+_CHECK_ERRORS = (BerthError, BotoCoreError, ClientError)
+"""Errors that a check reports. Any other exception is a bug of `berth`."""
 
 
 class Examination:
     def __init__(self, here: Invocation) -> None:
         self._here = here
         self.out_of_reach = False
-        """Whether credentials, the control plane or the way to it are missing."""
+        """True if credentials are missing, or if the control plane was not found or could not be reached."""
 
     def checks(self) -> Iterator[Check]:
         try:
             control_plane = self._here.find()
-        except _TROUBLE as error:
-            yield self._trouble(_CONTROL_PLANE if isinstance(error, ControlPlaneNotFound) else _CREDENTIALS, error)
+        except _CHECK_ERRORS as error:
+            yield self._failed(_CONTROL_PLANE if isinstance(error, ControlPlaneNotFound) else _CREDENTIALS, error)
             return
         credentials = self._credentials(control_plane)
         yield credentials
         if credentials.verdict is Verdict.PROBLEM:
-            yield Check(_CONTROL_PLANE, Verdict.UNKNOWN, "not looked for: that takes credentials")
+            yield Check(_CONTROL_PLANE, Verdict.UNKNOWN, "not checked, because the credentials do not work")
             return
         try:
             stack = control_plane.stack
-        except _TROUBLE as error:
-            yield self._trouble(_CONTROL_PLANE, error)
-            yield Check(_API, Verdict.UNKNOWN, "not asked: where it is says the control plane's stack")
+        except _CHECK_ERRORS as error:
+            yield self._failed(_CONTROL_PLANE, error)
+            yield Check(_API, Verdict.UNKNOWN, "not checked, because its URL is an output of the control plane's stack")
             return
-        yield _judge(stack)
+        yield _classify(stack)
         yield from self._ask(control_plane)
 
     def _credentials(self, control_plane: ControlPlane) -> Check:
         try:
             return Check(_CREDENTIALS, Verdict.OK, control_plane.caller())
         except (NoConnection, HTTPClientError) as error:
-            # There are networks that lead to the control plane, and not to STS.
-            return Check(_CREDENTIALS, Verdict.UNKNOWN, f"AWS could not be asked whose they are: {error}")
-        except _TROUBLE as error:
-            return self._trouble(_CREDENTIALS, error)
+            # Some networks reach the control plane but not STS.
+            return Check(_CREDENTIALS, Verdict.UNKNOWN, f"AWS STS could not be reached to check them: {error}")
+        except _CHECK_ERRORS as error:
+            return self._failed(_CREDENTIALS, error)
 
     def _ask(self, control_plane: ControlPlane) -> Iterator[Check]:
-        """What the API says, which is also whether it answers."""
+        """Check that the API answers, then add the checks that it reports."""
         try:
             api = control_plane.api()
             with self._here.asking() as asking:
@@ -73,44 +73,44 @@ class Examination:
                 yield Check(
                     _API,
                     Verdict.PROBLEM,
-                    "it cannot say how the control plane is",
-                    "It is older than this command line: deploy Berth again. Or it is not Berth's: see --stack.",
+                    "it has no route for the health of the control plane",
+                    "It is older than this command line: deploy Berth again. Or it is not Berth's API: see --stack.",
                 )
                 return
             if answer.status != _FOUND:
                 raise problem(answer)
-        except _TROUBLE as error:
-            yield self._trouble(_API, error)
+        except _CHECK_ERRORS as error:
+            yield self._failed(_API, error)
         else:
             yield Check(_API, Verdict.OK, f"{control_plane.api_url} answers")
-            yield from map(_told, answer.body["checks"])
+            yield from map(_check_from, answer.body["checks"])
 
-    def _trouble(self, name: str, error: Exception) -> Check:
+    def _failed(self, name: str, error: Exception) -> Check:
         failure = explain(error)
         if failure.code is ExitCode.NO_CONTROL_PLANE:
             self.out_of_reach = True
         return Check(name, Verdict.PROBLEM, failure.line, " ".join(failure.advice))
 
 
-def _judge(stack: DeployedStack) -> Check:
+def _classify(stack: DeployedStack) -> Check:
     ours = metadata.version("berth")
     advice = []
     match condition(stack.status):
         case StackCondition.DONE:
             pass
         case StackCondition.WORKING:
-            advice.append("CloudFormation is at it: wait until that is over.")
+            advice.append("A deployment is in progress: wait until it has ended.")
         case _:
-            advice.append("Its last deployment failed: the stack's events say why. Then deploy it again.")
+            advice.append("Its last deployment failed: see the stack's events. Fix the cause, then deploy it again.")
     if stack.version != ours:
-        advice.append(f"This command line is of version {ours}: install the other one, or deploy this one.")
+        advice.append(f"This command line has version {ours}: install the other version, or deploy this one.")
     return Check(
         _CONTROL_PLANE,
         Verdict.WARNING if advice else Verdict.OK,
-        f"{stack.name} {stack.where} is {stack.status}, of version {stack.version or 'unknown'}",
+        f"{stack.name} {stack.where} is {stack.status}, version {stack.version or 'unknown'}",
         " ".join(advice),
     )
 
 
-def _told(check: Document) -> Check:
+def _check_from(check: Document) -> Check:
     return Check(check["name"], Verdict(check["verdict"]), check["detail"], check["advice"] or "")

@@ -1,4 +1,4 @@
-"""`berth get-queue`: a tenant's queue, asked for as a platform would, and waited for as an operator would."""
+"""`berth get-queue`: asks for a tenant's queue as a platform does, and can wait for it."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def get_queue(
         typer.Option(
             parser=one_of(Access),
             metavar="<send|receive>",
-            help="Ask for temporary credentials, to send or to receive. They are printed. Nothing is provisioned.",
+            help="Also get temporary credentials, to send or to receive, and print them. Nothing is provisioned.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask for a tenant's queue, which provisions it when there is none."""
+    """Get a tenant's queue; provision it if there is none."""
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
         api = here.connect()
         with (
             here.asking(timeout if wait else PATIENCE_SECONDS) as asking,
-            noting_an_interrupt(f"No longer waiting. What was started for tenant {tenant} goes on."),
+            noting_an_interrupt(f"Stopped waiting. Provisioning of tenant {tenant} continues."),
         ):
             answer = asking(
                 lambda: api.get_credentials(tenant_id, credentials) if credentials else api.get_queue(tenant_id),
@@ -66,43 +66,47 @@ def until_ready(tenant: TenantId) -> Later:
 
 
 def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float | None) -> ExitCode:
-    """Show a queue or that it is on its way. Every other answer is a problem."""
+    """Show the queue, or that it is being provisioned. Every other answer is a problem."""
     if answer.status not in (_READY, _PROVISIONING):
         raise problem(answer)
-    said = answer.body
+    document = answer.body
     if as_json:
-        render.show_json(said)
+        render.show_json(document)
     else:
-        given: Document = said.get("credentials", {})
+        credentials: Document = document.get("credentials", {})
         render.show_pairs(
             {
                 "tenant": tenant.value,
-                "status": render.state(said.get("status", "")),
-                "queue url": said.get("queueUrl"),
-                "queue arn": said.get("queueArn"),
-                "version": said.get("version"),
-                "execution": said.get("execution"),
-                "access": f"{given['access']}, until {render.moment(given['expiresAt'])}" if given else None,
+                "status": render.state(document.get("status", "")),
+                "queue url": document.get("queueUrl"),
+                "queue arn": document.get("queueArn"),
+                "version": document.get("version"),
+                "execution": document.get("execution"),
+                "access": _access(credentials) if credentials else None,
             }
         )
-        if given:
-            _show_credentials(given)
+        if credentials:
+            _show_credentials(credentials)
     if answer.status == _READY:
         return ExitCode.OK
     render.note(
         f"Not ready yet. Wait for it: berth get-queue {tenant} --wait"
         if waited is None
-        else f"Still not ready after {waited:.0f} s. It goes on: ask again later, or wait with a longer --timeout."
+        else f"Still not ready after {waited:.0f} s. Provisioning continues: try again, or use a longer --timeout."
     )
     return ExitCode.NOT_READY
 
 
-def _show_credentials(given: Document) -> None:
-    """As a shell takes them: they are for trying the queue out by hand."""
+def _access(credentials: Document) -> str:
+    return f"{credentials['access']}, until {render.moment(credentials['expiresAt'])}"
+
+
+def _show_credentials(credentials: Document) -> None:
+    """Print the credentials as shell commands, for trying the queue out by hand."""
     render.show_line()
     for variable, name in (
         ("AWS_ACCESS_KEY_ID", "accessKeyId"),
         ("AWS_SECRET_ACCESS_KEY", "secretAccessKey"),
         ("AWS_SESSION_TOKEN", "sessionToken"),
     ):
-        render.show_line(f"export {variable}={shlex.quote(given[name])}")
+        render.show_line(f"export {variable}={shlex.quote(credentials[name])}")

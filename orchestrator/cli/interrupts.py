@@ -1,4 +1,4 @@
-"""Ctrl-C: what is said about it, and where it waits for a moment."""
+"""Handling of Ctrl-C: a note to the operator, and sections that it must not interrupt."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def noting_an_interrupt(line: str) -> Iterator[None]:
 
 @contextmanager
 def holding_interrupts() -> Iterator[None]:
-    """Ctrl-C takes effect right after the block, not within it.
+    """Delay Ctrl-C until the block has ended.
 
-    A display of rich that was interrupted while it started or stopped can be neither stopped nor started: its next call
-    raises IndexError, and the cursor may stay hidden.
+    A rich display that is interrupted while it starts or stops is broken: its next call raises IndexError, and the
+    cursor may stay hidden.
     """
     held: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
@@ -31,13 +31,13 @@ def holding_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    # Where Ctrl-C is ignored there is nothing to call.
+    # The handler is not callable if the process ignores Ctrl-C.
     if held and callable(before):
         before(held[0], None)
 
 
 def came_of_an_interrupt(error: BaseException | None) -> bool:
-    """True of an error that was raised while Ctrl-C was being handled."""
+    """True if the error was raised while a KeyboardInterrupt was being handled."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -1,4 +1,4 @@
-"""What every command has at hand: the global options, the world outside, and a way to tell errors."""
+"""The parts that every command shares: global options, access to the outside world, and error reporting."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
 
 MOST_SECONDS = 7 * 24 * 3600
-"""As long as anything is waited for. Numbers have no end, and clocks have."""
+"""The longest --timeout. It keeps values out that overflow a clock."""
 
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
 Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MOST_SECONDS, help="How long to wait.")]
 Reason = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Why: one line, kept in the history with who asked.", show_default=False),
+    typer.Option(metavar="TEXT", help="Why: one line, recorded in the history with your name.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-NOT_ASKED = "Where there is no terminal, nobody is asked."
+NOT_ASKED = "Without a terminal there is no question."
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """A parser of an option that takes one of several words, in upper or lower case."""
+    """A parser for an option whose value is one of several words, in upper or lower case."""
 
-    def parse(given: str) -> Choice:
+    def parse(value: str) -> Choice:
         for choice in choices:
-            if choice.lower() == given.lower():
+            if choice.lower() == value.lower():
                 return choice
-        raise typer.BadParameter(f"{given!a} is not one of {', '.join(choices)}.")
+        raise typer.BadParameter(f"{value!a} is not one of {', '.join(choices)}.")
 
     return parse
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What commands reach outside themselves. Tests bring their own, as the context's object."""
+    """Access to the outside world: control plane, clock, terminal. Tests pass their own as the context's object."""
 
     find: Callable[[Options], ControlPlane] = find
     monotonic: Callable[[], float] = time.monotonic
@@ -62,7 +62,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What the global options say, for the command that follows."""
+    """One invocation of `berth`: its global options, and its access to the outside world."""
 
     options: Options
     debug: bool
@@ -72,7 +72,7 @@ class Invocation:
         return self.world.find(self.options)
 
     def connect(self) -> Api:
-        """The API of the control plane, which is all that most commands need of it."""
+        """The control plane's API. Most commands need nothing else."""
         return self.find().api()
 
     @contextmanager
@@ -83,14 +83,11 @@ class Invocation:
 
     @contextmanager
     def telling_errors(self, *, as_json: bool) -> Iterator[None]:
-        """Whatever goes wrong is one line on stderr and an exit code; with ``--json`` also a document on stdout.
-
-        What can be done about it follows, where there is something.
-        """
+        """Report an exception as one line on stderr, advice, and an exit code; with ``--json`` also as a document."""
         try:
             yield
         except BrokenPipeError:
-            raise  # Nobody is reading any more; typer ends quietly.
+            raise  # The reader has closed the pipe; typer exits without a message.
         except Exception as error:
             if came_of_an_interrupt(error):
                 raise KeyboardInterrupt from error

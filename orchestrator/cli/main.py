@@ -1,6 +1,6 @@
-"""Where `berth` starts. :mod:`orchestrator.cli.app` has the commands.
+"""The entry point of `berth`. :mod:`orchestrator.cli.app` has the commands.
 
-Loading the commands takes half a second. Ctrl-C ends `berth` in that time as it does at any other.
+Loading the commands takes half a second. Ctrl-C during that time ends `berth` as at any other time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 INTERRUPTED = 130
-"""The same as in :mod:`orchestrator.cli.errors`, which may not be loaded yet."""
+"""The same code as in :mod:`orchestrator.cli.errors`, which may not be loaded yet."""
 
 
 def main() -> None:

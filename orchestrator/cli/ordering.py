@@ -1,4 +1,4 @@
-"""An order from beginning to end: given to the API, and its operation waited for if that is wished."""
+"""Sends an operator's request to the API and, with --wait, waits until its operation has ended."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def carry_out(
     lost: str | None = None,
     can_wait: bool = True,
 ) -> None:
-    """Give the order, and wait that long for its operation to end; ``None`` does not wait.
+    """Send the request, and wait up to ``timeout`` seconds until its operation has ended; ``None`` does not wait.
 
-    ``lost`` is what someone has to confirm, if there is someone. ``can_wait`` says whether the command takes --wait.
+    ``lost`` names what the operation destroys: on a terminal the operator has to confirm it. ``can_wait`` is true if
+    the command has the option --wait.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -47,13 +48,15 @@ def carry_out(
             _confirm(tenant_id, lost)
         api = here.connect()
         with here.asking(timeout or PATIENCE_SECONDS) as asking:
-            with noting_an_interrupt(f"Interrupted. If it was started, it goes on. See: berth tenant {tenant}"):
+            with noting_an_interrupt(
+                f"Interrupted. If the operation was started, it continues. See: berth tenant {tenant}"
+            ):
                 answer = asking(lambda: order(api, tenant_id), in_the_way if timeout else too_busy)
             if answer.status not in (_DONE, _STARTED):
                 raise problem(answer, can_wait=can_wait, waited=asking.seconds if timeout else None)
             ended = None
             if timeout and answer.status == _STARTED:
-                with noting_an_interrupt(f"No longer waiting. It goes on. See: berth tenant {tenant}"):
+                with noting_an_interrupt(f"Stopped waiting. The operation continues. See: berth tenant {tenant}"):
                     ended = watch(answer.body, lambda: api.tenant(tenant_id), asking)
         if ended is not None:
             _show_ended(ended, as_json=as_json)
@@ -64,9 +67,9 @@ def carry_out(
 
 
 def _confirm(tenant: TenantId, lost: str) -> None:
-    typed = render.ask(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to go on:")
+    typed = render.ask(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to continue:")
     if typed != tenant.value:
-        raise NotConfirmed("That is not the tenant's id, so nothing was done.")
+        raise NotConfirmed("That is not the tenant's id. Nothing was changed.")
 
 
 def in_the_way(answer: ApiAnswer) -> str | None:
@@ -97,10 +100,10 @@ def _show_ordered(answer: ApiAnswer, *, as_json: bool, waited: float | None) -> 
         )
     if answer.status == _DONE:
         return ExitCode.OK
-    look = f"See how it ends: berth tenant {ordered['tenantId']}"
+    see_result = f"See its result: berth tenant {ordered['tenantId']}"
     if waited is None:
-        # It may have been started before: asking twice for the same starts it once.
-        render.note(f"It is under way. {look}")
+        # Not "was started": the same request twice starts one operation.
+        render.note(f"The operation is running. {see_result}")
         return ExitCode.OK
-    render.note(f"Still going on after {waited:.0f} s. {look}")
+    render.note(f"The operation is still running after {waited:.0f} s. {see_result}")
     return ExitCode.NOT_READY

@@ -1,4 +1,4 @@
-"""`berth create`, `upgrade`, `pin`, `retry`, `delete`: what can be asked for. :mod:`orchestrator.cli.ordering` asks."""
+"""`berth create`, `upgrade`, `pin`, `unpin`, `retry`, `delete`. :mod:`orchestrator.cli.ordering` sends the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.tenants.deadlines import DEADLINE, MOST_DRAIN_SECONDS
 
 Wait = Annotated[
     bool,
-    typer.Option("--wait/--no-wait", help="Wait until it has ended; also for another operation that is in the way."),
+    typer.Option("--wait/--no-wait", help="Wait until the operation has ended, and for any other before it."),
 ]
 _TIMEOUT = int(DEADLINE.total_seconds())
 
@@ -23,12 +23,12 @@ def create(
     tenant: Tenant,
     version: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Pin the tenant to this release: it is created at it, and stays there."),
+        typer.Option(metavar="VERSION", help="Create the tenant at this release, and pin it."),
     ] = None,
-    unpin: Annotated[bool, typer.Option("--unpin", help="Lift the tenant's pin.")] = False,
+    unpin: Annotated[bool, typer.Option("--unpin", help="Remove the tenant's pin.")] = False,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Label the tenant; may be repeated. The labels it has are replaced."),
+        typer.Option(metavar="NAME=VALUE", help="Label the tenant; may be repeated. Replaces its present labels."),
     ] = None,
     reason: Reason = None,
     wait: Wait = False,
@@ -37,10 +37,10 @@ def create(
 ) -> None:
     """Create a tenant, also one that was deleted.
 
-    Of a tenant that is there, pin and labels are changed, and nothing else: see berth upgrade.
+    If the tenant exists, only its pin and its labels are changed. To move it, see berth upgrade.
     """
     if version and unpin:
-        raise typer.BadParameter("it does not go with --unpin.", param_hint="'--version'")
+        raise typer.BadParameter("cannot be combined with --unpin.", param_hint="'--version'")
     labels = labels_of(label) if label else None
     carry_out(
         context,
@@ -57,15 +57,15 @@ def upgrade(
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="VERSION", help="The release to move to: unless told otherwise the pinned, else the current one."
+            metavar="VERSION", help="The release to move to. Default: the tenant's pin, else the current release."
         ),
     ] = None,
     allow_downgrade: Annotated[
-        bool, typer.Option("--allow-downgrade", help="Also if that release is older than the tenant's.")
+        bool, typer.Option("--allow-downgrade", help="Allow a release that is older than the tenant's.")
     ] = False,
     allow_replacement: Annotated[
         bool,
-        typer.Option("--allow-replacement", help="Also if that replaces or removes a queue, with the messages in it."),
+        typer.Option("--allow-replacement", help="Allow a change that replaces or removes a queue and its messages."),
     ] = False,
     reason: Reason = None,
     wait: Wait = False,
@@ -74,7 +74,7 @@ def upgrade(
 ) -> None:
     """Move a tenant to another release.
 
-    It is served all the while, and also when that fails.
+    Its queue stays in service during the upgrade, also if the upgrade fails.
     """
     carry_out(
         context,
@@ -98,8 +98,8 @@ def pin(
 ) -> None:
     """Pin a tenant to a release.
 
-    Neither berth upgrade nor a rollout moves it to another one then.
-    The pin itself moves nothing: see berth upgrade.
+    From then on neither berth upgrade nor a rollout moves it to another release.
+    The pin itself does not move the tenant: see berth upgrade.
     """
     carry_out(
         context,
@@ -117,9 +117,9 @@ def unpin(
     reason: Reason = None,
     as_json: Json = False,
 ) -> None:
-    """Lift a tenant's pin.
+    """Remove a tenant's pin.
 
-    It stays where it is until the next berth upgrade or rollout.
+    The tenant stays at its release until the next berth upgrade or rollout.
     """
     carry_out(
         context,
@@ -139,9 +139,9 @@ def retry(
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
 ) -> None:
-    """Try again what failed.
+    """Repeat the tenant's latest operation, if it failed.
 
-    That is the latest operation on the tenant, as it was asked for.
+    The operation runs with the same options as before.
     """
     carry_out(
         context,
@@ -161,22 +161,22 @@ def delete(
             metavar="SECONDS",
             min=1,
             max=MOST_DRAIN_SECONDS,
-            help=f"Give receivers this long to empty the queue before it goes: at most {MOST_DRAIN_SECONDS}.",
+            help=f"First wait this long for receivers to empty the queue: at most {MOST_DRAIN_SECONDS}.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Delete the messages in the queue, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether --force is meant. {NOT_ASKED}")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also delete the messages in the queue.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation of --force. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
 ) -> None:
-    """Delete a tenant and its queue, unless there are messages in it.
+    """Delete a tenant and its queue, unless there are messages in the queue.
 
-    What happened stays on record. Only berth create brings the tenant back.
+    The tenant's history is kept. Only berth create brings the tenant back.
     """
     if drain and force:
-        raise typer.BadParameter("it does not go with --force.", param_hint="'--drain'")
+        raise typer.BadParameter("cannot be combined with --force.", param_hint="'--drain'")
     carry_out(
         context,
         tenant,
@@ -187,12 +187,12 @@ def delete(
     )
 
 
-def labels_of(given: Sequence[str]) -> Mapping[str, str]:
+def labels_of(options: Sequence[str]) -> Mapping[str, str]:
     labels: dict[str, str] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
+    for option in options:
+        name, equals, value = option.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{each!a} is not of the form NAME=VALUE.", param_hint="'--label'")
+            raise typer.BadParameter(f"{option!a} is not of the form NAME=VALUE.", param_hint="'--label'")
         if name in labels:
             raise typer.BadParameter(f"{name!a} is given twice.", param_hint="'--label'")
         labels[name] = value

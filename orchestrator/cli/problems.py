@@ -1,4 +1,4 @@
-"""Answers of the API that are not what was asked for: what an operator is told, and how the command ends."""
+"""Turns error responses of the API into messages, advice and exit codes."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ _BY_STATUS = {
 }
 _BY_KIND = {"tenant-being-deleted": ExitCode.GONE}
 _OF_API_GATEWAY = {
-    403: (ExitCode.NO_CONTROL_PLANE, " These credentials may not call it: they need execute-api:Invoke."),
-    404: (ExitCode.NO_CONTROL_PLANE, " It is not Berth's: see --stack."),
+    403: (ExitCode.NO_CONTROL_PLANE, " These credentials may not call the API: they need execute-api:Invoke."),
+    404: (ExitCode.NO_CONTROL_PLANE, " This is not Berth's API: see --stack."),
 }
-"""The same statuses mean something else when it is not Berth that answers."""
+"""The meaning of these statuses when API Gateway answers instead of Berth."""
 
 
 def kind_of(answer: ApiAnswer) -> str:
-    """The last part of a problem's type, which is what tells problems apart."""
+    """The last part of the problem's type, which identifies the kind of problem."""
     return str(answer.body.get("type", "")).rpartition(":")[2]
 
 
 def problem(answer: ApiAnswer, *, can_wait: bool = True, waited: float | None = None) -> ApiProblem:
-    """``can_wait`` says whether the command takes --wait, and ``waited`` how many seconds it has waited already."""
+    """The problem as an error of the command line.
+
+    ``can_wait`` is true if the command has the option --wait; ``waited`` is how many seconds it has waited already.
+    """
     detail = answer.body.get("detail")
     code = _BY_KIND.get(kind_of(answer), _BY_STATUS.get(answer.status, ExitCode.UNEXPECTED))
     if detail is None:
-        # Berth's own answers have a detail. This one is API Gateway's, or that of something on the way to it.
+        # Berth's own problems have a detail. This response is from API Gateway, or from a proxy in front of it.
         code, hint = _OF_API_GATEWAY.get(answer.status, (code, ""))
         message = answer.body.get("message", "no reason was given")
         return ApiProblem(f"The API answered {answer.status}: {message}.{hint}", code, None)
@@ -51,24 +54,24 @@ def problem(answer: ApiAnswer, *, can_wait: bool = True, waited: float | None = 
 
 
 def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[str]:
-    """How the command line spells what the API advises."""
+    """Advice for the problem, as commands and options."""
     tenant, rollout = answer.body.get("tenantId"), answer.body.get("rolloutId")
     match kind_of(answer):
         case Refusal.DOWNGRADE:
-            return ["Go back all the same: --allow-downgrade"]
+            return ["Allow the downgrade: --allow-downgrade"]
         case Refusal.PINNED:
             return [
-                f"Pin it elsewhere: berth pin {tenant} VERSION",
-                f"Lift its pin: berth unpin {tenant}",
+                f"Pin it to another release: berth pin {tenant} VERSION",
+                f"Remove its pin: berth unpin {tenant}",
             ]
         case Refusal.BUSY if waited is not None:
-            return [f"It is still busy after {waited:.0f} s. Wait longer: --timeout SECONDS"]
+            return [f"The tenant is still busy after {waited:.0f} s. Wait longer: --timeout SECONDS"]
         case Refusal.BUSY if can_wait:
-            return ["Have it done as soon as the tenant is free: --wait"]
+            return ["Wait until the tenant is free: --wait"]
         case Refusal.ROLLOUT_IN_THE_WAY:
             return [f"Follow it: berth rollout watch {rollout}", f"End it: berth rollout abort {rollout}"]
         case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
-            return [f"How it stands, and what can be done: berth rollout status {rollout}"]
+            return [f"See its status, and what you can do: berth rollout status {rollout}"]
         case _:
             return []
 
@@ -79,5 +82,5 @@ def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
         for queue, held in answer.body["messages"].items()
     ]
     line = f"Tenant {answer.body['tenantId']} still has messages, so nothing was deleted."
-    advice = "Receive them; wait until others have received them: --drain SECONDS; or lose them: --force"
+    advice = "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force"
     return ApiProblem(line, code, answer.body, [*counts, advice])

@@ -1,4 +1,4 @@
-"""Showing that something is being waited for: alive on a terminal, a line now and then elsewhere."""
+"""Shows what a command is waiting for: with a spinner on a terminal, otherwise with a line every now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.cli.interrupts import holding_interrupts
 from orchestrator.cli.render import stderr
 
 REMIND_SECONDS = 30
-"""How long a log stays silent. Build servers take silence for a hang."""
+"""The longest silence in a log. CI servers stop a job that prints nothing for long."""
 
 
 class Progress:
@@ -21,8 +21,8 @@ class Progress:
         self._started = monotonic()
         self._console = stderr()
         self._status = self._console.status(self)
-        self._told = ""
-        self._told_at = 0.0
+        self._shown = ""
+        self._shown_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -34,26 +34,26 @@ class Progress:
             self._status.stop()
 
     def __rich__(self) -> Text:
-        """Asked for at every frame, so that the seconds run between two questions to the API."""
+        """Rich calls this for every frame, so the seconds count up between two requests to the API."""
         return Text(f"waiting, {self._elapsed:.0f} s")
 
     def tell(self, what: str) -> None:
-        """Say what is being waited for: once, not at every look."""
-        alive = self._console.is_interactive
-        if alive:
+        """Show what the command is waiting for: once, not at every poll."""
+        interactive = self._console.is_interactive
+        if interactive:
             with holding_interrupts():
                 self._status.start()
-        if what != self._told:
-            self._say(what)
-        elif not alive and self._elapsed - self._told_at >= REMIND_SECONDS:
-            self._say(f"{what} ({self._elapsed:.0f} s)")
+        if what != self._shown:
+            self._show(what)
+        elif not interactive and self._elapsed - self._shown_at >= REMIND_SECONDS:
+            self._show(f"{what} ({self._elapsed:.0f} s)")
         else:
             return
-        self._told, self._told_at = what, self._elapsed
+        self._shown, self._shown_at = what, self._elapsed
 
     @property
     def _elapsed(self) -> float:
         return self._monotonic() - self._started
 
-    def _say(self, line: str) -> None:
+    def _show(self, line: str) -> None:
         self._console.print(Text(line, "dim"), soft_wrap=True)

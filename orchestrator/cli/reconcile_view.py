@@ -1,4 +1,4 @@
-"""How reconciliations are shown. The documents are those of the API."""
+"""Shows reconciliations, as the API describes them."""
 
 from __future__ import annotations
 
@@ -11,113 +11,115 @@ from orchestrator.cli.api import Document
 from orchestrator.reconciling.records import ReconciliationStatus, Remedy
 
 _WOULD: Mapping[str, str] = {
-    Remedy.SETTLE: "would record how it ended, and free the tenant",
-    Remedy.CREATE: "would have the tenant created",
-    Remedy.RECREATE: "would forget the queue that is gone, and have the tenant created",
-    Remedy.DELETE: "would have what is left of it deleted, unless there are messages in it",
-    Remedy.CORRECT: "would have the metadata say what the stack says",
-    Remedy.ADOPT: "would bring the tenant into the lists",
-    Remedy.UPGRADE: "would have the tenant moved to the release where it ought to be",
+    Remedy.SETTLE: "would record its result, and release the tenant's lock",
+    Remedy.CREATE: "would create the tenant",
+    Remedy.RECREATE: "would remove the lost queue from the metadata, and create the tenant again",
+    Remedy.DELETE: "would delete the stack, unless there are messages in its queues",
+    Remedy.CORRECT: "would correct the metadata to match the stack",
+    Remedy.ADOPT: "would add the tenant to the index",
+    Remedy.UPGRADE: "would upgrade the tenant to its release",
 }
-_A_PERSON = "needs a person: see below"
+_BY_HAND = "to be done by hand: see below"
 _MAX_SUBJECTS = 5
-"""How many are named beside the advice that they share. The table above names all of them."""
+"""How many subjects are named next to advice that they share. The table of findings names all of them."""
 
 
-def show(came: Document) -> None:
-    """What came of one that is over."""
-    if came["status"] == ReconciliationStatus.INCOMPLETE:
-        render.show_line(Text(f"Incomplete: {came['reason']} What was not looked at is not told.", "bold red"))
-    if not came["total"]:
-        if came["status"] == ReconciliationStatus.DONE:
-            render.show_line(f"All is as it should be: looked at {looked_at(came)}.", "green")
+def show(reconciliation: Document) -> None:
+    """Show a reconciliation that has ended."""
+    if reconciliation["status"] == ReconciliationStatus.INCOMPLETE:
+        render.show_line(Text(f"Incomplete: {reconciliation['reason']} The rest was not checked.", "bold red"))
+    if not reconciliation["total"]:
+        if reconciliation["status"] == ReconciliationStatus.DONE:
+            render.show_line(f"No differences: checked {checked(reconciliation)}.", "green")
         else:
-            render.show_line(f"Nothing was found so far: looked at {looked_at(came)}.")
+            render.show_line(f"No differences so far: checked {checked(reconciliation)}.")
     else:
-        _show_findings(came)
-    for step in _next_steps(came):
+        _show_findings(reconciliation)
+    for step in _next_steps(reconciliation):
         render.note(step)
 
 
-def show_asked(asked: Document) -> None:
-    """How one stands that is not over."""
-    drift = ", with drift" if asked["detectDrift"] else ""
+def show_running(reconciliation: Document) -> None:
+    """Show a reconciliation that has not ended."""
+    drift = ", with drift detection" if reconciliation["detectDrift"] else ""
     render.show_pairs(
         {
-            "id": asked["reconciliationId"],
-            "status": render.state(asked["status"]),
-            "what": f"dry run{drift}" if asked["dryRun"] else f"repair{drift}",
-            "asked for": render.moment(asked["startedAt"]),
-            "why": asked["requestedBecause"],
+            "id": reconciliation["reconciliationId"],
+            "status": render.state(reconciliation["status"]),
+            "mode": f"dry run{drift}" if reconciliation["dryRun"] else f"repair{drift}",
+            "requested": render.moment(reconciliation["startedAt"]),
+            "reason": reconciliation["requestedBecause"],
         }
     )
 
 
-def looked_at(reconciliation: Document) -> str:
-    told = reconciliation["lookedAt"]
+def checked(reconciliation: Document) -> str:
+    """How many operations, tenants and stacks the reconciliation has checked so far."""
+    counts = reconciliation["lookedAt"]
     parts = [
-        render.counted(told["operations"], "unfinished operation"),
-        render.counted(told["tenants"], "tenant"),
-        render.counted(told["stacks"], "stack"),
+        render.counted(counts["operations"], "unfinished operation"),
+        render.counted(counts["tenants"], "tenant"),
+        render.counted(counts["stacks"], "stack"),
     ]
     if reconciliation["detectDrift"]:
-        parts.append(f"drift of {told['drift']}")
+        parts.append(f"{render.counted(counts['drift'], 'stack')} for drift")
     return ", ".join(parts)
 
 
-def _show_findings(came: Document) -> None:
-    findings: Sequence[Document] = came["findings"]
-    done = "would be done" if came["dryRun"] else "was done"
-    table = render.columns("Finding", "Subject", f"What is wrong, and what {done}")
+def _show_findings(reconciliation: Document) -> None:
+    findings: Sequence[Document] = reconciliation["findings"]
+    done = "would be done" if reconciliation["dryRun"] else "was done"
+    table = render.columns("Finding", "Subject", f"Details, and what {done}")
     for finding in findings:
-        told = Text.assemble(finding["detail"], "\n", _outcome(finding, dry_run=came["dryRun"]))
-        table.add_row(finding["kind"], finding["subject"], told)
+        details = Text.assemble(finding["detail"], "\n", _outcome(finding, dry_run=reconciliation["dryRun"]))
+        table.add_row(finding["kind"], finding["subject"], details)
     render.stdout().print(table)
-    if came["total"] > len(findings):
-        render.show_line(f"... and {came['total'] - len(findings)} more, which are only counted.")
-    counts = ", ".join(f"{count} {kind}" for kind, count in came["counts"].items())
-    render.show_line(f"\nLooked at {looked_at(came)}. Found {came['total']}: {counts}.")
-    if came["dryRun"]:
+    if reconciliation["total"] > len(findings):
+        render.show_line(f"... and {reconciliation['total'] - len(findings)} more, which are only counted.")
+    counts = ", ".join(f"{count} {kind}" for kind, count in reconciliation["counts"].items())
+    render.show_line(f"\nChecked {checked(reconciliation)}. Findings: {reconciliation['total']} ({counts}).")
+    if reconciliation["dryRun"]:
         render.show_line("This was a dry run: nothing was changed.")
     else:
-        left = came["total"] - came["repaired"] - came["ordered"]
-        render.show_line(f"Repaired {came['repaired']}, ordered {came['ordered']}, left {left}.")
-    _show_left_to_a_person(findings)
+        repaired, started = reconciliation["repaired"], reconciliation["ordered"]
+        left = reconciliation["total"] - repaired - started
+        render.show_line(f"Repaired {repaired}, started an operation for {started}, not repaired {left}.")
+    _show_advice(findings)
 
 
 def _outcome(finding: Document, *, dry_run: bool) -> Text:
     if finding["repaired"]:
         return Text(f"repaired: {finding['result']}", "green")
     if finding["ordered"]:
-        return Text(f"ordered: {finding['result']}", "green")
+        return Text(f"operation started: {finding['result']}", "green")
     if finding["remedy"] == Remedy.NONE:
-        return Text(_A_PERSON, "bold red")
+        return Text(_BY_HAND, "bold red")
     if dry_run:
         return Text(_WOULD.get(finding["remedy"], finding["remedy"]), "yellow")
     return Text(f"not repaired: {finding['result'] or 'no reason was given'}", "bold red")
 
 
-def _show_left_to_a_person(findings: Sequence[Document]) -> None:
-    """In lines of their own, however long: there are commands in them, to be copied. The same advice is given once."""
+def _show_advice(findings: Sequence[Document]) -> None:
+    """Print each advice once, on one line however long, so that its commands can be copied."""
     subjects: dict[str, list[str]] = {}
     for finding in findings:
         if finding["remedy"] == Remedy.NONE:
             subjects.setdefault(finding["advice"] or finding["detail"], []).append(finding["subject"])
     if subjects:
-        render.show_line("\nNeeds a person", "bold")
-    for advice, of in subjects.items():
-        more = f" and {len(of) - _MAX_SUBJECTS} more" if len(of) > _MAX_SUBJECTS else ""
-        render.show_line(Text.assemble((f"{', '.join(of[:_MAX_SUBJECTS])}{more}: ", "cyan"), advice))
+        render.show_line("\nTo be done by hand", "bold")
+    for advice, names in subjects.items():
+        more = f" and {len(names) - _MAX_SUBJECTS} more" if len(names) > _MAX_SUBJECTS else ""
+        render.show_line(Text.assemble((f"{', '.join(names[:_MAX_SUBJECTS])}{more}: ", "cyan"), advice))
 
 
-def _next_steps(came: Document) -> list[str]:
-    if came["dryRun"]:
-        told_all = came["total"] == len(came["findings"])
-        nothing_to_repair = told_all and all(finding["remedy"] == Remedy.NONE for finding in came["findings"])
-        return [] if nothing_to_repair else ["Put right what can be: berth reconcile"]
+def _next_steps(reconciliation: Document) -> list[str]:
+    if reconciliation["dryRun"]:
+        complete = reconciliation["total"] == len(reconciliation["findings"])
+        nothing_to_repair = complete and all(finding["remedy"] == Remedy.NONE for finding in reconciliation["findings"])
+        return [] if nothing_to_repair else ["Repair what can be repaired: berth reconcile"]
     steps = []
-    if came["ordered"]:
-        steps.append("What was ordered goes on. See how it ends: berth tenants, and berth tenant TENANT")
-    if came["status"] == ReconciliationStatus.INCOMPLETE:
-        steps.append("Look at the rest: berth reconcile")
+    if reconciliation["ordered"]:
+        steps.append("The started operations are running. See their results: berth tenants, and berth tenant TENANT")
+    if reconciliation["status"] == ReconciliationStatus.INCOMPLETE:
+        steps.append("Check the rest: berth reconcile")
     return steps

@@ -1,4 +1,4 @@
-"""`berth releases`: the published versions of the tenants' stack, and who is at which."""
+"""`berth releases`: lists the published releases, and how many tenants are at each."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FOUND = 200
 def releases(
     context: typer.Context,
     version: Annotated[
-        str | None, typer.Argument(metavar="VERSION", help="Show this one in full.", show_default=False)
+        str | None, typer.Argument(metavar="VERSION", help="Show this release in full.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List the published releases, newest first, and how many tenants are at each.
 
-    The current one is what tenants get unless another is named.
-    To move tenants there, see berth rollout.
+    New tenants get the current release unless they are pinned to another.
+    To move tenants to a release, see berth rollout.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -40,26 +40,26 @@ def releases(
             answer = asking(api.releases)
         if answer.status != _FOUND:
             raise problem(answer)
-        told = answer.body if version is None else _one(answer.body, version)
+        document = answer.body if version is None else _one(answer.body, version)
         if as_json:
-            render.show_json(told)
+            render.show_json(document)
         elif version is None:
-            _show_list(told)
+            _show_list(document)
         else:
-            _show_one(told, current=answer.body["current"])
+            _show_one(document, current=answer.body["current"])
 
 
-def _one(told: Document, version: str) -> Document:
-    for release in told["releases"]:
+def _one(document: Document, version: str) -> Document:
+    for release in document["releases"]:
         if release["version"] == version:
             return dict(release)
-    there = told["elsewhere"].get(version)
+    there = document["elsewhere"].get(version)
     at_it = f" {render.counted(there['total'], 'tenant is', 'tenants are')} at it." if there else ""
-    raise InvalidRequest(f"Version {version} was never published.{at_it} See the published ones: berth releases")
+    raise InvalidRequest(f"Version {version} was never published.{at_it} See the published releases: berth releases")
 
 
-def _show_list(told: Document) -> None:
-    current, published, elsewhere = told["current"], told["releases"], told["elsewhere"]
+def _show_list(document: Document) -> None:
+    current, published, elsewhere = document["current"], document["releases"], document["elsewhere"]
     table = render.columns("Version", "Published (UTC)", "Tenants", "Not ready", "", "Notes")
     for column in (2, 3):
         table.columns[column].justify = "right"
@@ -78,11 +78,11 @@ def _show_list(told: Document) -> None:
     for version, tenants in elsewhere.items():
         there = render.counted(tenants["total"], "tenant is", "tenants are")
         if version:
-            render.note(f"{there} at {version}, which is no release: berth tenants --version {version}")
+            render.note(f"{there} at {version}, which was never published: berth tenants --version {version}")
         else:
-            render.note(f"{there} at no version yet: {_states(tenants)}. See: berth tenants")
+            render.note(f"{there} not at any version yet: {_states(tenants)}. See: berth tenants")
     if current not in {release["version"] for release in published}:
-        render.note(f"The current version, {current}, is not published: wait until it is deployed.")
+        render.note(f"The current version, {current}, is not published yet: wait until its deployment has ended.")
 
 
 def _show_one(release: Document, *, current: str) -> None:
@@ -102,7 +102,7 @@ def _show_one(release: Document, *, current: str) -> None:
     if tenants["total"]:
         render.note(f"List them: berth tenants --version {version}")
     if version == current:
-        render.note("Move the others there: berth rollout plan, then berth rollout start")
+        render.note("Move the other tenants to it: berth rollout plan, then berth rollout start")
 
 
 def _states(tenants: Document) -> str:

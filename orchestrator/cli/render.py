@@ -1,4 +1,4 @@
-"""How things are shown: results on stdout, everything about getting them on stderr."""
+"""Prints results to stdout, and notes, progress and errors to stderr."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STYLES: Mapping[str, str] = {
     Status.STARTED: "yellow",
     Status.SUCCESS: "green",
     Status.FAILURE: "bold red",
-    # Of those that have the same name above, the same is to be said.
+    # RolloutStatus.FAILED has the same value, and the same style, as TenantState.FAILED.
     RolloutStatus.PENDING: "yellow",
     RolloutStatus.RUNNING: "yellow",
     RolloutStatus.PAUSED: "magenta",
@@ -61,7 +61,7 @@ def show_json(document: Mapping[str, object]) -> None:
 
 
 def show_pairs(pairs: Mapping[str, str | Text | None]) -> None:
-    """One line each, however long, so that values can be copied. What there is not is left out."""
+    """Print one line per pair, however long, so that values can be copied. Values that are None are left out."""
     console = stdout()
     for name, value in pairs.items():
         if value is not None:
@@ -85,13 +85,13 @@ def show_traceback(error: BaseException) -> None:
 
 
 def ask(question: str) -> str:
-    """What is typed in answer. Nothing when nobody is there to type."""
+    """The answer that the operator types; empty at the end of input."""
     stderr().print(Text(question), end=" ", soft_wrap=True)
     return sys.stdin.readline().strip()
 
 
 def columns(*headings: str) -> Table:
-    """A table without lines, and one blank between columns: 40 characters of a tenant id fit into 80."""
+    """A table without borders, with one space between columns, so that a tenant id of 40 characters fits into 80."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
@@ -107,17 +107,17 @@ def moment(text: str, to: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     return parse_timestamp(text).strftime(to)
 
 
-ALTERED = Text("ALTERED: somebody has put this over what was recorded", "bold red")
-"""About an entry of history that does not say what it said when it was appended."""
+ALTERED = Text("ALTERED: somebody has overwritten this row", "bold red")
+"""Marks a history entry that has changed since it was appended."""
 
 
 def moment_of_entry(entry: Document) -> str:
-    """When an entry of history was appended; empty where its row does not say, because somebody has put it there."""
+    """The time when a history entry was appended; empty for an altered row that has no time."""
     return moment(entry["at"], "%Y-%m-%d %H:%M:%S") if entry["at"] else ""
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units, which is as exact as anyone wants to know."""
+    """The duration in its two largest units."""
     minutes, rest = divmod(round(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     units = [f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min"), (rest, "s")) if number]
@@ -129,12 +129,12 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def who(arn: str) -> str:
-    """The last part of an ARN: of a role the session's name, often that of a person."""
+    """The last part of an ARN. For a role it is the session's name, often a person's."""
     return re.split("[/:]", arn)[-1]
 
 
 def operation(record: Document) -> str:
-    """What a record is about. A delete is of no version, though one is recorded with it."""
+    """The operation and version of a record. The version is left out for a delete: the recorded one means nothing."""
     return str(record["operation"]) + (f" {version(record)}" if version(record) else "")
 
 

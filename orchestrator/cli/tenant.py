@@ -1,4 +1,4 @@
-"""`berth tenant`: all that is recorded about one tenant."""
+"""`berth tenant`: shows everything that is recorded about one tenant."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _WORDS = {
     "queueArn": "queue arn",
     "stackId": "stack",
 }
-"""What is called otherwise in an answer."""
+"""Names for the operator, by the field of the API."""
 
 
 def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> None:
-    """Show all that is recorded about one tenant.
+    """Show everything that is recorded about one tenant.
 
-    Its state, its queue, what is going on now, how each operation ended last, and its whole history.
+    Its state, its queue, its current operation, the latest result of each operation, and its full history.
     """
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
@@ -44,7 +44,7 @@ def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> Non
 
 
 def show_summary(document: Document) -> None:
-    """The tenant as it is now."""
+    """Show the tenant's present state."""
     labels = ", ".join(f"{name}={value}" for name, value in sorted(document["labels"].items()))
     render.show_pairs(
         {
@@ -63,15 +63,15 @@ def show_summary(document: Document) -> None:
 
 def _show(document: Document) -> None:
     show_summary(document)
-    if now := document["currentOperation"]:
-        render.show_line("\nGoing on now", "bold")
+    if current := document["currentOperation"]:
+        render.show_line("\nCurrent operation", "bold")
         render.show_pairs(
             {
-                "operation": f"{render.operation(now)}, attempt {now['attempt']}",
-                "since": _moment(now["startedAt"]),
-                "asked by": now["requestedBy"],
-                "why": now["reason"],
-                "execution": now["execution"],
+                "operation": f"{render.operation(current)}, attempt {current['attempt']}",
+                "since": _moment(current["startedAt"]),
+                "asked by": current["requestedBy"],
+                "reason": current["reason"],
+                "execution": current["execution"],
             }
         )
     for audit in document["audits"]:
@@ -82,7 +82,7 @@ def _show(document: Document) -> None:
                 "attempt": str(audit["attempt"]),
                 "updated": _moment(audit["updatedAt"]),
                 "asked by": audit["requestedBy"],
-                "why": audit["reason"],
+                "reason": audit["reason"],
                 "execution": audit["execution"],
                 "root cause": render.root_cause(audit),
             }
@@ -93,7 +93,7 @@ def _show(document: Document) -> None:
 
 def _show_history(history: Sequence[Document]) -> None:
     render.show_line("\nHistory", "bold")
-    table = render.columns("At (UTC)", "Operation", "Version", "Try", "Status", "Asked by", "Why")
+    table = render.columns("Time (UTC)", "Operation", "Version", "Try", "Status", "Asked by", "Details")
     begun: set[str | None] = set()
     for entry in history:
         table.add_row(
@@ -103,25 +103,25 @@ def _show_history(history: Sequence[Document]) -> None:
             str(entry["attempt"] or ""),
             render.state(entry["status"] or ""),
             Text(render.who(entry["requestedBy"] or "")),
-            Text("\n").join(_why(entry, first=entry["execution"] is None or entry["execution"] not in begun)),
+            Text("\n").join(_details(entry, first=entry["execution"] is None or entry["execution"] not in begun)),
         )
         begun.add(entry["execution"])
     render.stdout().print(table)
 
 
-def _why(entry: Document, *, first: bool) -> Iterator[Text]:
-    """What came of it; and, of the ``first`` entry of an operation, what was asked for and why."""
+def _details(entry: Document, *, first: bool) -> Iterator[Text]:
+    """The root cause, if any; and for the ``first`` entry of an operation also the request and its reason."""
     if entry["altered"]:
         yield render.ALTERED
     if cause := entry["rootCause"]:
         yield Text(cause["reason"])
     if first:
-        asked = _changed(entry) if entry["after"] else _asked(entry["request"] or {})
-        told = [", ".join(asked)] if asked else []
-        yield from map(Text, [*told, *([entry["reason"]] if entry["reason"] else [])])
+        parts = _changes(entry) if entry["after"] else _options(entry["request"] or {})
+        lines = [", ".join(parts)] if parts else []
+        yield from map(Text, [*lines, *([entry["reason"]] if entry["reason"] else [])])
 
 
-def _changed(entry: Document) -> list[str]:
+def _changes(entry: Document) -> list[str]:
     before, after = entry["before"], entry["after"]
     return [
         f"{_WORDS.get(name, name)}: {_shown(before.get(name))} -> {_shown(value)}"
@@ -130,17 +130,17 @@ def _changed(entry: Document) -> list[str]:
     ] or ["nothing changed"]
 
 
-def _asked(request: Document) -> list[str]:
-    """What was asked for beyond the operation itself. Labels and pin have an entry of their own."""
-    told = {
+def _options(request: Document) -> list[str]:
+    """The options of the request. Changes of labels and pin have entries of their own."""
+    flags = {
         "allowDowngrade": "downgrade allowed",
         "allowReplacement": "replacement allowed",
         "force": "forced",
     }
-    asked = [words for name, words in told.items() if request.get(name)]
+    options = [words for name, words in flags.items() if request.get(name)]
     if request.get("drainSeconds"):
-        asked.append(f"drained for {request['drainSeconds']} s")
-    return asked
+        options.append(f"drained for {request['drainSeconds']} s")
+    return options
 
 
 def _shown(value: object) -> str:

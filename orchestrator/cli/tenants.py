@@ -1,4 +1,4 @@
-"""`berth tenants`: the fleet, page by page."""
+"""`berth tenants`: lists the tenants, page by page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import TenantState
 
 MOST_A_PAGE = 500
-"""As many as the API gives at once."""
+"""The API's limit on the size of a page."""
 
 _FOUND = 200
 _STATES = ", ".join(TenantState)
@@ -33,20 +33,20 @@ def tenants(
     version: Annotated[str | None, typer.Option(metavar="VERSION", help="Only tenants at this version.")] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", min=1, help=f"How many to list at most: {PAGE_SIZE} unless told otherwise."),
+        typer.Option(metavar="NUMBER", min=1, help=f"The maximum number of tenants to list. Default: {PAGE_SIZE}."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="List them all, however many.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all tenants.")] = False,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Go on where a list with the same filters has ended.")
+        str | None, typer.Option(metavar="CURSOR", help="Continue where a list with the same filters ended.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List the tenants.
 
-    Those that were deleted are listed only with --state DELETED.
+    Deleted tenants are listed only with --state DELETED.
     """
     if every and limit:
-        raise typer.BadParameter("it does not go with --all.", param_hint="'--limit'")
+        raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
@@ -72,11 +72,11 @@ def _show(found: Sequence[Document], *, filtered: bool, cursor: str | None) -> N
     if found:
         _show_list(found)
     elif filtered:
-        render.show_line("No tenant is like that. See them all: berth tenants")
+        render.show_line("No tenant matches. See all tenants: berth tenants")
     else:
         render.show_line("There are no tenants yet. Create one: berth create TENANT --wait")
     if cursor:
-        render.note(f"There are more. See them all: --all. Or go on from here: --cursor {cursor}")
+        render.note(f"There are more tenants. List all: --all. Or continue from here: --cursor {cursor}")
 
 
 def _show_list(found: Sequence[Document]) -> None:
@@ -86,8 +86,8 @@ def _show_list(found: Sequence[Document]) -> None:
         table.add_row(tenant["tenantId"], render.state(tenant["state"]), tenant["version"] or "", updated)
     render.stdout().print(table)
     counts = Counter(tenant["state"] for tenant in found)
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    render.show_line(f"\n{len(found)} {'tenant' if len(found) == 1 else 'tenants'}: {told}")
+    by_state = ", ".join(f"{count} {state}" for state, count in counts.items())
+    render.show_line(f"\n{render.counted(len(found), 'tenant')}: {by_state}")
     for tenant in found:
         if cause := render.root_cause(tenant):
             render.show_line(Text.assemble((f"{tenant['tenantId']}: ", "bold"), cause))

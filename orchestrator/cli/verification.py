@@ -1,4 +1,4 @@
-"""What `berth verify` does, one step after the other: a tenant's life, from the first call for its queue to its end."""
+"""The steps of `berth verify`: one tenant is created, used, upgraded, reconciled and deleted."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from orchestrator.cli.get_queue import until_ready
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.ordering import in_the_way
 from orchestrator.cli.problems import kind_of, problem
-from orchestrator.cli.reconcile import OVER, ask_for_reconciliation, follow_reconciliation
-from orchestrator.cli.reconcile_view import looked_at
+from orchestrator.cli.reconcile import OVER, follow_reconciliation, start_reconciliation
+from orchestrator.cli.reconcile_view import checked
 from orchestrator.cli.watching import watch
 from orchestrator.common.errors import BerthError
 from orchestrator.common.tenant_ids import TenantId
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _DONE = 200
 _STARTED = 202
 _GONE = 410
-_NOBODYS_REFUSAL = 500
+_SERVER_ERROR = 500
 
 _RECEIVE_ROUNDS = 6
 """SQS may need several long polls before it shows a message."""
@@ -47,23 +47,23 @@ _WHY = "berth verify"
 _TROUBLE = (BerthError, BotoCoreError, ClientError)
 
 _LIKELY = {
-    "control plane": "Set up credentials of an operator: those of a role with the policy OperatorPolicyArn.",
+    "control plane": "Use an operator's credentials: those of a role with the policy OperatorPolicyArn.",
     "create": (
-        "Likely the role of tenants' stacks lacks a permission, or a quota of the account is reached: the events of "
-        "the tenant's stack say which. Or its custom resource cannot run: see the log of TenantMetadata."
+        "Likely causes: the role of the tenants' stacks lacks a permission, or a quota of the account is reached (see "
+        "the events of the tenant's stack); or its custom resource cannot run (see the log of TenantMetadata)."
     ),
     "send": (
-        "Likely the role that credentials are for may not be taken on, or the queue's key may not be used by it "
-        "(berth:kmsKeyArn)."
+        "Likely causes: the queue access role cannot be assumed, or it may not use the queue's key (berth:kmsKeyArn)."
     ),
-    "receive": "Likely the same as for sending: the role that credentials are for, or the queue's key.",
-    "earlier release": "Likely CloudFormation may not update the stack: its events say why.",
-    "upgrade": "Likely CloudFormation may not update the stack: its events say why.",
-    "retry": "Look at the log of the function that the control plane's stack names OperatorsFunctionName.",
-    "reconcile": "Likely the reconciler may not list or describe stacks: its log names the call.",
-    "delete": "Likely CloudFormation may not delete the queue: the events of the tenant's stack say why.",
-    "gone": "Ask again in a moment: berth get-queue",
+    "receive": "Likely causes: the queue access role cannot be assumed, or it may not use the queue's key.",
+    "earlier release": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
+    "upgrade": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
+    "retry": "See the log of the function that is the output OperatorsFunctionName of the control plane's stack.",
+    "reconcile": "Likely cause: the reconciler may not list or describe stacks. Its log names the call.",
+    "delete": "Likely cause: CloudFormation may not delete the queue. See the events of the tenant's stack.",
+    "gone": "Try again in a moment: berth get-queue",
 }
+"""The likely cause of each step's failure."""
 
 
 class Result(StrEnum):
@@ -82,7 +82,7 @@ class Step:
 
 
 class Verification:
-    """One tenant's life. ``api`` is the control plane's."""
+    """The test of one deployment, with one tenant. ``api`` is the control plane's API."""
 
     def __init__(
         self, here: Invocation, control_plane: ControlPlane, api: Api, tenant: TenantId, *, timeout: float
@@ -94,9 +94,9 @@ class Verification:
         self._timeout = timeout
         self._queue_url = ""
         self.may_be_there = False
-        """Whether the tenant was asked for, and is not known to be deleted."""
+        """True from the request that creates the tenant until the tenant is known to be deleted."""
         self.out_of_reach = False
-        """Whether the control plane could not be reached any more. Nothing is tried then."""
+        """True once the control plane could not be reached. No further step is tried then."""
 
     def steps(self) -> Iterator[Step]:
         yield self._try("control plane", self._look_at_control_plane)
@@ -122,13 +122,13 @@ class Verification:
         yield self._try("reconcile", self._reconcile)
         if self.out_of_reach:
             return
-        # What was not proven may have left messages behind. They are this tenant's own, and nobody waits for them.
+        # A failed step may have left messages in the queue. They are test messages, so they may be deleted.
         yield self._try("delete", partial(self._delete, force=failed))
         if not self.may_be_there:
-            yield self._try("gone", self._ask_for_what_is_gone)
+            yield self._try("gone", self._get_deleted_queue)
 
     def clear_away(self) -> None:
-        """Have the tenant deleted, whatever it holds. What is going on is waited for; the delete's own end is not."""
+        """Delete the tenant with its messages. Waits for a running operation to end, but not for the delete itself."""
         if not self.may_be_there:
             return
         api = self._api
@@ -138,13 +138,13 @@ class Verification:
             raise problem(answer)
         self.may_be_there = False
 
-    # Steps: each says what it has proven, or raises
+    # The steps. Each returns what it has proven, or raises an error.
 
     def _look_at_control_plane(self) -> str:
         stack = self._control_plane.stack
         caller = self._control_plane.caller()
         version = stack.version or "unknown"
-        return f"{stack.name} {stack.where} is {stack.status}, of version {version}, asked by {caller}"
+        return f"{stack.name} {stack.where} is {stack.status}, version {version}, called by {caller}"
 
     def _create(self) -> str:
         api = self._api
@@ -154,20 +154,21 @@ class Verification:
             how = "getQueue created it"
             if kind_of(answer) == Refusal.UNKNOWN_TENANT:
                 # The setting berth:createOnGetQueue is off.
-                how = "an operator created it, since getQueue creates nobody here"
+                how = "berth create created it, because getQueue creates no tenants here"
                 ordered = asking(
                     partial(api.create, self._tenant, pin=None, unpin=False, labels=None, reason=_WHY), in_the_way
                 )
                 if ordered.status != _STARTED:
-                    self.may_be_there = ordered.status >= _NOBODYS_REFUSAL
+                    self.may_be_there = ordered.status >= _SERVER_ERROR
                     raise problem(ordered)
             elif answer.status not in (_DONE, _STARTED):
-                # A refusal has started nothing. What fails on the way may have.
-                self.may_be_there = answer.status >= _NOBODYS_REFUSAL
+                # A refused request (4xx) has started nothing. A failed one (5xx) may have.
+                self.may_be_there = answer.status >= _SERVER_ERROR
                 raise problem(answer)
             answer = asking(partial(api.get_queue, self._tenant), until_ready(self._tenant))
             if answer.status == _STARTED:
-                raise TimeIsUp(f"Not ready after {asking.seconds:.0f} s. It goes on: {answer.body.get('execution')}")
+                execution = answer.body.get("execution")
+                raise TimeIsUp(f"Not ready after {asking.seconds:.0f} s. Provisioning continues: {execution}")
         if answer.status != _DONE:
             raise problem(answer)
         self._queue_url = str(answer.body["queueUrl"])
@@ -176,14 +177,14 @@ class Verification:
     def _send(self) -> str:
         queue = self._control_plane.queue(self._queue_url, self._credentials(Access.SEND))
         queue.send(self._tenant.value)
-        return "with temporary credentials for this queue alone"
+        return "sent a message, with temporary credentials for this queue only"
 
     def _receive(self) -> str:
         queue = self._control_plane.queue(self._queue_url, self._credentials(Access.RECEIVE))
         for _ in range(_RECEIVE_ROUNDS):
             if self._tenant.value in queue.receive():
-                return "the message that was sent, with temporary credentials for this queue alone"
-        raise NotProven("The message that was sent did not come.")
+                return "received the message, with temporary credentials for this queue only"
+        raise NotProven("The message that was sent was not received.")
 
     def _to_earlier_release(self) -> str:
         api = self._api
@@ -195,7 +196,7 @@ class Verification:
         versions = [release["version"] for release in answer.body["releases"]]
         earlier = [version for version in versions if order(version) < order(current)]
         if not earlier:
-            raise NothingToProve(f"{current} is the first release, so there is none before it")
+            raise NothingToProve(f"{current} is the first release, so there is no earlier one")
         version = max(earlier, key=order)
         self._carry_out(
             partial(api.upgrade, self._tenant, version, allow_downgrade=True, allow_replacement=False, reason=_WHY)
@@ -208,9 +209,9 @@ class Verification:
         )
         tenant = self._carry_out(upgrade)
         if tenant is None:
-            return "it is where it should be"
+            return "the tenant was already at its release"
         if tenant["queueUrl"] != self._queue_url:
-            raise NotProven(f"The queue was {self._queue_url}, and is {tenant['queueUrl']} after the upgrade.")
+            raise NotProven(f"The upgrade changed the queue from {self._queue_url} to {tenant['queueUrl']}.")
         return f"moved to {tenant['version']}, with the same queue"
 
     def _retry(self) -> str:
@@ -218,43 +219,46 @@ class Verification:
             answer = asking(partial(self._api.retry, self._tenant, reason=_WHY))
         if kind_of(answer) != Refusal.NOTHING_TO_RETRY:
             raise problem(answer)
-        return "answered that nothing has failed, and started nothing"
+        return "refused, because no operation has failed"
 
     def _reconcile(self) -> str:
         api = self._api
-        asked = ask_for_reconciliation(self._here, api, dry_run=True, detect_drift=False, reason=_WHY)
-        came = follow_reconciliation(self._here, api, asked["reconciliationId"], self._timeout)
-        if came["status"] not in OVER:
-            raise TimeIsUp(f"It is {came['status']}. It goes on: berth reconcile --follow {came['reconciliationId']}")
-        if came["status"] != ReconciliationStatus.DONE:
-            raise NotProven(f"It is {came['status']}: {came['reason']}")
-        own = [finding for finding in came["findings"] if finding["subject"] == self._tenant.value]
+        started = start_reconciliation(self._here, api, dry_run=True, detect_drift=False, reason=_WHY)
+        result = follow_reconciliation(self._here, api, started["reconciliationId"], self._timeout)
+        if result["status"] not in OVER:
+            raise TimeIsUp(
+                f"The reconciliation is still {result['status']}. "
+                f"Follow it: berth reconcile --follow {result['reconciliationId']}"
+            )
+        if result["status"] != ReconciliationStatus.DONE:
+            raise NotProven(f"The reconciliation is {result['status']}: {result['reason']}")
+        own = [finding for finding in result["findings"] if finding["subject"] == self._tenant.value]
         if own:
-            raise NotProven(f"It found fault with {self._tenant}: {own[0]['kind']}, {own[0]['detail']}")
-        others = came["total"]
-        found = f" It found {render.counted(others, 'other thing')}: see berth reconcile --dry-run." if others else ""
-        return f"a survey that changes nothing looked at {looked_at(came)}.{found}"
+            raise NotProven(f"A finding about {self._tenant}: {own[0]['kind']}, {own[0]['detail']}")
+        others = render.counted(result["total"], "other finding")
+        more = f" It has {others}: see berth reconcile --dry-run." if result["total"] else ""
+        return f"a dry run checked {checked(result)}.{more}"
 
     def _delete(self, *, force: bool) -> str:
-        # Counts of SQS lag, so the queue is given time to look empty.
+        # SQS counts messages with a delay, so the queue may not be reported empty at once.
         drain = None if force else _DRAIN_SECONDS
         delete = partial(self._api.delete, self._tenant, force=force, drain_seconds=drain, reason=_WHY)
         self._carry_out(delete, timeout=self._to_clear_away)
         self.may_be_there = False
-        return "with its stack and its queue"
+        return "deleted the tenant, its stack and its queue"
 
-    def _ask_for_what_is_gone(self) -> str:
+    def _get_deleted_queue(self) -> str:
         with self._here.asking() as asking:
             answer = asking(partial(self._api.get_queue, self._tenant))
         if answer.status != _GONE:
-            raise NotProven(f"getQueue answered {answer.status} for a tenant that was deleted, not {_GONE}.")
-        return "getQueue says that the tenant was deleted, and brings nobody back"
+            raise NotProven(f"getQueue answered {answer.status} for a deleted tenant, not {_GONE}.")
+        return "getQueue reports that the tenant was deleted, and does not create it again"
 
-    # What steps have in common
+    # Used by several steps.
 
     @property
     def _to_clear_away(self) -> float:
-        """Whatever is going on is waited for, however short the steps themselves may take."""
+        """The timeout of the delete: long enough for a running operation to end, even if --timeout is short."""
         return max(self._timeout, DEADLINE.total_seconds())
 
     def _try(self, name: str, work: Callable[[], str]) -> Step:
@@ -267,10 +271,10 @@ class Verification:
         except (NoConnection, HTTPClientError) as error:
             self.out_of_reach = True
             detail, result = explain(error).line, Result.FAILED
-            advice = "The control plane cannot be reached any more, so nothing else is tried: see berth doctor."
+            advice = "The control plane cannot be reached, so the remaining steps are not tried: see berth doctor."
         except TimeIsUp as late:
             detail, result = str(late), Result.FAILED
-            advice = f"Look at it: berth tenant {self._tenant}. Or give each step longer: --timeout SECONDS"
+            advice = f"See: berth tenant {self._tenant}. Or give each step more time: --timeout SECONDS"
         except _TROUBLE as error:
             failure = explain(error)
             detail, result = failure.line, Result.FAILED
@@ -279,12 +283,12 @@ class Verification:
 
     @staticmethod
     def _likely(name: str, code: ExitCode) -> Iterator[str]:
-        """The likely cause, unless the error itself says that the way to the control plane is the matter."""
+        """The likely cause, unless the error already says that the control plane could not be reached."""
         if code is not ExitCode.NO_CONTROL_PLANE or name == "control plane":
             yield _LIKELY[name]
 
     def _carry_out(self, ask: Callable[[], ApiAnswer], *, timeout: float | None = None) -> Document | None:
-        """The tenant when what was asked for has ended well. ``None`` if there was nothing to do."""
+        """Send the request and wait. Returns the tenant once its operation succeeded, ``None`` if none was needed."""
         with self._here.asking(timeout or self._timeout) as asking:
             answer = asking(ask, in_the_way)
             if answer.status == _DONE:
@@ -294,7 +298,7 @@ class Verification:
             ended = watch(answer.body, partial(self._api.tenant, self._tenant), asking)
             if ended is None:
                 execution = answer.body["execution"]
-                raise TimeIsUp(f"It has not ended after {asking.seconds:.0f} s. It goes on: {execution}")
+                raise TimeIsUp(f"The operation is still running after {asking.seconds:.0f} s: {execution}")
         return ended
 
     def _credentials(self, access: Access) -> dict[str, Any]:

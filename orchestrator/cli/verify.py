@@ -1,4 +1,4 @@
-"""`berth verify`: whether a deployment does what it is for, seen by one tenant's life."""
+"""`berth verify`: tests a deployment end to end, with one tenant."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _NAME_WIDTH = len("earlier release") + 1
 
 
 def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = False) -> None:
-    """See a deployment work: create a tenant, use its queue, delete it.
+    """Test a deployment: create a tenant, use its queue, delete it.
 
-    After make deploy, with an operator's credentials. A tenant berth-verify-...
-    is created, a message goes through its queue, it is moved to the release
-    before and back, looked at by a survey, and deleted. That takes some minutes
-    on AWS. What was proven is told line by line; of what was not, the error and
-    its likely cause. No other tenant is touched.
+    Run it after make deploy, with an operator's credentials. It creates a tenant
+    berth-verify-..., sends a message through its queue, moves it to the previous
+    release and back, reconciles in a dry run, and deletes it. On AWS that takes
+    some minutes. Each step is one line; for a failed step with the error and its
+    likely cause. No other tenant is changed.
 
-    The tenant is deleted also when a step fails, and after Ctrl-C. --timeout is
-    for each step but the delete, which waits for what is going on. The exit code
-    is 8 if something was not proven, and 6 if the control plane was out of reach.
+    The tenant is also deleted if a step fails, and after Ctrl-C. --timeout applies
+    to each step except the delete, which waits for running operations. The exit
+    code is 8 if a step failed, and 6 if the control plane could not be reached.
     """
-    # Not at the top: it loads the SDK, and --help does not need it.
+    # Imported here because it loads the SDK, and --help does not need it.
     from orchestrator.cli.verification import Verification
 
     here: Invocation = context.obj
@@ -62,9 +62,9 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
         if as_json:
             render.show_json(_document(tenant, steps, proven=not failed))
         else:
-            _show_sum(steps)
+            _show_summary(steps)
         if verification.may_be_there:
-            render.note(f"Tenant {tenant} may still be there. Delete it: {_by_hand(tenant)}")
+            render.note(f"Tenant {tenant} may still exist. Delete it: {_delete_command(tenant)}")
     if verification.out_of_reach:
         raise typer.Exit(ExitCode.NO_CONTROL_PLANE)
     raise typer.Exit(ExitCode.ATTENTION if failed else ExitCode.OK)
@@ -72,16 +72,16 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
 
 def _clear_away(verification: Verification, tenant: TenantId) -> None:
     if verification.may_be_there:
-        render.note(f"Deleting tenant {tenant}, so that nothing is left. If that is cut short: {_by_hand(tenant)}")
+        render.note(f"Deleting tenant {tenant}. If this is interrupted: {_delete_command(tenant)}")
         verification.clear_away()
-        render.note(f"Its delete is under way. See how it ends: berth tenant {tenant}")
+        render.note(f"The delete is running. See its result: berth tenant {tenant}")
 
 
-def _by_hand(tenant: TenantId) -> str:
+def _delete_command(tenant: TenantId) -> str:
     return f"berth delete {tenant} --force --yes --wait"
 
 
-def _told(step: Step) -> dict[str, object]:
+def _step_document(step: Step) -> dict[str, object]:
     return {
         "name": step.name,
         "result": step.result.value,
@@ -100,10 +100,10 @@ def _show(step: Step) -> None:
 
 
 def _document(tenant: TenantId, steps: Sequence[Step], *, proven: bool) -> dict[str, object]:
-    return {"tenantId": tenant.value, "proven": proven, "steps": [_told(step) for step in steps]}
+    return {"tenantId": tenant.value, "proven": proven, "steps": [_step_document(step) for step in steps]}
 
 
-def _show_sum(steps: Sequence[Step]) -> None:
+def _show_summary(steps: Sequence[Step]) -> None:
     counts = Counter(step.result.value for step in steps)
-    told = ", ".join(f"{counts[result]} {result}" for result in _STYLES if counts[result])
-    render.show_line(f"\n{told}.")
+    summary = ", ".join(f"{counts[result]} {result}" for result in _STYLES if counts[result])
+    render.show_line(f"\n{summary}.")

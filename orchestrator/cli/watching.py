@@ -1,4 +1,4 @@
-"""Watching an operation until it has ended."""
+"""Watches an operation until it has ended."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FOUND = 200
 
 
 def watch(started: Document, look: Callable[[], ApiAnswer], asking: Asking) -> Document | None:
-    """Look at the tenant until the operation has succeeded, and return it as it is then. ``None``: the time is up."""
+    """Poll the tenant until the operation has succeeded, and return the tenant. ``None`` if the time is up."""
     tenant = started["tenantId"]
-    what = f"{render.operation(started)} of tenant {tenant}"
+    name = f"{render.operation(started)} of tenant {tenant}"
 
     def later(answer: ApiAnswer) -> str | None:
-        goes_on = f"{what} is going on: {started['execution']}"
-        return too_busy(answer) or (goes_on if _goes_on(started, answer) else None)
+        running = f"{name} is running: {started['execution']}"
+        return too_busy(answer) or (running if _is_running(started, answer) else None)
 
     answer = asking(look, later)
     if later(answer):
@@ -36,35 +36,35 @@ def watch(started: Document, look: Callable[[], ApiAnswer], asking: Asking) -> D
     end = _end(started, answer.body)
     if end and end["status"] == Status.FAILURE:
         raise OperationFailed(
-            f"{what} failed: {render.root_cause(end) or 'no root cause was recorded'}",
+            f"{name} failed: {render.root_cause(end) or 'no root cause was recorded'}",
             {"tenantId": tenant, **end},
-            [f"{_what_to_do(end, answer.body)}. All that happened: berth tenant {tenant}"],
+            [f"{_advice(end, answer.body)}. Full history: berth tenant {tenant}"],
         )
     return answer.body
 
 
-def _what_to_do(failed: Document, tenant: Document) -> str:
+def _advice(failed: Document, tenant: Document) -> str:
     name, in_service = tenant["tenantId"], tenant["queueUrl"] is not None
     if failed["operation"] == Operation.DELETE and in_service:
         # A retry never deletes a tenant that is in service.
         return (
-            "The tenant is still in service. Ask again, and wait until its messages have been received: "
-            f"berth delete {name} --drain SECONDS; or lose them: berth delete {name} --force"
+            "The tenant is still in service. Delete it once its messages have been received: "
+            f"berth delete {name} --drain SECONDS; or delete it with its messages: berth delete {name} --force"
         )
-    return f"Try it again: berth retry {name}"
+    return f"Retry: berth retry {name}"
 
 
-def _goes_on(started: Document, answer: ApiAnswer) -> bool:
-    # A tenant that is being created is unknown until its execution has begun.
+def _is_running(started: Document, answer: ApiAnswer) -> bool:
+    # A tenant that is being created is unknown until the first state of its execution has run.
     if kind_of(answer) == Refusal.UNKNOWN_TENANT:
         return True
     return answer.status == _FOUND and _end(started, answer.body) is None
 
 
 def _end(started: Document, tenant: Document) -> Document | None:
-    """What is recorded about the end of the very execution that was started.
+    """The record of how this execution ended; ``None`` while it is running.
 
-    A later attempt overwrites the audit, but not the history.
+    A later attempt overwrites the audit row, but not the history.
     """
     records: list[Document] = [*tenant["audits"], *tenant["history"]]
     return next(

@@ -159,15 +159,15 @@ def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deploy
         ) as first,
     ):
         assert first.stderr is not None
-        assert any("is about to begin" in line for line in first.stderr)
+        assert any("is about to start" in line for line in first.stderr)
         first.send_signal(signal.SIGINT)
-        assert "What was begun goes on in the control plane" in first.stderr.read()
+        assert "The adoption continues in the control plane" in first.stderr.read()
     assert first.returncode == 130
 
     again = run(berth, "adopt")
 
     assert again.returncode == 8
-    assert re.search(r"Adopted \d+, left 1\.", again.stdout)
+    assert re.search(r"Adopted \d+, not adopted 1\.", again.stdout)
     code, told, found = adopted(berth)
     assert (code, told["adopted"]) == (8, 0)
     assert set(found) == {OUT_OF_REACH.value, NO_STACK.value}

@@ -94,7 +94,7 @@ def test_the_command_line_finds_each_by_its_name_and_tells_of_both_where_there_i
     nobody = run(berth, "--local", "tenants", "--stack", "Berth-prod")
     assert nobody.returncode == 6
     assert "No control plane named Berth-prod" in nobody.stderr
-    assert "Those that are there: Berth, Berth-dev." in nobody.stderr
+    assert "Existing control planes: Berth, Berth-dev." in nobody.stderr
 
 
 @pytest.mark.usefixtures("created")

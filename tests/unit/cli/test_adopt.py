@@ -69,7 +69,7 @@ def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any
 def test_there_is_nobody_to_adopt(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("adopt")
-    assert (result.exit_code, result.stdout) == (ExitCode.OK, "There is nobody to adopt: looked at 40 rows.\n")
+    assert (result.exit_code, result.stdout) == (ExitCode.OK, "There is no tenant to adopt: read 40 rows.\n")
 
 
 def test_what_was_adopted_is_told_and_what_to_do_next(scene: Scene) -> None:
@@ -77,10 +77,10 @@ def test_what_was_adopted_is_told_and_what_to_do_next(scene: Scene) -> None:
     result = scene.berth("adopt")
     assert result.exit_code == ExitCode.OK
     told = lines(result.stdout)
-    assert told[0] == "Tenant What was found, and what was done"
+    assert told[0] == "Tenant Finding, and what was done"
     assert "acme" in told[1]
     assert "adopted: listed as READY" in result.stdout
-    assert told[-2:] == ["Looked at 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, left 0."]
+    assert told[-2:] == ["Read 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, not adopted 0."]
     assert "berth rollout plan" in result.stderr
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_adopted_is_told_with_what_to_do(scene: Scene) -> None:
     assert result.exit_code == ExitCode.ATTENTION
     assert "not adopted: It has changed meanwhile." in result.stdout
     assert "not adopted: see below" in result.stdout
-    assert lines(result.stdout)[-4:] == ["Adopted 1, left 2.", "", "Needs a person", f"initech: {ADVICE}"]
+    assert lines(result.stdout)[-4:] == ["Adopted 1, not adopted 2.", "", "To be done by hand", f"initech: {ADVICE}"]
 
 
 def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
@@ -110,9 +110,9 @@ def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("adopt")
     assert result.stderr.splitlines() == [
-        f"Adoption {scene.api.last_reconciliation.id} is about to begin",
-        "Looked at 100 rows: 0 tenants found",
-        "Looked at 1 row: 1 tenant found",
+        f"Adoption {scene.api.last_reconciliation.id} is about to start",
+        "Read 100 rows: 0 tenants found",
+        "Read 1 row: 1 tenant found",
     ]
 
 
@@ -151,7 +151,9 @@ def test_it_is_not_waited_for_for_ever(scene: Scene) -> None:
     scene.meanwhile = [partial(is_now, scene, ADOPTED, status=RUNNING)] * 3
     result = scene.berth("adopt", "--timeout", "5")
     assert result.exit_code == ExitCode.NOT_READY
-    assert result.stderr.splitlines()[-1] == "Still going on. Ask again to see the rest: berth adopt"
+    assert (
+        result.stderr.splitlines()[-1] == "The adoption is still running. Run this again to see the rest: berth adopt"
+    )
 
 
 def test_one_whose_function_died_is_told(scene: Scene) -> None:
@@ -161,7 +163,7 @@ def test_one_whose_function_died_is_told(scene: Scene) -> None:
     ]
     result = scene.berth("adopt")
     assert result.exit_code == ExitCode.ATTENTION
-    assert "it died" in result.stderr
+    assert "its function has died" in result.stderr
 
 
 def test_an_api_that_refuses_is_told(scene: Scene) -> None:

@@ -147,7 +147,7 @@ class TestWhich:
         assert choose(Options(), {}, nothing) is None
 
     def test_the_local_one_is_asked_for_but_not_up(self) -> None:
-        with pytest.raises(ControlPlaneNotFound, match="The local control plane is not up: start it with make up"):
+        with pytest.raises(ControlPlaneNotFound, match="The local control plane is not running: start it with make up"):
             choose(Options(local=True), {}, nothing)
 
 
@@ -257,10 +257,10 @@ class TestAws:
                     ("TenantQueueServiceToken", "x"),
                     ("VpcId", "network"),
                 ],
-                "Those that are there: Acme, Berth-dev.",
+                "Existing control planes: Acme, Berth-dev.",
             ),
-            ([("VpcId", "network")], "There is none at all."),
-            ([], "There is none at all."),
+            ([("VpcId", "network")], "There are no control planes here."),
+            ([], "There are no control planes here."),
         ],
     )
     def test_whoever_names_none_is_told_which_there_are(
@@ -274,7 +274,7 @@ class TestAws:
 
     def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
         on_aws.outputs.clear()
-        expected = r"The stack Berth in eu-west-1 has no output ApiUrl \(it is CREATE_IN_PROGRESS\)"
+        expected = r"The stack Berth in eu-west-1 has no output ApiUrl \(its status is CREATE_IN_PROGRESS\)"
         with pytest.raises(ControlPlaneNotFound, match=expected):
             find(Options(region="eu-west-1"), find_local=nothing).api()
 

@@ -43,7 +43,7 @@ def test_all_is_well(scene: Scene) -> None:
     assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
     assert result.stdout.splitlines() == [
         f"ok      credentials   {ADA}",
-        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE, of version {OURS}",
+        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE, version {OURS}",
         f"ok      api           {API_URL} answers",
         "ok      operations    none is past its deadline",
         "ok      tenants       none has failed",
@@ -55,7 +55,7 @@ def test_all_is_well(scene: Scene) -> None:
         "ok      stacks        10 of 2000 that the account may have here",
         "ok      functions     12 ran at once in the last day, of 1000 that may in this account",
         "",
-        "All is well.",
+        "No problems found.",
     ]
     assert scene.api.asked == ["GET /diagnosis"]
 
@@ -110,7 +110,7 @@ class TestCredentials:
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
         assert result.stdout.startswith(f"problem credentials   {told}")
         assert result.stdout.splitlines()[1:] == [
-            "unknown control plane not looked for: that takes credentials",
+            "unknown control plane not checked, because the credentials do not work",
             "",
             "1 problem, 1 unknown.",
         ]
@@ -134,11 +134,11 @@ class TestCredentials:
 
 class TestControlPlane:
     def test_the_local_one_is_not_up(self, scene: Scene) -> None:
-        scene.trouble = ControlPlaneNotFound("The local control plane is not up: start it with make up.")
+        scene.trouble = ControlPlaneNotFound("The local control plane is not running: start it with make up.")
         result = scene.berth("doctor", "--local")
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
         assert result.stdout.splitlines() == [
-            "problem control plane The local control plane is not up: start it with make up.",
+            "problem control plane The local control plane is not running: start it with make up.",
             "",
             "1 problem.",
         ]
@@ -150,7 +150,7 @@ class TestControlPlane:
         assert checks(scene) == {
             "credentials": ("ok", ADA, None),
             "control plane": ("problem", "No control plane named Berth.", None),
-            "api": ("unknown", "not asked: where it is says the control plane's stack", None),
+            "api": ("unknown", "not checked, because its URL is an output of the control plane's stack", None),
         }
         assert scene.berth("doctor").exit_code == ExitCode.NO_CONTROL_PLANE
 
@@ -158,7 +158,7 @@ class TestControlPlane:
         ("status", "verdict", "advice"),
         [
             ("CREATE_COMPLETE", "ok", None),
-            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "warning", "CloudFormation is at it"),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "warning", "A deployment is in progress"),
             ("UPDATE_ROLLBACK_COMPLETE", "warning", "Its last deployment failed"),
             ("UPDATE_ROLLBACK_FAILED", "warning", "Its last deployment failed"),
             ("DELETE_FAILED", "warning", "Its last deployment failed"),
@@ -176,8 +176,8 @@ class TestControlPlane:
     def test_of_another_version_than_the_command_line(self, scene: Scene, version: str | None, told: str) -> None:
         scene.control_plane = FakeControlPlane(scene.api, version=version)
         verdict, detail, advice = checks(scene)["control plane"]
-        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, of version {told}")
-        assert advice == f"This command line is of version {OURS}: install the other one, or deploy this one."
+        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, version {told}")
+        assert advice == f"This command line has version {OURS}: install the other version, or deploy this one."
 
 
 class TestApi:
@@ -203,7 +203,7 @@ class TestApi:
         scene.api.interjections = [ApiAnswer(404, {"message": "Not Found"})]
         result = scene.berth("doctor")
         assert result.exit_code == ExitCode.ATTENTION
-        assert "problem api           it cannot say how the control plane is" in result.stdout
+        assert "problem api           it has no route for the health of the control plane" in result.stdout
         assert "It is older than this command line: deploy Berth again." in result.stdout
 
     def test_it_fails(self, scene: Scene) -> None:

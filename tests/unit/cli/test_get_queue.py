@@ -181,7 +181,7 @@ def test_an_interrupted_wait_says_that_provisioning_goes_on(scene: Scene) -> Non
     scene.trouble_asleep = KeyboardInterrupt()
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.INTERRUPTED
-    assert result.stderr.endswith("No longer waiting. What was started for tenant acme goes on.\n")
+    assert result.stderr.endswith("Stopped waiting. Provisioning of tenant acme continues.\n")
 
 
 def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:

@@ -35,9 +35,9 @@ def refused(code: str, message: str = "Not today.") -> ClientError:
         (EndpointConnectionError(endpoint_url="http://x"), ExitCode.NO_CONTROL_PLANE, "Could not connect to"),
         (refused("AccessDeniedException"), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: Not today."),
         (refused("ExpiredToken", ""), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: ExpiredToken"),
-        (refused("ResourceNotFoundException"), ExitCode.NO_CONTROL_PLANE, "Part of the control plane is gone"),
+        (refused("ResourceNotFoundException"), ExitCode.NO_CONTROL_PLANE, "Part of the control plane was deleted"),
         (refused("InternalFailure"), ExitCode.UNEXPECTED, "AWS refused Query: Not today."),
-        (Throttled("Query: Rate exceeded"), ExitCode.NOT_READY, "AWS asks to slow down, try again later: Query"),
+        (Throttled("Query: Rate exceeded"), ExitCode.NOT_READY, "AWS throttles requests, try again later: Query"),
         (Conflict("Two\nlines."), ExitCode.UNEXPECTED, "Two lines."),
         (ZeroDivisionError("division by zero"), ExitCode.UNEXPECTED, "ZeroDivisionError: division by zero (--debug"),
     ],
@@ -167,7 +167,7 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("create", ["--version", "Pin the tenant", "--unpin", "--label", "--wait", "--timeout"]),
+        ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
         ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
         ("retry", ["--wait", "--timeout"]),
         ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
@@ -202,7 +202,7 @@ def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> Non
 
 def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> None:
     words = " ".join(Text.from_ansi(scene.berth("--help").stdout).plain.split())
-    assert "The options below, but for --version, may also follow the command." in words
+    assert "All options below except --version may also follow the command." in words
 
 
 def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> None:

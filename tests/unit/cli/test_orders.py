@@ -30,7 +30,7 @@ class TestCreate:
             "operation:  CREATE 0.2.0, attempt 1",
             f"execution:  {scene.api.run.execution}",
         ]
-        assert result.stderr == "It is under way. See how it ends: berth tenant acme\n"
+        assert result.stderr == "The operation is running. See its result: berth tenant acme\n"
         assert started(scene) == (Operation.CREATE, "0.2.0", 1, Request(by=ADA, explicit=True))
         assert scene.pauses == []
 
@@ -151,7 +151,7 @@ class TestUpgrade:
         assert result.exit_code == ExitCode.REFUSED
         first, *advice = result.stderr.splitlines()
         assert first.startswith("Error: Tenant acme is at version 0.2.0; 0.1.0 is older.")
-        assert advice == ["Go back all the same: --allow-downgrade"]
+        assert advice == ["Allow the downgrade: --allow-downgrade"]
         assert json.loads(result.stdout)["type"] == "urn:berth:problem:downgrade"
 
     def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:
@@ -160,8 +160,8 @@ class TestUpgrade:
         result = scene.berth("upgrade", "acme", "--to", "0.2.0")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.splitlines()[1:] == [
-            "Pin it elsewhere: berth pin acme VERSION",
-            "Lift its pin: berth unpin acme",
+            "Pin it to another release: berth pin acme VERSION",
+            "Remove its pin: berth unpin acme",
         ]
 
     def test_a_busy_tenant(self, scene: Scene) -> None:
@@ -171,7 +171,7 @@ class TestUpgrade:
         result = scene.berth("upgrade", "acme")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.startswith("Error: Tenant acme is busy: DELETE")
-        assert result.stderr.endswith("\nHave it done as soon as the tenant is free: --wait\n")
+        assert result.stderr.endswith("\nWait until the tenant is free: --wait\n")
         assert scene.pauses == []
 
     def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
@@ -283,7 +283,7 @@ class TestDelete:
         scene.api.begin()
         result = scene.berth("delete", "acme")
         assert result.exit_code == ExitCode.OK
-        assert result.stderr == "It is under way. See how it ends: berth tenant acme\n"
+        assert result.stderr == "The operation is running. See its result: berth tenant acme\n"
         assert started(scene)[2] == 1
 
     def test_a_tenant_that_is_not_there(self, scene: Scene) -> None:
@@ -301,7 +301,7 @@ class TestDelete:
             "Error: Tenant acme still has messages, so nothing was deleted.",
             "  inbound queue: 3 visible, 1 in flight, 0 delayed",
             "  dead-letter queue: 2 visible, 0 in flight, 0 delayed",
-            "Receive them; wait until others have received them: --drain SECONDS; or lose them: --force",
+            "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force",
         ]
         assert json.loads(result.stdout)["messages"]["inbound queue"] == {"visible": 3, "inFlight": 1, "delayed": 0}
 
@@ -342,7 +342,7 @@ class TestDelete:
         scene.typed = typed
         result = scene.berth("delete", "acme", "--force", "--json")
         assert result.exit_code == ExitCode.REFUSED
-        assert result.stderr.endswith("Error: That is not the tenant's id, so nothing was done.\n")
+        assert result.stderr.endswith("Error: That is not the tenant's id. Nothing was changed.\n")
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert scene.connected_to == []
 

@@ -49,7 +49,11 @@ TOO_MANY = ApiAnswer(429, {"message": "Too Many Requests"})
     ("given", "code", "told"),
     [
         (ApiAnswer(403, {"message": "Forbidden"}), ExitCode.NO_CONTROL_PLANE, "403: Forbidden. These credentials"),
-        (ApiAnswer(404, {"message": "Not Found"}), ExitCode.NO_CONTROL_PLANE, "404: Not Found. It is not Berth's"),
+        (
+            ApiAnswer(404, {"message": "Not Found"}),
+            ExitCode.NO_CONTROL_PLANE,
+            "404: Not Found. This is not Berth's API",
+        ),
         (ApiAnswer(500, {"message": "Internal Server Error"}), ExitCode.UNEXPECTED, "500: Internal Server Error."),
         (ApiAnswer(301, {}), ExitCode.UNEXPECTED, "301: no reason was given."),
     ],

@@ -73,13 +73,13 @@ def test_nothing_is_found(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("reconcile")
     assert result.exit_code == ExitCode.OK
-    assert result.stdout == f"All is as it should be: looked at {LOOKED_AT_TOLD}.\n"
+    assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}.\n"
 
 
 def test_with_drift_it_is_told_of_how_many(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("reconcile", "--detect-drift")
-    assert result.stdout == f"All is as it should be: looked at {LOOKED_AT_TOLD}, drift of 0.\n"
+    assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}, 0 stacks for drift.\n"
 
 
 def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
@@ -92,9 +92,9 @@ def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
     result = scene.berth("reconcile")
     what = f"Reconciliation {scene.api.last_reconciliation.id}"
     assert result.stderr.splitlines() == [
-        f"{what} is about to begin",
-        f"{what} goes on: looked at 2 unfinished operations, 0 tenants, 0 stacks",
-        f"{what} goes on: looked at 2 unfinished operations, 200 tenants, 1 stack",
+        f"{what} is about to start",
+        f"{what} is running: checked 2 unfinished operations, 0 tenants, 0 stacks",
+        f"{what} is running: checked 2 unfinished operations, 200 tenants, 1 stack",
     ]
     assert scene.pauses == [2, 2, 2]
 
@@ -105,20 +105,25 @@ class TestFindings:
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.OK
         assert lines(result.stdout) == [
-            "Finding          Subject What is wrong, and what was done",
+            "Finding          Subject Details, and what was done",
             "metadata-differs acme    the metadata differs from the stack: queue a / b",
             "                         repaired: the metadata says what the stack says now",
             "",
-            f"Looked at {LOOKED_AT_TOLD}. Found 1: 1 metadata-differs.",
-            "Repaired 1, ordered 0, left 0.",
+            f"Checked {LOOKED_AT_TOLD}. Findings: 1 (1 metadata-differs).",
+            "Repaired 1, started an operation for 0, not repaired 0.",
         ]
 
     def test_some_of_it_is_left_to_a_person_with_advice_that_can_be_copied(self, scene: Scene) -> None:
         comes_to(scene, CORRECTED, DRIFTED)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
-        assert "needs a person: see below" in result.stdout
-        assert lines(result.stdout)[-4:] == ["Repaired 1, ordered 0, left 1.", "", "Needs a person", f"globex: {LOOK}"]
+        assert "to be done by hand: see below" in result.stdout
+        assert lines(result.stdout)[-4:] == [
+            "Repaired 1, started an operation for 0, not repaired 1.",
+            "",
+            "To be done by hand",
+            f"globex: {LOOK}",
+        ]
 
     @pytest.mark.parametrize(
         ("count", "named"),
@@ -131,7 +136,7 @@ class TestFindings:
         ]
         comes_to(scene, *unlisted, DRIFTED)
         told = lines(scene.berth("reconcile").stdout)
-        assert told[told.index("Needs a person") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
+        assert told[told.index("To be done by hand") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
 
     def test_a_repair_that_was_refused(self, scene: Scene) -> None:
         busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
@@ -139,16 +144,18 @@ class TestFindings:
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
         assert "not repaired: There are messages in it.\n" in result.stdout
-        assert "Needs a person" not in result.stdout
+        assert "To be done by hand" not in result.stdout
 
     def test_what_was_ordered_goes_on_and_that_is_said(self, scene: Scene) -> None:
         ordered = Finding(Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True)
         comes_to(scene, ordered)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.OK
-        assert "ordered: CREATE 0.2.0: arn" in result.stdout
-        assert "Repaired 0, ordered 1, left 0.\n" in result.stdout
-        assert result.stderr.splitlines()[-1].startswith("What was ordered goes on. See how it ends: berth tenant")
+        assert "operation started: CREATE 0.2.0: arn" in result.stdout
+        assert "Repaired 0, started an operation for 1, not repaired 0.\n" in result.stdout
+        assert result.stderr.splitlines()[-1].startswith(
+            "The started operations are running. See their results: berth tenant"
+        )
 
     def test_more_than_are_kept_in_full(self, scene: Scene) -> None:
         scene.meanwhile.append(
@@ -159,7 +166,8 @@ class TestFindings:
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
         assert "... and 202 more, which are only counted.\n" in result.stdout
-        assert "Found 203: 2 missing-stack, 201 stack-drifted.\nRepaired 0, ordered 2, left 201.\n" in result.stdout
+        assert "Findings: 203 (2 missing-stack, 201 stack-drifted).\n" in result.stdout
+        assert "Repaired 0, started an operation for 2, not repaired 201.\n" in result.stdout
 
 
 class TestDryRun:
@@ -168,14 +176,14 @@ class TestDryRun:
         result = scene.berth("reconcile", "--dry-run")
         assert result.exit_code == ExitCode.ATTENTION
         assert lines(result.stdout) == [
-            "Finding          Subject What is wrong, and what would be done",
+            "Finding          Subject Details, and what would be done",
             "metadata-differs acme    the metadata differs from the stack: queue a / b",
-            "                         would have the metadata say what the stack says",
+            "                         would correct the metadata to match the stack",
             "",
-            f"Looked at {LOOKED_AT_TOLD}. Found 1: 1 metadata-differs.",
+            f"Checked {LOOKED_AT_TOLD}. Findings: 1 (1 metadata-differs).",
             "This was a dry run: nothing was changed.",
         ]
-        assert result.stderr.splitlines()[-1] == "Put right what can be: berth reconcile"
+        assert result.stderr.splitlines()[-1] == "Repair what can be repaired: berth reconcile"
 
     @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])
     def test_every_remedy_is_told_in_words(self, scene: Scene, remedy: Remedy) -> None:
@@ -186,14 +194,14 @@ class TestDryRun:
         comes_to(scene, DRIFTED)
         result = scene.berth("reconcile", "--dry-run")
         assert result.exit_code == ExitCode.ATTENTION
-        assert f"\nNeeds a person\nglobex: {LOOK}\n" in result.stdout
-        assert "Put right" not in result.stderr
+        assert f"\nTo be done by hand\nglobex: {LOOK}\n" in result.stdout
+        assert "Repair what" not in result.stderr
 
     def test_nothing_is_found(self, scene: Scene) -> None:
         comes_to(scene)
         result = scene.berth("reconcile", "--dry-run")
         assert (result.exit_code, result.stdout.count("\n")) == (ExitCode.OK, 1)
-        assert "Put right" not in result.stderr
+        assert "Repair what" not in result.stderr
 
 
 @pytest.mark.parametrize("findings", [[], [CORRECTED]], ids=["none", "one"])
@@ -201,9 +209,9 @@ def test_incomplete_is_never_well(scene: Scene, findings: list[Finding]) -> None
     comes_to(scene, *findings, status=INCOMPLETE, reason="AWS asked to slow down.")
     result = scene.berth("reconcile")
     assert result.exit_code == ExitCode.ATTENTION
-    assert result.stdout.startswith("Incomplete: AWS asked to slow down. What was not looked at is not told.\n")
-    assert "All is as it should be" not in result.stdout
-    assert result.stderr.splitlines()[-1] == "Look at the rest: berth reconcile"
+    assert result.stdout.startswith("Incomplete: AWS asked to slow down. The rest was not checked.\n")
+    assert "No differences:" not in result.stdout
+    assert result.stderr.splitlines()[-1] == "Check the rest: berth reconcile"
 
 
 @pytest.mark.parametrize(
@@ -232,12 +240,10 @@ class TestWithoutWaiting:
         assert result.stdout.splitlines() == [
             f"id:         {name}",
             "status:     PENDING",
-            "what:       dry run",
-            "asked for:  2026-11-16 12:00:00 UTC",
+            "mode:       dry run",
+            "requested:  2026-11-16 12:00:00 UTC",
         ]
-        assert result.stderr == (
-            f"It goes on in the control plane. See what comes of it: berth reconcile --follow {name}\n"
-        )
+        assert result.stderr == (f"It runs in the control plane. See its result: berth reconcile --follow {name}\n")
         assert scene.api.asked == ["POST /reconciliations"]
 
     def test_as_json(self, scene: Scene) -> None:
@@ -262,7 +268,7 @@ class TestFollowing:
         scene.api.reconciliation_is_now(status=DONE)
         result = scene.berth("reconcile", "--follow", name)
         assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
-        assert result.stdout.startswith("All is as it should be")
+        assert result.stdout.startswith("No differences")
 
     def test_one_that_does_not_exist(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--follow", "20261231-235959-0a1b")
@@ -287,7 +293,7 @@ class TestTrouble:
         assert result.exit_code == ExitCode.INTERRUPTED
         name = scene.api.last_reconciliation.id
         assert result.stderr.endswith(
-            f"No longer waiting. It goes on in the control plane. See: berth reconcile --follow {name}\n"
+            f"Stopped waiting. It continues in the control plane. See: berth reconcile --follow {name}\n"
         )
 
     def test_an_interrupt_before_it_is_known_whether_it_was_started(self, scene: Scene) -> None:
@@ -295,14 +301,16 @@ class TestTrouble:
         scene.trouble_asleep = KeyboardInterrupt()
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.INTERRUPTED
-        assert result.stderr.endswith("Interrupted. If it was started, it goes on in the control plane.\n")
+        assert result.stderr.endswith(
+            "Interrupted. If the reconciliation was started, it continues in the control plane.\n"
+        )
 
     def test_the_time_is_up(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--timeout", "5", "--json")
         assert (result.exit_code, scene.pauses) == (ExitCode.NOT_READY, [2, 2])
         assert json.loads(result.stdout)["status"] == "PENDING"
         name = scene.api.last_reconciliation.id
-        assert result.stderr.endswith(f"Still going on. See what comes of it: berth reconcile --follow {name}\n")
+        assert result.stderr.endswith(f"It is still running. See its result: berth reconcile --follow {name}\n")
 
     def test_it_does_not_begin(self, scene: Scene) -> None:
         assert "should have begun" not in scene.berth("reconcile", "--timeout", "61").stderr
@@ -310,7 +318,7 @@ class TestTrouble:
         comes_to(scene)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.OK
-        assert "should have begun within a minute. Look at berth doctor, and at the log" in result.stderr
+        assert "should have started within a minute. See berth doctor, and the log" in result.stderr
 
     def test_it_has_died(self, scene: Scene) -> None:
         scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
@@ -319,10 +327,10 @@ class TestTrouble:
         assert sum(scene.pauses) == timedelta(minutes=20).total_seconds() + 2
         name = scene.api.last_reconciliation.id
         assert result.stderr.splitlines()[-3:] == [
-            f"Error: Reconciliation {name} has not moved since 2026-11-16 12:00:00 UTC: it died.",
-            "Look at berth doctor, and at the log of the function that the control plane's stack names "
-            "ReconcileFunctionName.",
-            "Then ask for another one: berth reconcile",
+            f"Error: Reconciliation {name} has made no progress since 2026-11-16 12:00:00 UTC: its function has died.",
+            "See berth doctor, and the log of the function in the output ReconcileFunctionName of the control plane's "
+            "stack.",
+            "Then start another: berth reconcile",
         ]
 
     def test_it_has_died_as_json(self, scene: Scene) -> None:

@@ -83,7 +83,7 @@ def test_one_as_json(fleet: Scene) -> None:
 def test_one_that_was_never_published(scene: Scene) -> None:
     result = scene.berth("releases", "9.9.9")
     assert result.exit_code == ExitCode.BAD_USAGE
-    assert result.stderr == "Error: Version 9.9.9 was never published. See the published ones: berth releases\n"
+    assert result.stderr == "Error: Version 9.9.9 was never published. See the published releases: berth releases\n"
 
 
 @pytest.mark.parametrize("version", ["newest", "1.2", "1.2.3\n", ""])
@@ -119,8 +119,8 @@ class TestElsewhere:
 
     def test_versions_in_use_that_are_no_releases_are_told(self, scene: Scene) -> None:
         assert scene.berth("releases").stderr.splitlines()[:2] == [
-            "2 tenants are at no version yet: 1 FAILED, 1 PROVISIONING. See: berth tenants",
-            "1 tenant is at 0.0.9, which is no release: berth tenants --version 0.0.9",
+            "2 tenants are not at any version yet: 1 FAILED, 1 PROVISIONING. See: berth tenants",
+            "1 tenant is at 0.0.9, which was never published: berth tenants --version 0.0.9",
         ]
 
     def test_and_also_when_one_is_asked_for(self, scene: Scene) -> None:
@@ -131,4 +131,6 @@ class TestElsewhere:
     def test_the_current_one_is_not_published_yet(self, scene: Scene) -> None:
         result = scene.berth("releases")
         assert (result.exit_code, result.stdout) == (ExitCode.OK, "")
-        assert result.stderr.endswith("The current version, 0.3.0, is not published: wait until it is deployed.\n")
+        assert result.stderr.endswith(
+            "The current version, 0.3.0, is not published yet: wait until its deployment has ended.\n"
+        )

@@ -52,7 +52,7 @@ class TestStatus:
         monkeypatch.setattr(underway.api.ledger, "orders", lambda _rollout: orders)
         result = underway.berth("rollout", "status")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout.count("ALTERED: somebody has put") == 1
+        assert result.stdout.count("ALTERED: somebody has overwritten") == 1
         *others, unreadable = json.loads(underway.berth("rollout", "status", "--json").stdout)["history"]
         assert (unreadable["order"], unreadable["altered"]) == (None, True)
         assert [entry["altered"] for entry in others] == [False] * len(others)
@@ -361,7 +361,7 @@ class TestOrders:
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
     def test_the_help_says_when_nobody_is_asked(self, scene: Scene, command: list[str]) -> None:
         told = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
-        assert "Where there is no terminal, nobody is asked." in told
+        assert "Without a terminal there is no question." in told
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_what_is_over_is_not_changed(self, underway: Scene, verb: str) -> None:

@@ -104,7 +104,7 @@ class TestStart:
         scene.has(version="0.2.0")
         result = scene.berth("rollout", "start", "--to", "0.1.0")
         assert result.exit_code == ExitCode.REFUSED
-        assert result.stderr.endswith("Go back all the same: --allow-downgrade\n")
+        assert result.stderr.endswith("Allow the downgrade: --allow-downgrade\n")
 
     def test_an_interrupt_before_it_was_heard_of(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()

@@ -42,7 +42,7 @@ def test_a_ready_one(scene: Scene) -> None:
         f"execution:  {scene.api.run.execution}",
         "",
         "History",
-        "At (UTC)            Operation Version Try Status  Asked by Why",
+        "Time (UTC)          Operation Version Try Status  Asked by Details",
         "2026-11-16 12:00:00 DESCRIBE                      ada      labels: none ->",
         "                                                           team=blue, tier=gold,",
         "                                                           pin: none -> 0.1.0",
@@ -57,7 +57,7 @@ def test_its_current_operation(scene: Scene) -> None:
     scene.api.begin()
     scene.api.table.remember_token(scene.api.run, "the-token")
     told = scene.berth("tenant", "acme")
-    assert lines(told.stdout.partition("Going on now\n")[2])[:4] == [
+    assert lines(told.stdout.partition("Current operation\n")[2])[:4] == [
         "operation:  UPDATE 0.2.0, attempt 1",
         "since:      2026-11-16 12:00:10 UTC",
         f"asked by:   {ADA}",
@@ -140,7 +140,7 @@ def test_its_whole_life_and_who_asked_for_what(scene: Scene) -> None:
     assert "state:      DELETED\n" in result.stdout
     # A delete is of no version.
     assert "\nDELETE\n" in result.stdout
-    assert "why:        Ticket 4711\n" in result.stdout
+    assert "reason:     Ticket 4711\n" in result.stdout
     assert lines(result.stdout.partition("History\n")[2])[1:] == [
         "2026-11-16 12:00:00 DESCRIBE                      ada      pin: none -> 0.1.0",
         "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",

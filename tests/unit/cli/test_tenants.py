@@ -101,7 +101,7 @@ def test_a_filter_that_fits_none(scene: Scene) -> None:
     scene.has()
     result = scene.berth("tenants", "--version", "9.9.9")
     assert result.exit_code == ExitCode.OK
-    assert result.stdout == "No tenant is like that. See them all: berth tenants\n"
+    assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
 
 
 def test_an_empty_fleet_says_what_to_do_next(scene: Scene) -> None:
@@ -115,7 +115,7 @@ def test_a_large_fleet_is_listed_in_part_and_that_is_told(scene: Scene) -> None:
     names = fleet(scene, PAGE_SIZE + 1)
     result = scene.berth("tenants")
     assert f"{PAGE_SIZE} tenants: {PAGE_SIZE} READY" in result.stdout
-    assert result.stderr.startswith("There are more. See them all: --all. Or go on from here: --cursor ")
+    assert result.stderr.startswith("There are more tenants. List all: --all. Or continue from here: --cursor ")
     cursor = result.stderr.split()[-1]
     assert listed(scene.berth("tenants", "--cursor", cursor, "--json").stdout) == names[PAGE_SIZE:]
 

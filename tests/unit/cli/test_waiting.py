@@ -30,7 +30,7 @@ def test_a_create_is_watched_from_before_anything_is_recorded_until_the_queue_is
         f"queue arn:  {QUEUE.arn}",
     ]
     execution, _ = scene.api.executions.inputs.popitem()
-    assert result.stderr == f"CREATE 0.2.0 of tenant acme is going on: {execution}\n"
+    assert result.stderr == f"CREATE 0.2.0 of tenant acme is running: {execution}\n"
     assert scene.api.asked == ["PUT /tenants/acme", *["GET /tenants/acme"] * 5]
     assert scene.pauses == [2, 2, 2, 2]
 
@@ -58,7 +58,7 @@ def test_a_delete(scene: Scene) -> None:
     result = scene.berth("delete", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert "state:      DELETED\n" in result.stdout
-    assert result.stderr.startswith("DELETE of tenant acme is going on: ")
+    assert result.stderr.startswith("DELETE of tenant acme is running: ")
 
 
 def test_as_json_the_document_is_the_tenant(scene: Scene) -> None:
@@ -81,7 +81,7 @@ def test_a_failure_is_told_with_its_root_cause_and_what_can_be_done(scene: Scene
     assert result.stdout == ""
     assert result.stderr.splitlines()[1:] == [
         "Error: UPDATE 0.2.0 of tenant acme failed: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
-        "Try it again: berth retry acme. All that happened: berth tenant acme",
+        "Retry: berth retry acme. Full history: berth tenant acme",
     ]
 
 
@@ -91,9 +91,9 @@ def test_a_delete_that_left_the_tenant_in_service_is_asked_for_again_not_retried
     result = scene.berth("delete", "acme", "--drain", "3", "--wait")
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr.splitlines()[-1] == (
-        "The tenant is still in service. Ask again, and wait until its messages have been received: "
-        "berth delete acme --drain SECONDS; or lose them: berth delete acme --force. "
-        "All that happened: berth tenant acme"
+        "The tenant is still in service. Delete it once its messages have been received: "
+        "berth delete acme --drain SECONDS; or delete it with its messages: berth delete acme --force. "
+        "Full history: berth tenant acme"
     )
     assert scene.berth("retry", "acme").exit_code == ExitCode.REFUSED
 
@@ -103,7 +103,7 @@ def test_a_delete_that_took_the_tenant_out_of_service_is_retried(scene: Scene) -
     scene.meanwhile = [scene.api.begin, scene.api.fail_half_way]
     result = scene.berth("delete", "acme", "--wait")
     assert result.exit_code == ExitCode.FAILED
-    assert result.stderr.splitlines()[-1].startswith("Try it again: berth retry acme.")
+    assert result.stderr.splitlines()[-1].startswith("Retry: berth retry acme.")
     assert scene.berth("retry", "acme").exit_code == ExitCode.OK
 
 
@@ -156,7 +156,7 @@ class TestBusy:
         assert result.exit_code == ExitCode.REFUSED
         assert scene.pauses == [2, 2]
         assert "Error: Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
-        assert result.stderr.endswith("It is still busy after 4 s. Wait longer: --timeout SECONDS\n")
+        assert result.stderr.endswith("The tenant is still busy after 4 s. Wait longer: --timeout SECONDS\n")
 
     def test_the_same_operation_is_joined(self, scene: Scene) -> None:
         scene.meanwhile = [scene.api.succeed]
@@ -167,7 +167,9 @@ class TestBusy:
         scene.trouble_asleep = KeyboardInterrupt()
         result = scene.berth("delete", "acme", "--wait")
         assert result.exit_code == ExitCode.INTERRUPTED
-        assert result.stderr.endswith("Interrupted. If it was started, it goes on. See: berth tenant acme\n")
+        assert result.stderr.endswith(
+            "Interrupted. If the operation was started, it continues. See: berth tenant acme\n"
+        )
 
 
 def test_an_interrupted_wait_says_that_the_operation_goes_on(scene: Scene) -> None:
@@ -175,7 +177,7 @@ def test_an_interrupted_wait_says_that_the_operation_goes_on(scene: Scene) -> No
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.INTERRUPTED
     assert result.stdout == ""
-    assert result.stderr.endswith("No longer waiting. It goes on. See: berth tenant acme\n")
+    assert result.stderr.endswith("Stopped waiting. The operation continues. See: berth tenant acme\n")
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -185,7 +187,7 @@ def test_waiting_ends_at_the_timeout_and_shows_what_goes_on(scene: Scene, begun:
     assert result.exit_code == ExitCode.NOT_READY
     assert scene.pauses == [2, 2, 2]
     assert json.loads(result.stdout)["execution"] == scene.api.run.execution
-    assert result.stderr.endswith("Still going on after 6 s. See how it ends: berth tenant acme\n")
+    assert result.stderr.endswith("The operation is still running after 6 s. See its result: berth tenant acme\n")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "604801", "9" * 400, "1e3", "soon", ""])
@@ -233,5 +235,5 @@ def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
     scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
-    assert result.stderr.count("is going on") == 1
+    assert result.stderr.count("is running") == 1
     assert "waiting, 0 s" in result.stderr
