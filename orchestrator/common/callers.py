@@ -1,4 +1,4 @@
-"""Who asks, from what API Gateway says about the caller, and whether it was API Gateway that said so."""
+"""The caller of a request, as API Gateway names the caller, and the check that API Gateway sent the event."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 NOBODY_KNOWN = "direct invocation"
-"""A function that is invoked directly is not told by whom; CloudTrail is."""
+"""The caller of a function that was invoked directly. Lambda does not tell the function who it was; CloudTrail does."""
 
 MOST_CHARACTERS = 2_048
-"""No ARN is longer. The machines take no longer one, either."""
+"""The maximum length of an ARN. The state machines' input schemas have the same limit."""
 
 PROOF_VARIABLE = "proof"
-"""The variable of the API's stage that API Gateway adds to every event, and that no caller of the API can set."""
+"""The API's stage variable with the proof. API Gateway adds it to every event; callers of the API cannot set it."""
 
 _NOT_IN_A_SOURCE_IDENTITY = re.compile(r"[^A-Za-z0-9_=,.@-]+")
 _MOST_OF_A_SOURCE_IDENTITY = 64
@@ -25,10 +25,10 @@ _DIGEST_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class ApiGateway:
-    """Recognises API Gateway's events. Whoever may invoke a function directly can send it an event like that."""
+    """Recognises API Gateway's events by a proof, because anyone who may invoke a function can imitate the rest."""
 
     proof_digest: str | None
-    """SHA-256 of what API Gateway proves itself with, in hexadecimal. Without it nobody is believed."""
+    """SHA-256 of the proof, in hexadecimal. While this is not set, no event is accepted as API Gateway's."""
 
     def sent(self, event: Mapping[str, Any]) -> bool:
         variables = event.get("stageVariables")
@@ -38,21 +38,24 @@ class ApiGateway:
         return hmac.compare_digest(digest_of(proof), self.proof_digest)
 
     def caller(self, event: Mapping[str, Any]) -> str:
-        """The caller's ARN, if it was API Gateway that said so."""
+        """The caller's ARN, if API Gateway sent the event."""
         return caller(event) if self.sent(event) else NOBODY_KNOWN
 
 
 def digest_of(proof: str) -> str:
-    """Half of a surrogate pair is text to JSON; it is no part of any proof, so it may be replaced."""
+    """The SHA-256 digest of a proof.
+
+    JSON text may contain half of a surrogate pair, which has no encoding. No proof contains one, so it is replaced.
+    """
     return hashlib.sha256(proof.encode(errors="replace")).hexdigest()
 
 
 def caller(event: Mapping[str, Any]) -> str:
-    """The caller's ARN, as the event has it. Of a role it ends with the session's name, often that of a person."""
-    found: object = event
+    """The caller's ARN from the event, unverified. A role's ARN ends with the session name, often a person's name."""
+    value: object = event
     for name in ("requestContext", "authorizer", "iam", "userArn"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) and _may_be_an_arn(found) else NOBODY_KNOWN
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) and _may_be_an_arn(value) else NOBODY_KNOWN
 
 
 def _may_be_an_arn(text: str) -> bool:
@@ -60,9 +63,10 @@ def _may_be_an_arn(text: str) -> bool:
 
 
 def counted_as(caller: str) -> str:
-    """Whom a caller's creates are counted for.
+    """The name under which a caller's creates are counted.
 
-    An IAM user may give federated users any name, and as many names as it likes: all of them are one caller.
+    An IAM user can create federated users under any number of names, so all federated users of an account count as one
+    caller.
     """
     role = role_of(caller)
     kind, slash, _ = role.partition("/")
@@ -70,7 +74,7 @@ def counted_as(caller: str) -> str:
 
 
 def role_of(arn: str) -> str:
-    """The caller without the session's name: the same for all instances of a service that ask at once."""
+    """The caller without the session name. All instances of a service share their role, but not their sessions."""
     kind, slash, rest = arn.partition("/")
     if kind.endswith(":assumed-role") and slash:
         return f"{kind}/{rest.partition('/')[0]}"
@@ -78,9 +82,9 @@ def role_of(arn: str) -> str:
 
 
 def source_identity(arn: str) -> str:
-    """The caller as STS and CloudTrail take it: ``operator=ada-0123456789ab``, of at most 64 characters.
+    """The caller as an STS source identity of at most 64 characters, such as ``operator=ada-0123456789ab``.
 
-    The name is for people. The digest of the whole ARN tells callers apart whose names look the same.
+    The name is for people who read CloudTrail. The digest of the whole ARN keeps apart callers with the same name.
     """
     kind, slash, name = arn.rpartition(":")[2].partition("/")
     digest = hashlib.sha256(arn.encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]

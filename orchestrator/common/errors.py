@@ -1,101 +1,101 @@
-"""Everything that can go wrong, in one tree.
+"""All exceptions that Berth raises on purpose, in one tree.
 
     BerthError
-    ├── InvalidRequest          what came in cannot be understood; nothing was written or started
-    │   ├── InvalidTenantId     the tenant id is not on the allow-list
-    │   └── InvalidName         no control plane can have this name
-    ├── Conflict                what is asked for contradicts what is recorded
+    ├── InvalidRequest          the input is invalid; nothing was written or started
+    │   ├── InvalidTenantId     the tenant id does not match the allowed pattern
+    │   └── InvalidName         the name is not allowed for a control plane
+    ├── Conflict                the request contradicts the recorded state
     │   ├── LostOwnership       an operation no longer owns its tenant and may not write
-    │   ├── QueueOwnedElsewhere another stack already holds the tenant's queue
-    │   ├── StackHasGone        a stack has taken its queue back, so it is served no more
-    │   └── ReleaseIsImmutable  a version was published before with another template
-    ├── UnknownRelease          a version that was never published
-    ├── StackNotOurs            a stack bears a tenant's name, but Berth did not make it for that tenant
-    │   └── StackOutOfReach     the stack on record has a name that this deployment may not change stacks of
-    ├── Unconfirmed             a request says that it is CloudFormation's, and CloudFormation does not
-    ├── UnreadableRows          rows that somebody else wrote, and that do not say what such rows say
-    ├── QueueOutOfReach         a queue that Berth's functions may not look at
-    ├── Throttled               AWS asked us to slow down; try again later
-    ├── Unsettled               a request could not be answered now; try again
-    └── MissingSetting          a function was deployed without something that it needs
+    │   ├── QueueOwnedElsewhere another stack already owns the tenant's queue
+    │   ├── StackHasGone        the stack has withdrawn its queue, so the queue can no longer be served
+    │   └── ReleaseIsImmutable  the version was published before with another template
+    ├── UnknownRelease          the version was never published
+    ├── StackNotOurs            a stack has a tenant's stack name, but Berth did not create it for that tenant
+    │   └── StackOutOfReach     this deployment has no permission for the name of the tenant's recorded stack
+    ├── Unconfirmed             CloudFormation does not confirm a request that claims to come from CloudFormation
+    ├── UnreadableRows          a tenant's rows cannot be read, because something other than Berth wrote them
+    ├── QueueOutOfReach         Berth's functions have no permission for a queue with this name
+    ├── Throttled               AWS throttled a call; try again later
+    ├── Unsettled               the request could not be completed now; try again
+    └── MissingSetting          a function was deployed without a setting that it needs
 
-Further branches stand beside what raises them:
+Some packages define their own branches of the tree:
 
 - orchestrator/local: ``LocalError``
 - orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``, ``NoRollout``
 - stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``
 
-Expected outcomes (busy, still working, not ready) are not here: use cases return those as data.
+Expected outcomes (busy, still working, not ready) are not exceptions: use cases return them as data.
 """
 
 
 class BerthError(Exception):
-    """The root: catch this to catch whatever Berth raises on purpose."""
+    """The root of the tree: catch it to catch every exception that Berth raises on purpose."""
 
 
 class InvalidRequest(BerthError):
-    """What came in cannot be understood. Nothing was written, nothing was started."""
+    """The input is invalid. Nothing was written, nothing was started."""
 
 
 class InvalidTenantId(InvalidRequest):
-    """The tenant id is not on the allow-list of :mod:`orchestrator.common.tenant_ids`."""
+    """The tenant id does not match the pattern of :mod:`orchestrator.common.tenant_ids`."""
 
 
 class InvalidName(InvalidRequest):
-    """No control plane can have this name: :mod:`orchestrator.tenants.names` says which it can have."""
+    """The name is not allowed for a control plane: :mod:`orchestrator.tenants.names` has the rules."""
 
 
 class Conflict(BerthError):
-    """What is asked for contradicts what is recorded."""
+    """The request contradicts the recorded state."""
 
 
 class LostOwnership(Conflict):
-    """An operation no longer owns its tenant, so nothing it says may be written."""
+    """An operation no longer owns its tenant, so its results must not be written."""
 
 
 class QueueOwnedElsewhere(Conflict):
-    """Another stack already holds the tenant's queue."""
+    """Another stack already owns the tenant's queue."""
 
 
 class StackHasGone(Conflict):
-    """A stack has taken its queue back, so it cannot be served any more."""
+    """The stack has withdrawn its queue, so the queue can no longer be served."""
 
 
 class ReleaseIsImmutable(Conflict):
-    """A version was published before, with another template."""
+    """The version was published before, with another template."""
 
 
 class UnknownRelease(BerthError):
-    """A version that was never published."""
+    """The version was never published."""
 
 
 class StackNotOurs(BerthError):
-    """A stack bears a tenant's stack name, but Berth did not make it for that tenant."""
+    """A stack has a tenant's stack name, but Berth did not create it for that tenant."""
 
 
 class StackOutOfReach(StackNotOurs):
-    """The tenant's stack on record has a name that this deployment may not look at or change stacks of."""
+    """This deployment has no permission to read or change stacks with the name of the tenant's recorded stack."""
 
 
 class Unconfirmed(BerthError):
-    """A request says that it is CloudFormation's, and CloudFormation does not say so. Nothing was done."""
+    """CloudFormation does not confirm a request that claims to come from CloudFormation. Nothing was done."""
 
 
 class UnreadableRows(BerthError):
-    """Rows of a tenant do not say what such rows say. Somebody else has written them."""
+    """A tenant's rows cannot be read. Something other than Berth wrote them."""
 
 
 class QueueOutOfReach(BerthError):
-    """A queue that Berth's functions may not look at: it bears none of the names of tenants' queues."""
+    """Berth's functions have no permission for the queue, because its name is not that of a tenant's queue."""
 
 
 class Throttled(BerthError):
-    """AWS asked us to slow down. Never a reason to record a failure."""
+    """AWS throttled a call. Throttling is never recorded as a failure."""
 
 
 class Unsettled(BerthError):
-    """The request could not be answered now; the same request may be answered later."""
+    """The request could not be completed now. The same request may succeed later."""
 
 
 class MissingSetting(BerthError):
-    """A function was deployed without something that it needs."""
+    """A function was deployed without a setting that it needs."""

@@ -1,7 +1,7 @@
-"""The ARN of a CloudFormation stack, and where Berth itself is deployed, as typed values.
+"""Typed values for the ARN of a CloudFormation stack and for the account and region of a deployment.
 
-A stack's ARN in an event is a claim by whoever sent the event. It is parsed as a whole, never searched for a part that
-looks right, and then CloudFormation is asked about the stack.
+A stack's ARN in an event is an unverified claim by the sender. The ARN is parsed as a whole, never searched for a part
+that looks right, and then CloudFormation is asked about the stack.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _STACK_ARN = re.compile(
 
 
 def name_of(stack_id: str) -> str:
-    """The stack's name, from its ARN; a name is its own."""
+    """The stack's name. ``stack_id`` is the stack's ARN or already its name."""
     return stack_id.split("/")[1] if stack_id.startswith("arn:") and "/" in stack_id else stack_id
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A partition, a region and an account of AWS."""
+    """A partition, a region and an account of AWS, such as those that Berth is deployed to."""
 
     partition: str
     region: str
@@ -37,10 +37,10 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> Location:
-        """From ``partition:region:account``, as the functions' settings have it."""
+        """Parse ``partition:region:account``, the format of the functions' settings."""
         match = _LOCATION.fullmatch(text)
         if match is None:
-            raise InvalidRequest(f"{text[:300]!a} is not a partition, a region and an account")
+            raise InvalidRequest(f"{text[:300]!a} does not have the form partition:region:account")
         return cls(**match.groupdict())
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class StackArn:
-    """Which stack it is: a name may be used again after its stack was deleted, the ``uuid`` never is."""
+    """The identity of a stack. The name can be used again after the stack was deleted; the ``uuid`` cannot."""
 
     partition: str
     region: str
@@ -59,7 +59,7 @@ class StackArn:
 
     @classmethod
     def parse(cls, text: str) -> StackArn:
-        # fullmatch: nothing may stand before or after the ARN, not even a newline.
+        # fullmatch rejects any text before or after the ARN, even a newline.
         match = _STACK_ARN.fullmatch(text)
         if match is None:
             raise InvalidRequest(f"StackId: {text[:300]!a} is not the ARN of a stack")

@@ -1,7 +1,7 @@
-"""Who a tenant is. :mod:`orchestrator.tenants.names` has the name of its stack.
+"""Tenant ids. :mod:`orchestrator.tenants.names` derives the stack's name from them.
 
-A tenant id ends up in table keys, stack names, execution names, tags and policies. It is therefore an
-allow-list, checked once at the edge by :meth:`TenantId.parse`; everything further in takes a ``TenantId``.
+A tenant id is used in table keys, stack names, execution names, tags and policies. :meth:`TenantId.parse` therefore
+accepts only a few characters. Input is parsed once, where it enters Berth; all other code takes a ``TenantId``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from orchestrator.common.errors import InvalidTenantId
 
 TENANT_ID_MAX_LENGTH = 40
-"""Long enough for a UUID, short enough for every derived name: see ``tests/unit/test_tenants.py``."""
+"""A UUID fits, and so does every name that is derived from the id: see ``tests/unit/test_tenants.py``."""
 
 TENANT_ID_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?$"
-"""Letters, digits and inner dashes. Also given to CloudFormation and to the JSON schemas, so: no look-around."""
+"""Letters, digits and inner dashes. The pattern has no look-around, because CloudFormation and JSON schemas use it."""
 
 _TENANT_ID = re.compile(TENANT_ID_PATTERN, re.ASCII)
 _DIGEST_LENGTH = 8
@@ -38,7 +38,7 @@ class TenantId:
             raise InvalidTenantId(
                 f"The tenant id has {len(value)} characters; at most {TENANT_ID_MAX_LENGTH} are allowed."
             )
-        # fullmatch, because `$` alone would let a trailing newline through.
+        # fullmatch, because `$` alone would accept a trailing newline.
         if not _TENANT_ID.fullmatch(value):
             raise InvalidTenantId(
                 f"The tenant id {value!a} is not valid: use letters, digits and dashes, "
@@ -51,9 +51,9 @@ class TenantId:
 
     @property
     def slug(self) -> str:
-        """The id with a digest of its exact spelling.
+        """The id, followed by a digest of the id.
 
-        Some AWS names are compared without regard to case; the digest keeps `Acme` and `acme` apart there.
+        AWS compares some names without regard to case; the digest keeps `Acme` and `acme` apart there.
         """
         return f"{self.value}-{hashlib.sha256(self.value.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 

@@ -1,18 +1,14 @@
-"""Time: where it is told, how it is written down, and ids that sort by it."""
+"""The clock, the format of timestamps, and ids that sort by time."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    pass
 import hashlib
-from datetime import UTC
+from datetime import UTC, datetime
+from typing import Protocol
 
 
 def timestamp(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds: one width, so that text order is time order."""
+    """ISO 8601 in UTC with milliseconds. All timestamps have the same width, so they sort by time as text."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -20,7 +16,7 @@ ID_PATTERN = "^[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$"
 
 
 def new_id(at: datetime, *about: object) -> str:
-    """An id for what is asked for at that moment. Ids sort by time."""
+    """An id for a request that was made at that time. Ids sort by time."""
     digest = hashlib.sha256("/".join([at.isoformat(), *map(str, about)]).encode()).hexdigest()
     return f"{at:%Y%m%d-%H%M%S}-{digest[:4]}"
 

@@ -1,4 +1,4 @@
-"""How what comes in is checked against a JSON schema, and what is said when it does not fit."""
+"""Validation of input against JSON schemas, and the messages about invalid input."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTE
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 
-_WANTED = {
+_PATTERN_MESSAGES = {
     VERSION_PATTERN: "is not a version like 1.2.3",
     REASON_PATTERN: "is not one line of printable text",
 }
 
 
 def _whole(_validator: object, pattern: str, text: object, _schema: object) -> Iterator[ValidationError]:
-    """`pattern`, of the whole text: by itself Python's `$` would let a trailing newline through."""
+    """The JSON schema keyword `pattern`, which must match the whole text: Python's `$` accepts a trailing newline."""
     if isinstance(text, str) and not re.fullmatch(pattern, text):
-        wanted = _WANTED.get(pattern, f"does not match {pattern!r}")
-        yield ValidationError(f"{text!a} {wanted}")
+        message = _PATTERN_MESSAGES.get(pattern, f"does not match {pattern!r}")
+        yield ValidationError(f"{text!a} {message}")
 
 
 Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-untyped-call]
@@ -42,20 +42,20 @@ Schema = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-un
 def object_of(
     required: Mapping[str, Any], optional: Mapping[str, Any] | None = None, *, closed: bool = False
 ) -> dict[str, Any]:
-    """An object with these properties; with no others if it is closed."""
+    """The schema of an object with these properties. A ``closed`` object may have no others."""
     schema = {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
     return schema | {"additionalProperties": False} if closed else schema
 
 
 TEXT = {"type": "string", "minLength": 1, "maxLength": 4096}
 SECRET = {**TEXT, "writeOnly": True}
-"""A text that no message quotes."""
+"""Text that must not appear in error messages or logs."""
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 SORTED_ID = {"type": "string", "pattern": ID_PATTERN}
-"""Of a rollout, a reconciliation or an adoption."""
+"""The id of a rollout, a reconciliation or an adoption."""
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
 REASON = {"type": "string", "pattern": REASON_PATTERN, "minLength": 1, "maxLength": REASON_MAX_LENGTH}
-"""Why something is asked for."""
+"""The reason that a caller gives for a request."""
 
 LABELS = {
     "type": "object",
@@ -70,8 +70,8 @@ def valid(schema: Any, given: object, *, what: str = "the event") -> dict[str, A
     error = best_match(schema.iter_errors(given))
     if error is not None:
         where = ".".join(str(step) for step in error.absolute_path) or what
-        # An error's message quotes the value. Errors are logged, and secrets are not.
+        # The validator's message quotes the value, and errors are logged, so a secret gets a message without its value.
         secret = isinstance(error.schema, dict) and error.schema.get("writeOnly", False)
-        raise InvalidRequest(f"{where}: {'what is there does not fit' if secret else error.message[:300]}")
+        raise InvalidRequest(f"{where}: {'the value is not valid' if secret else error.message[:300]}")
     assert isinstance(given, dict)  # noqa: S101 - every schema that is passed in requires an object
     return given

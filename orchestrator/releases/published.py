@@ -1,4 +1,4 @@
-"""Publishing the tenant template: stored under its version, recorded once, never changed."""
+"""Publishing the tenant template: it is stored under its version, recorded once, and never changed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _ALWAYS_GIVEN = frozenset({TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER})
 
 
 def is_known(version: str | None, releases: Collection[str]) -> bool:
-    """Whether the version was published, or is older than all that were: then the tenant is older than Berth.
+    """True if the version was published, or is older than every published version.
 
-    Such a tenant is outdated as others are, and a rollout moves it.
+    A tenant at such an older version was created before Berth managed it. The tenant counts as outdated, like others,
+    and a rollout moves it.
     """
     if version is None or version in releases:
         return version is not None
@@ -32,48 +33,49 @@ def is_known(version: str | None, releases: Collection[str]) -> bool:
 
 
 def canonical(template: Mapping[str, Any]) -> bytes:
-    """The one spelling of a template: what is committed, published and digested."""
+    """The canonical text of a template. This text is committed, published and digested."""
     return (json.dumps(template, indent=2, sort_keys=True) + "\n").encode()
 
 
 def digest_of(template: Mapping[str, Any]) -> str:
-    """The digest that a release of this template has, whatever the spelling was in which it came back."""
+    """The digest of a release with this template. It does not depend on how a service formats the template."""
     return hashlib.sha256(canonical(template)).hexdigest()
 
 
 def content_digest(template: bytes, version: str) -> str:
-    """The digest of a template, whatever version it calls itself."""
-    itself = rf"(?<![0-9.]){re.escape(version)}(?![0-9]|\.[0-9])"
-    return hashlib.sha256(re.sub(itself, "VERSION", template.decode()).encode()).hexdigest()
+    """The digest of a template without its own version number."""
+    own_version = rf"(?<![0-9.]){re.escape(version)}(?![0-9]|\.[0-9])"
+    return hashlib.sha256(re.sub(own_version, "VERSION", template.decode()).encode()).hexdigest()
 
 
 def stack_parameters(
     tenant: TenantId, release: Release, *, service_token: str, kms_key: str | None = None
 ) -> dict[str, str]:
-    """What the release's template is given for that tenant.
+    """The parameters of the release's template for that tenant.
 
-    CloudFormation refuses what a template does not know, so a release without a parameter for the key is deployed
-    without the key. A template that knows it is also told that there is none: change sets tell all parameters.
+    CloudFormation rejects parameters that a template does not declare, so a release that does not declare the key
+    parameter is deployed without the key. If the template declares the parameter and there is no key, the parameter is
+    passed empty, because change sets list all parameters.
     """
-    given = {TENANT_PARAMETER: tenant.value, SERVICE_TOKEN_PARAMETER: service_token}
+    parameters = {TENANT_PARAMETER: tenant.value, SERVICE_TOKEN_PARAMETER: service_token}
     if KMS_KEY_PARAMETER in release.parameters:
-        given[KMS_KEY_PARAMETER] = kms_key or ""
-    return given
+        parameters[KMS_KEY_PARAMETER] = kms_key or ""
+    return parameters
 
 
 def same_content(one: str | None, other: str | None, release_of: Callable[[str], Release | None]) -> bool:
-    """Whether moving a stack from one version to the other changes nothing, so that CloudFormation need not be asked.
+    """True if both versions have the same template, so that moving a stack from one to the other changes nothing.
 
-    Releases from before that was recorded have no content, and are the same as none.
+    Releases that were published before the content was recorded have none, and never count as the same.
     """
-    here, there = release_of(one or ""), release_of(other or "")
-    return here is not None and there is not None and bool(here.content) and here.content == there.content
+    first, second = release_of(one or ""), release_of(other or "")
+    return first is not None and second is not None and bool(first.content) and first.content == second.content
 
 
 def fingerprint(release: Release, parameters: Mapping[str, str]) -> str | None:
-    """What a stack is made from: as long as it stays the same, CloudFormation would have nothing to do."""
+    """A digest of a stack's template and parameters. While it stays the same, an update would change nothing."""
     if not release.content:
-        return None  # Published before that was recorded.
+        return None  # The release was published before the content was recorded.
     return hashlib.sha256(json.dumps([release.content, dict(parameters)], sort_keys=True).encode()).hexdigest()
 
 
@@ -88,9 +90,9 @@ def publish_release(
     clock: Clock,
     again: bool = False,
 ) -> Release:
-    """Publish the template that was uploaded with the deployment. Publishing the same again changes nothing.
+    """Publish the template that was uploaded with the deployment. Publishing the same release again changes nothing.
 
-    With ``again`` it is also stored again: S3 encrypts it with the key that the bucket has now.
+    With ``again`` the template is stored again, so that S3 encrypts it with the bucket's current key.
     """
     recorded = releases.release(version)
     _check_digest(version, recorded, digest)
@@ -105,7 +107,7 @@ def publish_release(
     if recorded is not None:
         templates.publish(version, digest, template)
         return recorded
-    given = _spelled_as_releases_are(version, template)
+    document = _canonical_document(version, template)
     recorded = releases.record_release(
         Release(
             version,
@@ -114,7 +116,7 @@ def publish_release(
             clock.now(),
             content_digest(template, version),
             notes,
-            frozenset(given.get("Parameters", {})) - _ALWAYS_GIVEN,
+            frozenset(document.get("Parameters", {})) - _ALWAYS_GIVEN,
         )
     )
     _check_digest(version, recorded, digest)
@@ -128,15 +130,19 @@ def _check_digest(version: str, recorded: Release | None, digest: str) -> None:
         )
 
 
-def _spelled_as_releases_are(version: str, template: bytes) -> Mapping[str, Any]:
-    """Before changes are made to a stack, their template is compared with the release by its digest."""
+def _canonical_document(version: str, template: bytes) -> Mapping[str, Any]:
+    """The template as a document, if its text is canonical.
+
+    Before a stack is changed, the change set's template is compared with the release by its digest, which is the
+    digest of the canonical text.
+    """
     try:
-        given = json.loads(template)
+        document = json.loads(template)
     except ValueError:
-        given = None
-    if not isinstance(given, dict) or canonical(given) != template:
+        document = None
+    if not isinstance(document, dict) or canonical(document) != template:
         raise InvalidRequest(
-            f"Release {version}: the uploaded template is not spelled as releases are. Write it by `make release`, "
-            "and deploy again."
+            f"Release {version}: the uploaded template does not have the format of a release. Write it with "
+            "`make release`, and deploy again."
         )
-    return given
+    return document

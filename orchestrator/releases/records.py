@@ -1,4 +1,4 @@
-"""What is remembered of a release."""
+"""The record of a release."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Release:
     digest: str
     published_at: datetime
     content: str = ""
-    """The digest of the template without its own version: releases that differ in nothing else have the same."""
+    """The digest of the template without its own version number. Empty for releases from before it was recorded."""
     notes: str = ""
-    """What is new in it, from the changelog."""
+    """The release notes, from the changelog."""
     parameters: frozenset[str] = frozenset()
-    """What the template can be given besides what every template is. Releases from before 0.7.0 have nothing here."""
+    """The template's parameters besides those that every template has. Empty for releases from before 0.7.0."""

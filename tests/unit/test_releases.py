@@ -76,7 +76,7 @@ def world() -> World:
 @pytest.mark.parametrize("name", MISSPELLED)
 def test_a_template_that_could_not_be_known_again_is_refused(world: World, name: str) -> None:
     """CloudFormation's word for it is compared with the release's digest before a stack is changed to it."""
-    with pytest.raises(InvalidRequest, match="is not spelled as releases are"):
+    with pytest.raises(InvalidRequest, match="does not have the format of a release"):
         world.publish(name)
     assert world.table.releases() == []
     assert world.templates.published == {}

@@ -385,7 +385,7 @@ def test_an_event_that_says_nowhere_to_answer_to_is_refused(event: object) -> No
     ids=["a user", "a scheme", "a list", "too long"],
 )
 def test_an_address_is_signed_so_no_error_tells_it(url: object) -> None:
-    with pytest.raises(InvalidRequest, match="ResponseURL: what is there does not fit") as refused:
+    with pytest.raises(InvalidRequest, match="ResponseURL: the value is not valid") as refused:
         answerable(an_event({}, ResponseURL=url))
     assert "sesame" not in str(refused.value)
 

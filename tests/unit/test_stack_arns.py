@@ -78,5 +78,5 @@ def test_a_location_is_spelled_as_it_was_given() -> None:
 
 @pytest.mark.parametrize("text", ["", "aws", "aws:eu-west-1", "aws:eu-west-1:12", "aws:eu-west-1:123456789012:x"])
 def test_anything_else_is_no_location(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="is not a partition, a region and an account"):
+    with pytest.raises(InvalidRequest, match="does not have the form partition:region:account"):
         Location.parse(text)
