@@ -15,7 +15,7 @@ from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 
-NAMED_AT_MOST = 5
+MAX_NAMED = 5
 """How many tenants are named in one line; --json names more."""
 
 _LEFT_OUT: Mapping[str, tuple[str, str]] = {
@@ -259,7 +259,7 @@ def _show_left_out(skipped: Mapping[str, Document]) -> None:
         one, many = _LEFT_OUT.get(why, (why, why))
         count, tenants = those["count"], those["tenants"]
         # Nobody looks for those who are where they are to be.
-        names = "" if why == Skip.CURRENT and count > NAMED_AT_MOST else f": {_named(tenants, count)}"
+        names = "" if why == Skip.CURRENT and count > MAX_NAMED else f": {_named(tenants, count)}"
         render.show_line(f"{count:>6} {one if count == 1 else many}{names}")
 
 
@@ -299,7 +299,7 @@ def _order(entry: Document) -> str:
 
 
 def _named(tenants: Sequence[str], count: int) -> str:
-    named = tenants[:NAMED_AT_MOST]
+    named = tenants[:MAX_NAMED]
     more = count - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")
 

@@ -1,20 +1,20 @@
-"""Moving the fleet to a release: in stages, as fast as CloudFormation can keep up with, and no further than is safe.
+"""Moving the fleet to a release, stage by stage, as fast as CloudFormation allows. A rollout halts if too many fail.
 
-Read it in this order:
+Read the modules in this order:
 
-1. :mod:`orchestrator.rollouts.records`    what is asked for, and what is remembered about it
-2. :mod:`orchestrator.rollouts.selecting`  which tenants, in which stage; who is left out, and why
-3. :mod:`orchestrator.rollouts.pacing`     how many at once: carefully at first, and less when CloudFormation throttles
-4. :mod:`orchestrator.rollouts.planning`   the rollout as it is written down
+1. :mod:`orchestrator.rollouts.records`    the spec and the recorded state of a rollout
+2. :mod:`orchestrator.rollouts.selecting`  selecting the tenants of each stage, and the reasons why others are skipped
+3. :mod:`orchestrator.rollouts.pacing`     the concurrency limit, which adapts to CloudFormation's throttling
+4. :mod:`orchestrator.rollouts.planning`   turning a spec and its tenants into a recorded rollout
 5. :mod:`orchestrator.rollouts.control`    start, pause, resume, abort, approve, retry, undo
 
-What the machine does then:
+The state machine then calls:
 
-6. :mod:`orchestrator.rollouts.advancing`  what comes next for the rollout as a whole
-7. :mod:`orchestrator.rollouts.gate`       what comes next for one tenant: admitted, and later what became of it
-8. :mod:`orchestrator.rollouts.reviewing`  a dry run's look at one tenant
+6. :mod:`orchestrator.rollouts.advancing`  the next step of the rollout as a whole
+7. :mod:`orchestrator.rollouts.gate`       admitting one tenant, and later recording its outcome
+8. :mod:`orchestrator.rollouts.reviewing`  a dry run's review of one tenant
 
-:mod:`orchestrator.rollouts.steps` is what the machine sends, :mod:`orchestrator.rollouts.finding` looks tenants up,
-:mod:`orchestrator.rollouts.documents` is how wishes are written down, and :mod:`orchestrator.rollouts.ports` what all
-of it needs from the outside.
+:mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
+tenants, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON, and :mod:`orchestrator.rollouts.ports`
+has the interfaces that adapters implement.
 """

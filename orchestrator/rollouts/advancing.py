@@ -1,7 +1,7 @@
-"""What comes next for a rollout as a whole: one use case, asked again after everything that happens.
+"""Deciding the next step of a rollout as a whole. The state machine asks after every step.
 
-It decides from what is written down, so a repeated, late or lost step costs time and nothing else; and it counts from
-the tenants' own rows, not from what the map says about itself.
+The decision depends only on recorded state, so a repeated, late or lost step costs time and nothing else. Results are
+counted from the tenants' own rows, not from the result of the state machine's map.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.finding import read_tenant
-from orchestrator.rollouts.gate import failure_on_record, judge, with_outcome
+from orchestrator.rollouts.gate import judge, recorded_failure, with_outcome
 from orchestrator.rollouts.records import (
     Item,
     Result,
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.ports import TenantReader
 
-LOOKS_PER_BAKE = 120
-"""An execution's history is limited, so a long bake is looked at less often."""
-SHORTEST_LOOK_SECONDS = 15
+CHECKS_PER_BAKE = 120
+"""The maximum number of checks of the alarm per bake. An execution's history is limited."""
+MIN_CHECK_SECONDS = 15
 
 MOST_IDLE_ROUNDS = 5
-"""How often a stage is set going without a single tenant being settled by it."""
+"""The maximum number of times in a row that a stage's map is started and settles no tenant."""
 
 _ROUNDS = 25
 
@@ -47,7 +47,7 @@ _REASON_LENGTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RunStage:
-    """Give the tenants on this list their turns, so many at once at most."""
+    """Run the map over this list of tenants, with at most ``max_concurrency`` children at once."""
 
     stage: int
     manifest: str
@@ -57,7 +57,7 @@ class RunStage:
 
 @dataclass(frozen=True, slots=True)
 class Bake:
-    """Come back in so many seconds."""
+    """Wait for this many seconds, then ask again."""
 
     seconds: int
     outcome = "bake"
@@ -65,7 +65,7 @@ class Bake:
 
 @dataclass(frozen=True, slots=True)
 class AwaitOperator:
-    """Paused, or not approved yet."""
+    """Wait until an operator resumes, approves or aborts the rollout."""
 
     outcome = "await"
 
@@ -77,7 +77,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class NotSucceeded:
-    """It is over: failed, halted or aborted."""
+    """The rollout has ended: failed, halted or aborted."""
 
     status: str
     reason: str
@@ -98,7 +98,7 @@ class Advancing:
     clock: Clock
 
     def advance(self, rollout_id: str, attempt: int, execution: str) -> Next:
-        """Decide what comes next, and write down what that changes."""
+        """Decide the next step, and record the changes that it makes."""
         for _ in range(_ROUNDS):
             rollout, stages = self._read(rollout_id, attempt)
             if rollout.execution != execution or rollout.status is RolloutStatus.PENDING:
@@ -107,40 +107,40 @@ class Advancing:
             decided = self._decide(rollout, stages)
             if decided is not None:
                 return decided
-        raise Unsettled(f"Rollout {rollout_id}: others changed it {_ROUNDS} times in a row. It is tried again.")
+        raise _changed_too_often(rollout_id)
 
     def await_operator(self, rollout_id: str, attempt: int, task_token: str) -> None:
-        """Leave the token where an operator's word finds it, unless that was said in the meantime."""
+        """Store the task token for the next order, or wake the execution if it need not wait any more."""
         for _ in range(_ROUNDS):
             rollout, stages = self._read(rollout_id, attempt)
             if not _awaits_an_operator(rollout, stages):
                 self.executions.wake(task_token)
                 return
             if rollout.task_token == task_token:
-                return  # And nothing was said before it was there to be found.
+                return  # The token was stored before this read, so later orders find it.
             self.ledger.change(replace(rollout, task_token=task_token))
-        raise Unsettled(f"Rollout {rollout_id}: others changed it {_ROUNDS} times in a row.")
+        raise _changed_too_often(rollout_id)
 
     def give_up(self, rollout_id: str, attempt: int, reason: str) -> NotSucceeded:
-        """Something went wrong with the rollout itself. What is under way ends by itself; it can be resumed."""
+        """End the rollout after an error of its state machine. Updates in flight finish; the rollout can be resumed."""
         for _ in range(_ROUNDS):
             rollout, _stages = self._read(rollout_id, attempt)
-            if not rollout.status.active:  # It had been said how it ended before something went wrong.
+            if not rollout.status.active:  # The rollout's end was recorded before the error.
                 return NotSucceeded(rollout.status, rollout.reason)
             aborting = rollout.status is RolloutStatus.ABORTING
             ended = self._end(rollout, RolloutStatus.ABORTED if aborting else RolloutStatus.HALTED, reason)
             if isinstance(ended, NotSucceeded):
                 return ended
-        raise Unsettled(f"Rollout {rollout_id}: others changed it {_ROUNDS} times in a row.")
+        raise _changed_too_often(rollout_id)
 
     def _read(self, rollout_id: str, attempt: int) -> tuple[Rollout, Sequence[Stage]]:
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None or rollout.attempt != attempt:
-            raise Conflict(f"Rollout {rollout_id}: another execution has taken the place of attempt {attempt}.")
+            raise Conflict(f"Rollout {rollout_id}: another execution has replaced attempt {attempt}.")
         return rollout, self.ledger.stages(rollout_id)
 
     def _decide(self, rollout: Rollout, stages: Sequence[Stage]) -> Next | None:
-        """``None`` when something was changed, by this step or by others: look again."""
+        """``None`` if something was changed, by this step or by another writer: read everything again."""
         if not rollout.status.active:
             return _over(rollout)
         if rollout.status is RolloutStatus.ABORTING:
@@ -165,44 +165,47 @@ class Advancing:
                 return AwaitOperator()
             self.ledger.change_stage(replace(stage, status=StageStatus.AWAITING_APPROVAL))
             return None
-        pace = stage.pace.after(earlier.pace if earlier else None, self.throttling.throttles())
+        pace = stage.pace.continued_from(earlier.pace if earlier else None, self.throttling.throttles())
         begun = replace(stage, status=StageStatus.RUNNING, started_at=self.clock.now(), pace=pace)
         self.ledger.change_stage(begun)
         return None
 
     def _after_running(self, rollout: Rollout, stage: Stage) -> Next | None:
-        """Also before it has run at all: then everybody is left."""
-        everybody = self.manifests.read(stage.manifest)
+        """Count the stage's results, then run the map for the tenants that are left, or bake.
+
+        This is also called before the map's first run, when all tenants are left.
+        """
+        items = self.manifests.read(stage.manifest)
         outcomes = {
             outcome.item.tenant: outcome
             for outcome in self.ledger.outcomes(rollout.id)
             if outcome.stage == stage.number
         }
-        stage = self._settle_what_is_left(rollout, stage, outcomes)
-        left = [item for item in everybody if not _is_settled(outcomes.get(item.tenant))]
-        settled = list(outcomes.values())
+        stage = self._settle_interrupted(rollout, stage, outcomes)
+        left = [item for item in items if not _is_settled(outcomes.get(item.tenant))]
+        counted = list(outcomes.values())
         stage = replace(
             stage,
             in_flight=0,
-            succeeded=sum(each.result in (Result.SUCCEEDED, Result.UNCHANGED) for each in settled),
-            failed=sum(each.result is Result.FAILED for each in settled),
-            skipped=sum(each.result is Result.SKIPPED for each in settled),
+            succeeded=sum(each.result in (Result.SUCCEEDED, Result.UNCHANGED) for each in counted),
+            failed=sum(each.result is Result.FAILED for each in counted),
+            skipped=sum(each.result is Result.SKIPPED for each in counted),
         )
         if stage.too_many_failed:
             if not self.ledger.change_stage(stage):
                 return None
-            return self._end(rollout, RolloutStatus.HALTED, _why_halted(stage, settled))
+            return self._end(rollout, RolloutStatus.HALTED, _halt_reason(stage, counted))
         if left:
-            return self._run(rollout, stage, everybody, left)
+            return self._run(rollout, stage, items, left)
         now = self.clock.now()
         baked_until = now + timedelta(seconds=stage.wish.bake_seconds)
-        # The alarm counts since the last tenant was settled: it may have been long ago, if the rollout was paused.
+        # The alarm counts from when the last tenant was settled, which may be long ago if the rollout was paused.
         ended_at = stage.moved_at or now
         self.ledger.change_stage(replace(stage, status=StageStatus.BAKING, ended_at=ended_at, baked_until=baked_until))
         return None
 
-    def _settle_what_is_left(self, rollout: Rollout, stage: Stage, outcomes: dict[TenantId, TenantOutcome]) -> Stage:
-        """Those whose turn ended before it was said what became of them."""
+    def _settle_interrupted(self, rollout: Rollout, stage: Stage, outcomes: dict[TenantId, TenantOutcome]) -> Stage:
+        """Settle the tenants whose turn ended before their outcome was recorded."""
         for outcome in [each for each in outcomes.values() if not each.result.settled]:
             tenant = outcome.item.tenant
             turn = Turn(outcome.rollout, outcome.stage, outcome.item, outcome.execution)
@@ -216,22 +219,25 @@ class Advancing:
                 fault=None,
                 at=self.clock.now(),
             )
-            cut_short = failure_on_record(outcome, audits, outcome.item.version) is None
-            if found.result is Result.FAILED and cut_short:
-                continue  # It has its turn again.
+            interrupted = recorded_failure(outcome, audits, outcome.item.version) is None
+            if found.result is Result.FAILED and interrupted:
+                continue  # The tenant gets another turn.
             counted = with_outcome(stage, found, in_flight=False)
             if self.ledger.record(counted, found):
                 outcomes[tenant] = found
                 stage = replace(counted, revision=stage.revision + 1)
         return stage
 
-    def _run(self, rollout: Rollout, stage: Stage, everybody: Sequence[Item], left: Sequence[Item]) -> Next | None:
+    def _run(self, rollout: Rollout, stage: Stage, items: Sequence[Item], left: Sequence[Item]) -> Next | None:
         idle_rounds = stage.idle_rounds + 1 if stage.settled == stage.settled_before else 0
         if idle_rounds > MOST_IDLE_ROUNDS:
-            reason = f"Stage {stage.number}: none of the {len(left)} tenants that are left could have its turn."
+            reason = (
+                f"Stage {stage.number}: the last {MOST_IDLE_ROUNDS} runs of the stage settled none of the {len(left)} "
+                "tenants that are left."
+            )
             return self._end(rollout, RolloutStatus.HALTED, reason)
         manifest = stage.manifest
-        if len(left) < len(everybody):
+        if len(left) < len(items):
             manifest = self.manifests.write(f"{rollout.id}/stage-{stage.number}-{stage.revision}", left)
         if not self.ledger.change_stage(replace(stage, settled_before=stage.settled, idle_rounds=idle_rounds)):
             return None
@@ -240,39 +246,39 @@ class Advancing:
     def _bake(self, rollout: Rollout, stage: Stage) -> Next | None:
         now = self.clock.now()
         if stage.wish.alarm and (reason := self.alarms.went_off(stage.wish.alarm, since=_baking_since(stage, now))):
-            told = f"Stage {stage.number}: the alarm {stage.wish.alarm} went off while it was baking: {reason}"
-            halted = self._end(rollout, RolloutStatus.HALTED, told)
+            message = f"Stage {stage.number}: the alarm {stage.wish.alarm} went off during the bake: {reason}"
+            halted = self._end(rollout, RolloutStatus.HALTED, message)
             if halted is not None:
-                # The operator is told of it. Once the rollout is resumed, only what the alarm says later counts.
+                # The operator sees this alarm in the reason. After a resume, only later alarms count.
                 self.ledger.change_stage(replace(stage, resumed_at=now))
             return halted
         if stage.baked_until is None or now >= stage.baked_until:
             self.ledger.change_stage(replace(stage, status=StageStatus.DONE))
             return None
-        return Bake(_until_the_next_look(stage.wish.bake_seconds, stage.baked_until - now))
+        return Bake(_seconds_until_check(stage.wish.bake_seconds, stage.baked_until - now))
 
     def _next_stage(self, rollout: Rollout, stages: Sequence[Stage]) -> Next | None:
         if rollout.current_stage < len(stages):
             self.ledger.change(replace(rollout, current_stage=rollout.current_stage + 1))
             return None
-        reason = self._why_not_succeeded(rollout, stages)
+        reason = self._failure_reason(rollout, stages)
         return self._end(rollout, RolloutStatus.FAILED if reason else RolloutStatus.SUCCEEDED, reason)
 
-    def _why_not_succeeded(self, rollout: Rollout, stages: Sequence[Stage]) -> str:
-        """Empty if every tenant of the plan has a row of its own which says that nothing is left to be done."""
+    def _failure_reason(self, rollout: Rollout, stages: Sequence[Stage]) -> str:
+        """The reason why the rollout failed. Empty if every planned tenant succeeded or was skipped."""
         outcomes = {outcome.item.tenant: outcome for outcome in self.ledger.outcomes(rollout.id)}
         planned = [item.tenant for stage in stages for item in self.manifests.read(stage.manifest)]
         failed = sum(outcome.result is Result.FAILED for outcome in outcomes.values())
-        # A rollout of an earlier version did not wait for busy tenants. A dry run does not, either.
+        # Rollouts of earlier versions skipped busy tenants, which then were not moved. Dry runs still skip them.
         busy = 0
         if not rollout.wish.dry_run:
-            left_out = rollout.skipped.get(Skip.BUSY)
-            busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) + (left_out.count if left_out else 0)
+            skipped = rollout.skipped.get(Skip.BUSY)
+            busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) + (skipped.count if skipped else 0)
         unknown = sum(not _is_settled(outcomes.get(tenant)) for tenant in planned)
         reasons = [
             f"{failed} of {rollout.total} tenants failed, which was tolerated." if failed else "",
             f"{busy} of {rollout.total} tenants were skipped because they were busy." if busy else "",
-            f"What became of {unknown} of {rollout.total} tenants was never recorded." if unknown else "",
+            f"The outcome of {unknown} of {rollout.total} tenants was never recorded." if unknown else "",
         ]
         return " ".join(filter(None, reasons))
 
@@ -281,6 +287,10 @@ class Advancing:
             rollout, status=status, reason=reason[:_REASON_LENGTH], ended_at=self.clock.now(), task_token=None
         )
         return _over(ended) if self.ledger.change(ended) else None
+
+
+def _changed_too_often(rollout_id: str) -> Unsettled:
+    return Unsettled(f"Rollout {rollout_id}: other writers changed it {_ROUNDS} times in a row. The step is retried.")
 
 
 def _over(rollout: Rollout) -> Next:
@@ -304,22 +314,22 @@ def _awaits_an_operator(rollout: Rollout, stages: Sequence[Stage]) -> bool:
     return stage.status is StageStatus.AWAITING_APPROVAL and stage.approved_by is None
 
 
-def _why_halted(stage: Stage, outcomes: Sequence[TenantOutcome]) -> str:
+def _halt_reason(stage: Stage, outcomes: Sequence[TenantOutcome]) -> str:
     first = min(
         (each for each in outcomes if each.result is Result.FAILED), key=lambda each: each.updated_at, default=None
     )
-    told = f" First, tenant {first.item.tenant}: {first.root_cause}" if first else ""
+    first_failure = f" First, tenant {first.item.tenant}: {first.root_cause}" if first else ""
     return (
         f"Stage {stage.number}: {stage.failed} of {stage.total} tenants failed, "
-        f"{stage.tolerated + stage.forgiven} were tolerated.{told}"
+        f"{stage.tolerated + stage.forgiven} were tolerated.{first_failure}"
     )
 
 
 def _baking_since(stage: Stage, now: datetime) -> datetime:
-    """An operator who has let the stage go on after its alarm had halted it has seen what the alarm said until then."""
+    """The time from which the alarm counts. An operator who resumed after the alarm has seen it, so it starts anew."""
     return max(filter(None, (stage.ended_at, stage.resumed_at)), default=now)
 
 
-def _until_the_next_look(bake_seconds: int, left: timedelta) -> int:
-    look = max(SHORTEST_LOOK_SECONDS, math.ceil(bake_seconds / LOOKS_PER_BAKE))
-    return max(1, min(look, math.ceil(left.total_seconds())))
+def _seconds_until_check(bake_seconds: int, left: timedelta) -> int:
+    interval = max(MIN_CHECK_SECONDS, math.ceil(bake_seconds / CHECKS_PER_BAKE))
+    return max(1, min(interval, math.ceil(left.total_seconds())))

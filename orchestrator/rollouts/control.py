@@ -1,8 +1,8 @@
-"""What operators do with rollouts: start, pause, resume, abort, approve, retry and undo them.
+"""The operators' commands: start, pause, resume, abort, approve, retry and undo rollouts.
 
-A rollout is planned and written down when it is asked for, so that the operator sees at once whom it is about, and that
-no other rollout is at the same tenants. Its execution has a deterministic name: one that was written down but never
-started is started by resuming it.
+A rollout is planned and recorded while the operator waits, so that the operator sees at once which tenants it moves,
+and that no other rollout moves the same tenants. A rollout's execution has a deterministic name, so a rollout that was
+recorded but never started can be started by resuming it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import new_id
 from orchestrator.rollouts.finding import TenantFinder
-from orchestrator.rollouts.gate import where_it_was
+from orchestrator.rollouts.gate import earlier_version
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
@@ -37,8 +37,8 @@ from orchestrator.rollouts.selecting import (
     Selected,
     has_labels,
     select,
-    select_again,
-    select_to_return,
+    select_for_retry,
+    select_for_undo,
 )
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import AlreadySo
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
 _ROUNDS = 25
-_ATTEMPTS_ASKED_ABOUT = 3
-_NAMED_AT_MOST = 10
+_ATTEMPTS_TO_CHECK = 3
+_MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """The rollout as it is after what was asked for."""
+    """The rollout and its stages after the request."""
 
     rollout: Rollout
     stages: Sequence[Stage]
@@ -71,7 +71,7 @@ class NothingToDo:
     selected: Selected
 
 
-Answered = Underway | AlreadySo | Refused
+Changed = Underway | AlreadySo | Refused
 Choose = Callable[[Wish, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
 
 
@@ -86,9 +86,9 @@ class Rollouts:
     executions: RolloutExecutions
     clock: Clock
     version: str
-    """The release that tenants are moved to, unless another is named."""
+    """The release that tenants are moved to, unless the spec names another."""
     updates: Executions
-    """Of the tenants themselves."""
+    """The executions of the tenants' own updates."""
 
     def start(self, wish: Wish, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
         if wish.undo:
@@ -106,7 +106,7 @@ class Rollouts:
         refused: Refused | None = None
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
-            refused = None if wish.dry_run else self._in_the_way(selected.items, registry.active)
+            refused = None if wish.dry_run else self._find_conflict(selected.items, registry.active)
             if refused:
                 break
             # Planning stores the lists of tenants, so a rollout that is refused is not planned.
@@ -118,19 +118,19 @@ class Rollouts:
                 self._start(rollout)
                 return Underway(rollout, stages)
         if planned:
-            self._forget_lists(*planned)
+            self._delete_lists(*planned)
         if refused:
             return refused
-        raise Unsettled("Other rollouts are being started at the same moment. Ask again.")
+        raise Unsettled("Other rollouts are being started at the same time. Try again.")
 
-    def _forget_lists(self, rollout: Rollout, stages: Iterable[Stage]) -> None:
-        """Remove the lists of a rollout that is not written down, because another one came first."""
+    def _delete_lists(self, rollout: Rollout, stages: Iterable[Stage]) -> None:
+        """Delete the lists of a rollout that was not recorded, because another one came first."""
         if self.ledger.rollout(rollout.id) is None:
             for stage in stages:
                 self.manifests.remove(stage.manifest)
 
     def retry(self, rollout_id: str, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
-        """Another rollout, of only those that failed."""
+        """Start another rollout for the tenants that failed."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
             return unknown_rollout(rollout_id)
@@ -139,20 +139,20 @@ class Rollouts:
         wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
         return self.start(wish, by, reason=reason)
 
-    def pause(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
+    def pause(self, rollout_id: str, by: str, *, reason: str = "") -> Changed:
         def paused(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             match rollout.status:
                 case RolloutStatus.PAUSED:
-                    return AlreadySo(f"Rollout {rollout_id} is paused already.")
+                    return AlreadySo(f"Rollout {rollout_id} is already paused.")
                 case RolloutStatus.PENDING | RolloutStatus.RUNNING:
-                    return replace(rollout, status=RolloutStatus.PAUSED, reason=_told("Paused", by, reason))
+                    return replace(rollout, status=RolloutStatus.PAUSED, reason=_status_reason("Paused", by, reason))
                 case _:
-                    return _over(rollout)
+                    return _cannot_be(rollout, "paused")
 
         return self._change(rollout_id, paused, self._order(rollout_id, Order.PAUSE, by, reason))
 
-    def resume(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
-        """Let it go on: after a pause, after it halted, or after its execution died."""
+    def resume(self, rollout_id: str, by: str, *, reason: str = "") -> Changed:
+        """Let the rollout continue after a pause, after a halt, or after its execution died."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
             return unknown_rollout(rollout_id)
@@ -161,62 +161,62 @@ class Rollouts:
 
         def resumed(rollout: Rollout) -> Rollout | AlreadySo | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
-                return _over(rollout)
+                return _cannot_be(rollout, "resumed")
             dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
-            going_on = replace(rollout, status=RolloutStatus.RUNNING, reason=_told("Resumed", by, reason))
+            running = replace(rollout, status=RolloutStatus.RUNNING, reason=_status_reason("Resumed", by, reason))
             if rollout.execution is None:
-                return replace(going_on, status=RolloutStatus.PENDING)
-            return _next_attempt(going_on) if dead else going_on
+                return replace(running, status=RolloutStatus.PENDING)
+            return _next_attempt(running) if dead else running
 
-        answered = self._change(rollout_id, resumed, self._order(rollout_id, Order.RESUME, by, reason))
-        if isinstance(answered, Underway):
-            self._forget_idle_rounds(answered.rollout)
-        if isinstance(answered, Underway) and answered.rollout.execution is None:
-            return self._start_or_replace(answered)
-        return answered
+        changed = self._change(rollout_id, resumed, self._order(rollout_id, Order.RESUME, by, reason))
+        if isinstance(changed, Underway):
+            self._reset_idle_rounds(changed.rollout)
+        if isinstance(changed, Underway) and changed.rollout.execution is None:
+            return self._start_or_replace(changed)
+        return changed
 
-    def _forget_idle_rounds(self, rollout: Rollout) -> None:
-        """What came to nothing because of a pause is no sign that nobody can have a turn."""
+    def _reset_idle_rounds(self, rollout: Rollout) -> None:
+        """Rounds that settled no tenant because of a pause do not count as idle."""
         stage = self.ledger.stage(rollout.id, rollout.current_stage)
         if stage is not None and stage.idle_rounds:
             self.ledger.change_stage(replace(stage, idle_rounds=0))
 
-    def abort(self, rollout_id: str, by: str, *, reason: str = "") -> Answered:
-        """End it: at once if no tenant is in flight, else as soon as those that are have been finished."""
+    def abort(self, rollout_id: str, by: str, *, reason: str = "") -> Changed:
+        """End the rollout: at once if no tenant is in flight, else when the updates in flight have finished."""
         order = self._order(rollout_id, Order.ABORT, by, reason)
-        answered = self._change(rollout_id, lambda rollout: self._aborting(rollout, by, reason), order)
-        if isinstance(answered, Refused):
-            return answered
-        # Since it is aborting nobody is admitted any more, so a stage that is not running cannot have begun by now.
-        return self._change(rollout_id, self._aborted) if self._nobody_is_in_flight(rollout_id) else answered
+        changed = self._change(rollout_id, lambda rollout: self._aborting(rollout, by, reason), order)
+        if isinstance(changed, Refused):
+            return changed
+        # While the rollout is ABORTING no tenant is admitted, so a stage that is not running cannot begin any more.
+        return self._change(rollout_id, self._aborted) if self._nothing_in_flight(rollout_id) else changed
 
     def _aborting(self, rollout: Rollout, by: str, reason: str) -> Rollout | AlreadySo | Refused:
         if rollout.status is RolloutStatus.ABORTED:
-            return AlreadySo(f"Rollout {rollout.id} is aborted already.")
+            return AlreadySo(f"Rollout {rollout.id} is already aborted.")
         if not rollout.status.active:
-            return _over(rollout)
+            return _cannot_be(rollout, "aborted")
         if rollout.status is RolloutStatus.ABORTING:
-            return AlreadySo(f"Rollout {rollout.id} is being aborted already.")
-        return replace(rollout, status=RolloutStatus.ABORTING, reason=_told("Aborted", by, reason))
+            return AlreadySo(f"Rollout {rollout.id} is already being aborted.")
+        return replace(rollout, status=RolloutStatus.ABORTING, reason=_status_reason("Aborted", by, reason))
 
     def _aborted(self, rollout: Rollout) -> Rollout:
         if not rollout.status.active:
-            return rollout  # Its execution came first, and says the same.
+            return rollout  # The rollout's execution has already recorded the end.
         return replace(rollout, status=RolloutStatus.ABORTED, ended_at=self.clock.now(), task_token=None)
 
-    def _nobody_is_in_flight(self, rollout_id: str) -> bool:
+    def _nothing_in_flight(self, rollout_id: str) -> bool:
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None or rollout.status is not RolloutStatus.ABORTING:
             return False
         if rollout.execution is None or not self.executions.is_running(rollout.execution):
-            return True  # Nobody else is there to end it.
+            return True  # There is no execution that would end the rollout.
         stage = self.ledger.stage(rollout_id, rollout.current_stage)
         return stage is not None and stage.status is not StageStatus.RUNNING
 
-    def approve(self, rollout_id: str, number: int, by: str, *, reason: str = "") -> Answered:
-        """Let that stage begin. A stage is approved once, however often the request arrives."""
+    def approve(self, rollout_id: str, number: int, by: str, *, reason: str = "") -> Changed:
+        """Let that stage begin. Approving a stage again changes nothing."""
         order = replace(self._order(rollout_id, Order.APPROVE, by, reason), stage=number)
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
@@ -227,14 +227,14 @@ class Rollouts:
             if stage is not None and stage.approved_by is not None:
                 if stage.number == rollout.current_stage:
                     self._wake(rollout)
-                return AlreadySo(f"Rollout {rollout_id}: stage {number} is approved already.")
+                return AlreadySo(f"Rollout {rollout_id}: stage {number} is already approved.")
             if stage is None or stage != _awaiting_approval(rollout, stages):
                 return _nothing_to_approve(rollout, number, stages)
             if self.ledger.change_stage(replace(stage, approved_by=by), order=order):
-                # Who began to wait since the rollout was read has not seen the approval.
+                # Read again: an execution that began to wait since the first read has not seen the approval.
                 self._wake(self.ledger.rollout(rollout_id) or rollout)
                 return Underway(rollout, self.ledger.stages(rollout_id))
-        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+        raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
     # Planning
 
@@ -243,37 +243,37 @@ class Rollouts:
         if unknown:
             return unknown
         if wish.retry:
-            left_behind = [each for each in self.ledger.outcomes(wish.retry) if _was_left_behind(each)]
-            return self._select_of(select_again, wish, left_behind)
+            to_retry = [each for each in self.ledger.outcomes(wish.retry) if _needs_retry(each)]
+            return self._select_of(select_for_retry, wish, to_retry)
         if wish.undo:
-            return self._select_to_return(wish, wish.undo)
-        assert wish.version is not None  # noqa: S101 - start() has seen to it
-        fleet = self._finder.everybody().values() if wish.tenants is None else self._finder.looked_up(wish.tenants)
+            return self._select_for_undo(wish, wish.undo)
+        assert wish.version is not None  # noqa: S101 - start() has set it
+        fleet = self._finder.all_tenants().values() if wish.tenants is None else self._finder.look_up(wish.tenants)
         selected = select(wish, wish.version, fleet)
         newer = selected.skipped.get(Skip.NEWER)
         if newer and not selected.items:
             return Refused(
                 Refusal.DOWNGRADE,
-                f"{newer.count} tenants are at a newer version than {wish.version}. Going back has to be asked for "
-                "explicitly: allow the downgrade.",
+                f"{newer.count} tenants are at a newer version than {wish.version}. To move them back, allow the "
+                "downgrade: --allow-downgrade",
             )
         return selected
 
-    def _select_to_return(self, wish: Wish, undone: str) -> Selected | Refused:
+    def _select_for_undo(self, wish: Wish, undone: str) -> Selected | Refused:
         rollout = self.ledger.rollout(undone)
         if rollout is None:
             return unknown_rollout(undone)
         if rollout.wish.dry_run:
-            return _moved_nobody(undone)
+            return _moved_nothing(undone)
         if rollout.status.active:
             return _not_over(rollout)
-        # Also those whose update was cut short or is said to have failed: they may have arrived after all.
+        # Tenants whose update was interrupted or recorded as failed are included: the update may have succeeded later.
         moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
-        under_way = frozenset(each.item.tenant for each in moved if self._is_yet_to_begin(each))
-        return self._select_of(partial(select_to_return, under_way=under_way), wish, moved)
+        under_way = frozenset(each.item.tenant for each in moved if self._has_waiting_update(each))
+        return self._select_of(partial(select_for_undo, under_way=under_way), wish, moved)
 
-    def _is_yet_to_begin(self, outcome: TenantOutcome) -> bool:
-        """True of a tenant of which a turn was cut short, while that turn's update still waits to own the tenant."""
+    def _has_waiting_update(self, outcome: TenantOutcome) -> bool:
+        """True if an update that the rollout started is still waiting for the tenant's lock."""
         tenant, version = outcome.item.tenant, outcome.item.version
         for number in _attempts_that_may_wait(outcome):
             execution = self.updates.find_running(Attempt(tenant, Operation.UPDATE, version, number))
@@ -283,22 +283,26 @@ class Rollouts:
         return False
 
     def _with_origin(self, outcome: TenantOutcome) -> TenantOutcome:
-        """A tenant that was being created when it was admitted came from where it was created."""
+        """The outcome with the tenant's earlier version.
+
+        It is missing for a tenant that was being created when it was admitted: that tenant's earlier version is the one
+        it was created with.
+        """
         if outcome.from_version is not None or outcome.operation_attempt is None:
             return outcome
-        return replace(outcome, from_version=where_it_was(outcome, self.tenants.audits(outcome.item.tenant)))
+        return replace(outcome, from_version=earlier_version(outcome, self.tenants.audits(outcome.item.tenant)))
 
     def _select_of(self, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
-        """Of the tenants of an earlier rollout, those that are to be moved.
+        """Select tenants of an earlier rollout.
 
-        The listing lags and may overlook a tenant, so nobody is left out before its own rows were read.
+        The index lags behind and may miss a tenant, so a tenant is skipped only after its own rows were read.
         """
-        fleet = self._finder.in_one_pass()
+        fleet = self._finder.list_once()
         chosen = {item.tenant for item in choose(replace(wish, share=None), outcomes, fleet).items}
         for tenant in {outcome.item.tenant for outcome in outcomes} - chosen:
             if _matches(fleet.get(tenant), wish):
                 fleet.pop(tenant, None)
-                fleet |= {candidate.tenant: candidate for candidate in self._finder.looked_up([tenant])}
+                fleet |= {candidate.tenant: candidate for candidate in self._finder.look_up([tenant])}
         return choose(wish, outcomes, fleet)
 
     @property
@@ -319,18 +323,20 @@ class Rollouts:
             return None
         return Refused(Refusal.UNKNOWN_ALARM, f"There is no CloudWatch alarm named {', '.join(sorted(unknown))}.")
 
-    def _in_the_way(self, items: Iterable[Item], active: Iterable[str]) -> Refused | None:
-        wanted = {item.tenant for item in items}
+    def _find_conflict(self, items: Iterable[Item], active: Iterable[str]) -> Refused | None:
+        """The refusal if another active rollout moves one of the same tenants."""
+        requested = {item.tenant for item in items}
         for other in sorted(active):
             claimed = {
                 item.tenant for stage in self.ledger.stages(other) for item in self.manifests.read(stage.manifest)
             }
-            if both := wanted & claimed:
-                named = ", ".join(sorted(tenant.value for tenant in both)[:_NAMED_AT_MOST])
-                more = f" and {len(both) - _NAMED_AT_MOST} more" if len(both) > _NAMED_AT_MOST else ""
+            if both := requested & claimed:
+                named = ", ".join(sorted(tenant.value for tenant in both)[:_MAX_NAMED])
+                more = f" and {len(both) - _MAX_NAMED} more" if len(both) > _MAX_NAMED else ""
                 return Refused(
                     Refusal.ROLLOUT_IN_THE_WAY,
-                    f"Rollout {other} is at {len(both)} of the same tenants ({named}{more}). Wait for it, or abort it.",
+                    f"Rollout {other} is moving {len(both)} of the same tenants ({named}{more}). Wait until it has "
+                    "ended, or abort it.",
                     {"rolloutId": other},
                 )
         return None
@@ -339,10 +345,13 @@ class Rollouts:
 
     def _start(self, rollout: Rollout) -> None:
         if self.executions.start_rollout(rollout) is None:
-            raise Unsettled(f"Rollout {rollout.id}: its execution {rollout.name} has ended before it began. Resume it.")
+            raise Unsettled(
+                f"Rollout {rollout.id}: its execution {rollout.name} has already ended. Start another execution: berth "
+                f"rollout resume {rollout.id}"
+            )
 
-    def _start_or_replace(self, underway: Underway) -> Answered:
-        """Start its execution; or another, if that one died before it could say that it runs."""
+    def _start_or_replace(self, underway: Underway) -> Changed:
+        """Start the rollout's execution; or the next one, if that execution died before it recorded that it runs."""
         if self.executions.start_rollout(underway.rollout) is not None:
             return underway
 
@@ -350,10 +359,10 @@ class Rollouts:
             never_ran = rollout.status is RolloutStatus.PENDING and rollout.execution is None
             return _next_attempt(rollout) if never_ran else _running_already(rollout)
 
-        answered = self._change(underway.rollout.id, replaced)
-        if isinstance(answered, Underway):
-            self._start(answered.rollout)
-        return answered
+        changed = self._change(underway.rollout.id, replaced)
+        if isinstance(changed, Underway):
+            self._start(changed.rollout)
+        return changed
 
     def _order(self, rollout_id: str, order: Order, by: str, reason: str) -> RecordedOrder:
         return RecordedOrder(rollout_id, self.clock.now(), order, by, reason)
@@ -363,8 +372,11 @@ class Rollouts:
         rollout_id: str,
         decide: Callable[[Rollout], Rollout | AlreadySo | Refused],
         order: RecordedOrder | None = None,
-    ) -> Underway | AlreadySo | Refused:
-        """``order`` is recorded if it changes something; without one, this is a part of what was ordered before."""
+    ) -> Changed:
+        """Apply ``decide`` to the rollout. The order is recorded if the rollout changes.
+
+        ``order`` is ``None`` for the second change of an order that is already recorded.
+        """
         for _ in range(_ROUNDS):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
@@ -372,15 +384,15 @@ class Rollouts:
             decided = decide(rollout)
             if not isinstance(decided, Rollout):
                 if rollout.status is not RolloutStatus.PAUSED:
-                    self._wake(rollout)  # It may be so without the execution having heard of it.
+                    self._wake(rollout)  # An earlier request may have changed the rollout without waking its execution.
                 return decided
             if self.ledger.change(decided, order=order):
                 self._wake(rollout)
                 return Underway(decided, self.ledger.stages(rollout_id))
-        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+        raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
-    def _reopen(self, rollout_id: str, by: str, reason: str) -> Answered:
-        """After it halted: the failures so far have been seen, and only further ones count."""
+    def _reopen(self, rollout_id: str, by: str, reason: str) -> Changed:
+        """Resume a halted rollout. The operator has seen the failures so far, so only later ones count."""
         order = self._order(rollout_id, Order.RESUME, by, reason)
         for _ in range(_ROUNDS):
             registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
@@ -390,19 +402,19 @@ class Rollouts:
                 return _running_already(rollout)
             stages = self.ledger.stages(rollout.id)
             items = [item for stage in stages for item in self.manifests.read(stage.manifest)]
-            if not rollout.wish.dry_run and (refused := self._in_the_way(items, registry.active)):
+            if not rollout.wish.dry_run and (refused := self._find_conflict(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
-            # Only if it was the alarm that halted it, and the operator was told so.
+            # It is set only if the alarm halted the rollout. The operator has then seen the alarm.
             resumed_at = self.clock.now() if stage.resumed_at else None
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if not self.ledger.change_stage(seen):
                 continue
-            reopened = replace(_next_attempt(rollout), reason=_told("Resumed", by, reason), ended_at=None)
+            reopened = replace(_next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
             if self.ledger.change(reopened, revision=registry.revision, order=order):
                 self._start(reopened)
                 return Underway(reopened, self.ledger.stages(rollout.id))
-        raise Unsettled(f"Rollout {rollout_id} is being changed. Ask again.")
+        raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
     def _wake(self, rollout: Rollout) -> None:
         if rollout.task_token is not None:
@@ -410,7 +422,7 @@ class Rollouts:
 
 
 def _orders_of(rollout: Rollout) -> list[RecordedOrder]:
-    """What is recorded of its start; and, where it retries or undoes another, in the history of that one, too."""
+    """The order to record for the rollout's start, and for the rollout that it retries or undoes, if there is one."""
     earlier = rollout.wish.retry or rollout.wish.undo
     start = RecordedOrder(rollout.id, rollout.created_at, Order.START, rollout.by, rollout.start_reason, other=earlier)
     if earlier is None or rollout.wish.dry_run:
@@ -419,25 +431,25 @@ def _orders_of(rollout: Rollout) -> list[RecordedOrder]:
     return [start, replace(start, rollout=earlier, order=order, other=rollout.id)]
 
 
-def _told(done: str, by: str, reason: str) -> str:
+def _status_reason(done: str, by: str, reason: str) -> str:
     return f"{done} by {by}: {reason}" if reason else f"{done} by {by}."
 
 
 def _may_have_been_moved(outcome: TenantOutcome) -> bool:
-    """True unless the tenant was skipped before any update of it was started."""
+    """True unless the tenant was skipped before an update of it was started."""
     return outcome.result is not Result.SKIPPED or outcome.operation_attempt is not None
 
 
 def _attempts_that_may_wait(outcome: TenantOutcome) -> Iterable[int]:
-    """The numbers of the updates that a rollout has started and that may not have begun yet, the latest few of them."""
+    """The numbers of the tenant's latest update attempts, which may still be waiting for the tenant's lock."""
     if outcome.result is Result.SUCCEEDED:
-        return ()  # Its update has ended; those before it were other rollouts'.
+        return ()  # The rollout's update has ended, and earlier attempts belong to other rollouts.
     latest = outcome.operation_attempt or 0
-    return range(max(1, latest - _ATTEMPTS_ASKED_ABOUT + 1), latest + 1)
+    return range(max(1, latest - _ATTEMPTS_TO_CHECK + 1), latest + 1)
 
 
-def _was_left_behind(outcome: TenantOutcome) -> bool:
-    """True of a tenant that failed or was never settled, and of one that an earlier version did not wait for."""
+def _needs_retry(outcome: TenantOutcome) -> bool:
+    """True if the tenant failed, was never settled, or was skipped as busy by a rollout of an earlier version."""
     return outcome.result in (Result.FAILED, Result.RUNNING) or outcome.skip is Skip.BUSY
 
 
@@ -446,11 +458,11 @@ def _matches(listed: Candidate | None, wish: Wish) -> bool:
 
 
 def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
-    """The stage that has to be approved now."""
+    """The stage that can be approved now."""
     stage = stages[rollout.current_stage - 1]
-    going_on = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
+    active = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
     awaits = stage.status is StageStatus.AWAITING_APPROVAL and stage.approved_by is None
-    return stage if going_on and awaits else None
+    return stage if active and awaits else None
 
 
 def _nothing_to_approve(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:
@@ -459,7 +471,7 @@ def _nothing_to_approve(rollout: Rollout, number: int, stages: Sequence[Stage]) 
     now = (
         f"Stage {awaiting.number} does."
         if awaiting
-        else f"No stage does: it is {rollout.status}, in stage {current.number} ({current.status})."
+        else f"No stage does: the rollout is {rollout.status}, in stage {current.number} ({current.status})."
     )
     return Refused(
         Refusal.NOTHING_TO_APPROVE,
@@ -475,35 +487,35 @@ def _next_attempt(rollout: Rollout) -> Rollout:
 def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
     if wish.retry:
         return Refused(
-            Refusal.NOTHING_TO_RETRY, f"Rollout {wish.retry}: none of its tenants has failed and could be tried again."
+            Refusal.NOTHING_TO_RETRY, f"Rollout {wish.retry}: it has no failed tenants that could be retried."
         )
-    left_out = ", ".join(f"{skipped.count} {why}" for why, skipped in selected.skipped.items())
-    return NothingToDo(f"No tenant has to be moved{f' ({left_out})' if left_out else ''}.", selected)
+    skipped = ", ".join(f"{each.count} {reason}" for reason, each in selected.skipped.items())
+    return NothingToDo(f"No tenant has to be moved{f' ({skipped})' if skipped else ''}.", selected)
 
 
 def unknown_rollout(rollout: str) -> Refused:
     return Refused(
-        Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. See them: berth rollout list", {"rolloutId": rollout}
+        Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. List them: berth rollout list", {"rolloutId": rollout}
     )
 
 
-def _moved_nobody(rollout: str) -> Refused:
+def _moved_nothing(rollout: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_ROLLOUT,
-        f"Rollout {rollout} is a dry run, which moved nobody, so there is nothing to undo. See the others: berth "
+        f"Rollout {rollout} is a dry run, which moved no tenant, so there is nothing to undo. List the rollouts: berth "
         "rollout list",
         {"rolloutId": rollout},
     )
 
 
 def _running_already(rollout: Rollout) -> AlreadySo:
-    return AlreadySo(f"Rollout {rollout.id} is running already.")
+    return AlreadySo(f"Rollout {rollout.id} is already running.")
 
 
-def _over(rollout: Rollout) -> Refused:
+def _cannot_be(rollout: Rollout, changed: str) -> Refused:
     return Refused(
         Refusal.ROLLOUT_OVER,
-        f"Rollout {rollout.id} is {rollout.status}, so that does nothing any more.",
+        f"Rollout {rollout.id} is {rollout.status}, so it cannot be {changed}.",
         {"rolloutId": rollout.id, "rolloutStatus": rollout.status.value},
     )
 
@@ -511,6 +523,6 @@ def _over(rollout: Rollout) -> Refused:
 def _not_over(rollout: Rollout) -> Refused:
     return Refused(
         Refusal.ROLLOUT_IN_THE_WAY,
-        f"Rollout {rollout.id} is still {rollout.status}. Wait for it, or abort it first.",
+        f"Rollout {rollout.id} is still {rollout.status}. Wait until it has ended, or abort it first.",
         {"rolloutId": rollout.id},
     )

@@ -1,4 +1,4 @@
-"""Wishes as JSON: what the API takes, and what the table keeps."""
+"""Specs as JSON documents: the format that the API accepts and the table stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.rollouts.records import Share, StageWish, Wish
 REST = "rest"
 
 DEFAULT_SIZES = ("1", "10%", REST)
-"""A canary, a few, all others."""
+"""The default stages: a canary, a tenth of the tenants, all others."""
 
 _DEFAULT_BAKE_SECONDS = 300
 _DEFAULT_TOLERATED = "5%"
@@ -22,7 +22,7 @@ def share_of(text: str) -> Share:
 
 
 def wish_from(document: Mapping[str, Any], *, max_concurrency: int) -> Wish:
-    """``max_concurrency`` is that of stages which do not say."""
+    """The spec of a document. ``max_concurrency`` is the default for stages that do not set it."""
     tenants = document.get("tenants")
     stages = document.get("stages") or [{"size": size} for size in DEFAULT_SIZES]
     return Wish(
@@ -43,7 +43,7 @@ def wish_from(document: Mapping[str, Any], *, max_concurrency: int) -> Wish:
 
 
 def wish_document(wish: Wish) -> dict[str, object]:
-    said: dict[str, object] = {
+    values: dict[str, object] = {
         "version": wish.version,
         "tenants": None if wish.tenants is None else [tenant.value for tenant in wish.tenants],
         "labels": dict(wish.labels),
@@ -55,8 +55,8 @@ def wish_document(wish: Wish) -> dict[str, object]:
         "undo": wish.undo,
         "retry": wish.retry,
     }
-    only_said = {name: value for name, value in said.items() if value not in (None, False, {})}
-    return only_said | {"stages": [stage_document(stage) for stage in wish.stages]}
+    given = {name: value for name, value in values.items() if value not in (None, False, {})}
+    return given | {"stages": [stage_document(stage) for stage in wish.stages]}
 
 
 def stage_document(stage: StageWish) -> dict[str, object]:
@@ -71,11 +71,11 @@ def stage_document(stage: StageWish) -> dict[str, object]:
 
 
 def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int) -> StageWish:
-    """By default the first stage tolerates nothing, and after the last there is nothing to wait for."""
+    """The spec of one stage. By default the first stage tolerates no failure, and the last one has no bake."""
     size = document["size"]
     return StageWish(
         size=None if size == REST else share_of(size),
-        max_concurrency=int(document.get("maxConcurrency", max_concurrency)),  # 5.0 is an integer, too, to JSON schemas
+        max_concurrency=int(document.get("maxConcurrency", max_concurrency)),  # JSON schemas accept 5.0 as an integer.
         tolerated=share_of(document.get("tolerated", "0" if number == 1 else _DEFAULT_TOLERATED)),
         bake_seconds=int(document.get("bakeSeconds", _DEFAULT_BAKE_SECONDS if number < of else 0)),
         alarm=document.get("alarm"),

@@ -1,4 +1,4 @@
-"""Finding the tenants that a rollout may be about, in a listing that changes while it is read."""
+"""Finding the tenants for a rollout, in an index that changes while it is being read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import FleetReader, TenantReader
 
 MAX_PASSES = 10
-"""How often the fleet is listed before planning is given up."""
+"""The maximum number of times that the fleet is listed for one plan."""
 
 _PAGE = 1_000
 _ROUNDS = 5
@@ -24,10 +24,11 @@ _WITHOUT_A_QUEUE = frozenset({TenantState.UNKNOWN, TenantState.FAILED})
 
 
 def read_tenant(tenant: TenantId, reader: TenantReader) -> tuple[Metadata | None, Sequence[Audit]]:
-    """A tenant's rows, audits before metadata, as getQueue does: what finishes in between is then seen as finished.
+    """Read a tenant's rows.
 
-    What begins in between is not: a tenant whose delete begins just then seems to have no queue for no reason. So a
-    tenant that seems to have none is read until it is the same twice.
+    Audits are read before metadata, as in getQueue, so that an operation that finishes between the two reads is seen
+    as finished. A delete that begins between the two reads is not seen: the tenant then seems to have no queue for no
+    reason. A tenant without a queue is therefore read again until two reads are equal.
     """
     audits, metadata = reader.audits(tenant), reader.metadata(tenant)
     for _ in range(_ROUNDS):
@@ -44,36 +45,36 @@ class TenantFinder:
     fleet: FleetReader
     tenants: TenantReader
 
-    def everybody(self) -> dict[TenantId, Candidate]:
-        """All tenants, each as it was last seen.
+    def all_tenants(self) -> dict[TenantId, Candidate]:
+        """All tenants, each in the state in which it was last listed.
 
-        States are listed one after the other, so a tenant that changes state at the wrong moment is in none of them.
-        The fleet is therefore listed until a whole pass finds nobody who was overlooked before.
+        The index is read state by state, so a tenant that changes state at the wrong moment is missed. The fleet is
+        therefore listed again until a pass finds no tenant that earlier passes had missed.
         """
-        found = self.in_one_pass()
+        found = self.list_once()
         for _ in range(1, MAX_PASSES):
-            seen = self.in_one_pass()
-            # A tenant that is being created was not overlooked: it was not there. Otherwise a fleet to which tenants
-            # are added all the time could not be planned for.
-            overlooked = [
+            seen = self.list_once()
+            # A tenant that is being created is new, not missed. Otherwise a fleet to which tenants are added all the
+            # time could not be planned for.
+            missed = [
                 tenant
                 for tenant, candidate in seen.items()
                 if tenant not in found and candidate.state is not TenantState.PROVISIONING
             ]
             found |= seen
-            if not overlooked:
+            if not missed:
                 return found
         raise Unsettled(
-            f"The fleet changes too fast to be planned for: listed {MAX_PASSES} times, and each time tenants were "
-            "found that were not listed before. Ask again."
+            f"The rollout could not be planned, because the fleet changes too fast: it was listed {MAX_PASSES} times, "
+            "and each time there were tenants that had not been listed before. Try again."
         )
 
-    def in_one_pass(self) -> dict[TenantId, Candidate]:
-        """Every tenant that the index lists, except for those that change state meanwhile."""
+    def list_once(self) -> dict[TenantId, Candidate]:
+        """Every tenant in the index. A tenant that changes state meanwhile may be missed."""
         return {candidate.tenant: candidate for candidate in self._listed()}
 
-    def looked_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
-        """These tenants as their own rows say. A tenant without rows is left out."""
+    def look_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
+        """These tenants, read from their own rows. A tenant without rows is omitted."""
         for tenant in tenants:
             metadata, audits = read_tenant(tenant, self.tenants)
             if metadata is None and not audits:

@@ -1,7 +1,7 @@
-"""One tenant's turn in a rollout: whether it has come, and what became of it.
+"""One tenant's turn in a rollout: admitting the tenant, and recording its outcome.
 
-The gate is why a rollout can be paused, halts before the next tenant, and slows down: every tenant passes it by itself,
-and what it reads is written in the same transaction that lets the tenant through.
+Every tenant is admitted on its own, in a transaction that checks the rollout and the stage. A rollout can therefore be
+paused, halt or slow down before each tenant.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import TenantReader
 
 _ROUNDS = 10
-"""How often a write is tried again that another tenant's write came before."""
+"""The maximum number of tries for a write that conflicts with the writes of other tenants."""
 
-_NOBODY_LEFT_AFTER = DEADLINE + timedelta(minutes=10)
-"""No operation takes this long. If nothing moved for so long, those who are said to be in flight are not."""
+_STALE_AFTER = DEADLINE + timedelta(minutes=10)
+"""No operation takes this long. If no tenant was admitted or settled for this time, none is in flight."""
 
-_LONGEST_WAIT_SECONDS = 20
-_SECONDS_PER_WAITING = 5
-"""Stretches the waits: who waits asks a few times per turn, and not dozens of times."""
+_MAX_WAIT_SECONDS = 20
+_WAIT_SECONDS_PER_WAITING_TENANT = 5
+"""The wait is long enough that a tenant asks a few times before it is admitted, not dozens of times."""
 
 _NAME_IS_TAKEN = "ExecutionAlreadyExists"
 
-_CLOCKS_DIFFER_BY = timedelta(milliseconds=500)
-"""The tenant is read, and then the time is taken: what ended in between, by another clock, came before its turn."""
+_MAX_CLOCK_DIFFERENCE = timedelta(milliseconds=500)
+"""An operation that ended up to this long before the time of admission counts as later, because that time is taken
+after the tenant was read, and by another machine's clock."""
 
-NOBODY = ""
-"""The execution of a turn that has ended without a result: the tenant is not in flight, and waits for its next."""
+NO_EXECUTION = ""
+"""The execution of a turn that ended without a result: the tenant is not in flight, and waits for another turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """It is the tenant's turn: this is the execution to run."""
+    """The tenant has its turn. ``name`` and ``input`` are those of the update's execution."""
 
     name: str
     input: dict[str, object]
@@ -66,7 +67,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class ToReview:
-    """It is the tenant's turn, in a dry run."""
+    """The tenant has its turn in a dry run, so its changes are reviewed."""
 
     outcome = "review"
 
@@ -81,14 +82,14 @@ class NoRoom:
 
 @dataclass(frozen=True, slots=True)
 class NoMore:
-    """No tenant is started any more, now or ever: the rollout is paused, halted, aborted or over."""
+    """No tenant is admitted in this run of the stage: the rollout is not running, or too many tenants failed."""
 
     outcome = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """There is nothing (more) to be done about this tenant."""
+    """The tenant has a final result in this rollout."""
 
     result: str
     outcome = "settled"
@@ -96,7 +97,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """Nothing has come of it yet: it was throttled all the time, which is no failure, or it never began."""
+    """The tenant has no result yet: its update was throttled, which is not a failure, or never began."""
 
     outcome = "again"
 
@@ -110,13 +111,13 @@ class Gate:
 
     def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain:
         for _ in range(_ROUNDS):
-            answer = self._try_to_admit(turn)
-            if answer is not None:
-                return answer
+            admission = self._try_to_admit(turn)
+            if admission is not None:
+                return admission
         return NoRoom(1)
 
     def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain | None:
-        """``None`` when others have changed something in the meantime: look again."""
+        """``None`` if another write came first: read everything again."""
         rollout, stage = self._read(turn)
         if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed:
             return NoMore()
@@ -127,40 +128,40 @@ class Gate:
             return self._admit_again(rollout, turn, before)
         metadata, audits = read_tenant(turn.item.tenant, self.tenants)
         if before is None and (skip := _skip(turn, rollout, metadata, audits)):
-            left_out = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
-            counted = with_outcome(stage, left_out, in_flight=False)
-            return Settled(left_out.result) if self.ledger.record(counted, left_out) else None
-        if not (room := self._make_room(stage)):
-            return NoRoom(_come_back_in(stage))
+            skipped = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
+            counted = with_outcome(stage, skipped, in_flight=False)
+            return Settled(skipped.result) if self.ledger.record(counted, skipped) else None
+        if not (available := self._stage_with_room(stage)):
+            return NoRoom(_wait_seconds(stage))
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
-        if before is not None:  # Its earlier attempt may have moved it after all.
-            outcome = replace(outcome, from_version=where_it_was(before, audits))
-        taken = replace(room, in_flight=room.in_flight + 1, moved_at=self.clock.now())
+        if before is not None:  # The tenant's earlier attempt may have moved it after all.
+            outcome = replace(outcome, from_version=earlier_version(before, audits))
+        taken = replace(available, in_flight=available.in_flight + 1, moved_at=self.clock.now())
         return _admitted(rollout, outcome) if self.ledger.admit(taken, outcome) else None
 
     def _admit_again(
         self, rollout: Rollout, turn: Turn, before: TenantOutcome
     ) -> Admitted | ToReview | Settled | TryAgain:
-        """The answer to an earlier try was lost, or the update could not be started: the same execution once more."""
+        """Return the same execution again, because an earlier response was lost, or the update could not be started."""
         if not rollout.wish.dry_run and self.clock.now() - before.updated_at > DEADLINE:
             return self.record(turn, fault="The update could not be started in time.")
         return _admitted(rollout, before)
 
-    def _make_room(self, stage: Stage) -> Stage | None:
-        """The stage as it is now, if there is room for one more."""
+    def _stage_with_room(self, stage: Stage) -> Stage | None:
+        """The stage with its current pace, if another tenant may be admitted."""
         now = self.clock.now()
-        seen = replace(stage, pace=stage.pace.seeing(self.throttling.throttles(), now))
-        if _is_deserted(seen, now):
-            seen = replace(seen, in_flight=0)
-        if seen.pace.has_room(seen.in_flight):
-            return seen
-        if seen.pace != stage.pace:
-            self.ledger.change_stage(seen)  # If others came before, the next to ask sees the same.
+        current = replace(stage, pace=stage.pace.with_throttles(self.throttling.throttles(), now))
+        if _is_stale(current, now):
+            current = replace(current, in_flight=0)
+        if current.pace.has_room(current.in_flight):
+            return current
+        if current.pace != stage.pace:
+            self.ledger.change_stage(current)  # If the write conflicts, the next request writes the same pace.
         return None
 
     def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
-        """What became of the tenant, from its own rows. ``fault`` is what went wrong on the way, if something did."""
+        """Record the tenant's outcome, from its own rows. ``fault`` is the error that ended the turn, if any."""
         for _ in range(_ROUNDS):
             rollout, stage = self._read(turn)
             before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
@@ -177,17 +178,17 @@ class Gate:
                 fault=fault,
                 at=now,
             )
-            stage = replace(stage, pace=stage.pace.seeing(self.throttling.throttles(), now))
-            counted = with_outcome(stage, outcome, in_flight=before is not None and before.execution != NOBODY)
+            stage = replace(stage, pace=stage.pace.with_throttles(self.throttling.throttles(), now))
+            counted = with_outcome(stage, outcome, in_flight=before is not None and before.execution != NO_EXECUTION)
             if self.ledger.record(counted, outcome):
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
         raise Unsettled(
-            f"Rollout {turn.rollout}: what became of tenant {turn.item.tenant} could not be recorded, "
-            f"others came before {_ROUNDS} times."
+            f"Rollout {turn.rollout}: the outcome of tenant {turn.item.tenant} could not be recorded, because other "
+            f"writes came first {_ROUNDS} times."
         )
 
     def settle(self, turn: Turn, outcome: TenantOutcome) -> Settled:
-        """What a dry run found out about the tenant."""
+        """Record the outcome of a dry run's review of the tenant."""
         for _ in range(_ROUNDS):
             _, stage = self._read(turn)
             if self.ledger.record(with_outcome(stage, outcome, in_flight=True), outcome):
@@ -196,7 +197,8 @@ class Gate:
             if before is not None and before.result.settled:
                 return Settled(before.result)
         raise Unsettled(
-            f"Rollout {turn.rollout}: what would become of tenant {turn.item.tenant} could not be recorded."
+            f"Rollout {turn.rollout}: the outcome of the dry run for tenant {turn.item.tenant} could not be recorded, "
+            f"because other writes came first {_ROUNDS} times."
         )
 
     def _read(self, turn: Turn) -> tuple[Rollout, Stage]:
@@ -205,7 +207,7 @@ class Gate:
         if rollout is None or stage is None:
             raise Unsettled(f"Rollout {turn.rollout} has no stage {turn.stage}.")
         if rollout.wish.version not in (None, turn.item.version):
-            # Whoever may invoke the function may say anything. A tenant counts by the release that was asked for.
+            # The payload is not trusted: anyone who may invoke the function could name another version.
             raise Conflict(f"Rollout {turn.rollout} moves no tenant to version {turn.item.version}.")
         return rollout, stage
 
@@ -232,7 +234,7 @@ class Gate:
 
 
 def _skip(turn: Turn, rollout: Rollout, metadata: Metadata | None, audits: Sequence[Audit]) -> Skip | None:
-    """Whether something has happened to the tenant since it was selected, so that it is left alone."""
+    """The reason to skip the tenant, if it has changed since it was selected."""
     if metadata is None and not audits:
         return Skip.UNKNOWN
     state = state_of(metadata, audits)
@@ -242,7 +244,7 @@ def _skip(turn: Turn, rollout: Rollout, metadata: Metadata | None, audits: Seque
         at=metadata.version if metadata else None,
         pinned_to=metadata.pinned_version if metadata else None,
         allow_downgrade=rollout.wish.allow_downgrade,
-        # A dry run's look can wait for a stack that is being updated.
+        # A dry run's review can wait for a stack that is being updated.
         waits_for_busy=not rollout.wish.dry_run or state is TenantState.UPDATING,
     )
 
@@ -271,17 +273,18 @@ def judge(
     fault: str | None,
     at: datetime,
 ) -> TenantOutcome:
-    """What became of a tenant, from its own rows and nothing else.
+    """The outcome of a tenant, from its own rows.
 
-    Not settled if that was nothing yet: it has its turn again, as another attempt.
+    The outcome stays RUNNING if the update was throttled or never began: the tenant then gets another turn, with
+    another attempt.
     """
     item = turn.item
     outcome = before or TenantOutcome(turn.rollout, turn.stage, item, Result.RUNNING, at, execution=turn.execution)
-    outcome = replace(outcome, updated_at=at, from_version=where_it_was(outcome, audits))
+    outcome = replace(outcome, updated_at=at, from_version=earlier_version(outcome, audits))
     state = state_of(metadata, audits)
-    # A delete that has only begun may be refused yet, and then the tenant is served again, where the update left it.
+    # A delete that has just begun may still be refused. The tenant is then served again, at the version of the update.
     in_service = metadata is not None and (metadata.published or state is TenantState.DELETING)
-    # Another update that is at work may take the tenant elsewhere, so then only the tenant's own update counts.
+    # Another update that is running may move the tenant to another version. Then only this turn's update counts.
     stays = state is not TenantState.UPDATING or _has_succeeded(before, audits, item.version)
     if metadata is not None and in_service and metadata.version == item.version and stays:
         return replace(outcome, result=Result.SUCCEEDED)
@@ -292,20 +295,21 @@ def judge(
     if metadata is not None and metadata.pinned_version not in (None, item.version):
         return replace(outcome, result=Result.SKIPPED, skip=Skip.PINNED)
     if metadata is not None and _is_newer(metadata, item.version) and not allow_downgrade:
-        return replace(outcome, result=Result.SKIPPED, skip=Skip.NEWER)  # Others have moved it further meanwhile.
-    cause = failure_on_record(before, audits, item.version)
-    # Throttled all the time, which is no failure; or the attempt's name was taken by one that never began.
+        return replace(outcome, result=Result.SKIPPED, skip=Skip.NEWER)  # Another operation has moved the tenant.
+    cause = recorded_failure(before, audits, item.version)
+    # Throttling is not a failure. An execution name that is taken belongs to an earlier execution that never began.
     if (cause and cause.is_throttling) or (cause is None and fault and _NAME_IS_TAKEN in fault):
-        return replace(outcome, execution=NOBODY)
+        return replace(outcome, execution=NO_EXECUTION)
     if cause is None:
-        cause = RootCause(item.tenant.value, "Berth::Tenant", fault or "The update ended without recording how.")
+        cause = RootCause(item.tenant.value, "Berth::Tenant", fault or "The update ended without recording its result.")
     return replace(outcome, result=Result.FAILED, root_cause=bounded(cause))
 
 
-def where_it_was(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | None:
-    """The version that the tenant was moved away from.
+def earlier_version(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | None:
+    """The version that the tenant had before this rollout's update.
 
-    Whoever was at the tenant when it was admitted was waited for, and may have moved it before its own update began.
+    The update waits for the operation that owned the tenant when it was admitted. That operation may have moved the
+    tenant after its version was read.
     """
     others = [
         audit
@@ -313,28 +317,28 @@ def where_it_was(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | None:
         if audit.operation is not Operation.DELETE
         and audit.status is Status.SUCCESS
         and audit.version != outcome.item.version
-        and (outcome.from_version is None or audit.updated_at >= outcome.updated_at - _CLOCKS_DIFFER_BY)
+        and (outcome.from_version is None or audit.updated_at >= outcome.updated_at - _MAX_CLOCK_DIFFERENCE)
     ]
     latest = max(others, key=lambda audit: audit.updated_at, default=None)
     return latest.version if latest else outcome.from_version
 
 
 def _never_had_a_queue(outcome: TenantOutcome, state: TenantState, audits: Sequence[Audit]) -> bool:
-    """True if there was nothing to update: the tenant's create failed, or its delete did half-way."""
+    """True if there was no queue to update: the tenant's create failed, or its delete failed half-way."""
     unserved = state in (TenantState.FAILED, TenantState.UNKNOWN)
     return unserved and (outcome.from_version is None or delete_counts(audits))
 
 
-def failure_on_record(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> RootCause | None:
-    """Why the tenant's update failed, if that is on record. What failed before its turn does not matter."""
+def recorded_failure(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> RootCause | None:
+    """The recorded root cause of the tenant's failed update. Attempts from before the tenant's turn are ignored."""
     if before is None or before.operation_attempt is None:
         return None
-    least = before.operation_attempt
+    first = before.operation_attempt
     return next(
         (
             audit.root_cause
             for audit in _updates(audits, version)
-            if audit.status is Status.FAILURE and audit.attempt >= least
+            if audit.status is Status.FAILURE and audit.attempt >= first
         ),
         None,
     )
@@ -343,8 +347,8 @@ def failure_on_record(before: TenantOutcome | None, audits: Sequence[Audit], ver
 def _has_succeeded(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> bool:
     if before is None or before.operation_attempt is None:
         return False
-    least = before.operation_attempt
-    return any(audit.status is Status.SUCCESS and audit.attempt >= least for audit in _updates(audits, version))
+    first = before.operation_attempt
+    return any(audit.status is Status.SUCCESS and audit.attempt >= first for audit in _updates(audits, version))
 
 
 def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:
@@ -356,7 +360,7 @@ def _is_newer(metadata: Metadata, version: str) -> bool:
 
 
 def with_outcome(stage: Stage, outcome: TenantOutcome, *, in_flight: bool) -> Stage:
-    """The stage once this outcome is part of it. ``in_flight`` says whether the tenant was until now."""
+    """The stage with this outcome counted. ``in_flight`` is true if the tenant was in flight until now."""
     pace = stage.pace
     if in_flight and outcome.result in (Result.SUCCEEDED, Result.UNCHANGED):
         pace = pace.after_success(stage.in_flight)
@@ -372,16 +376,16 @@ def with_outcome(stage: Stage, outcome: TenantOutcome, *, in_flight: bool) -> St
 
 
 def _next_number(turn: Turn, before: TenantOutcome | None, audits: Sequence[Audit]) -> int:
-    tried = [audit.attempt for audit in _updates(audits, turn.item.version)]
-    return 1 + max([*tried, (before.operation_attempt if before else None) or 0])
+    attempts = [audit.attempt for audit in _updates(audits, turn.item.version)]
+    return 1 + max([*attempts, (before.operation_attempt if before else None) or 0])
 
 
-def _come_back_in(stage: Stage) -> int:
-    """The more wait for each that is in flight, the longer: together they ask about as often as room is made."""
+def _wait_seconds(stage: Stage) -> int:
+    """The time until a waiting tenant asks again. It grows with the number of tenants that wait for each free slot."""
     left = stage.total - stage.settled - stage.in_flight
-    waiting_for_each = max(0.0, min(stage.pace.ceiling - stage.pace.limit, left)) / stage.pace.limit
-    return min(_LONGEST_WAIT_SECONDS, 1 + int(_SECONDS_PER_WAITING * waiting_for_each))
+    waiting_per_slot = max(0.0, min(stage.pace.ceiling - stage.pace.limit, left)) / stage.pace.limit
+    return min(_MAX_WAIT_SECONDS, 1 + int(_WAIT_SECONDS_PER_WAITING_TENANT * waiting_per_slot))
 
 
-def _is_deserted(stage: Stage, now: datetime) -> bool:
-    return stage.in_flight > 0 and stage.moved_at is not None and now - stage.moved_at > _NOBODY_LEFT_AFTER
+def _is_stale(stage: Stage, now: datetime) -> bool:
+    return stage.in_flight > 0 and stage.moved_at is not None and now - stage.moved_at > _STALE_AFTER

@@ -1,8 +1,10 @@
-"""How many tenants at once. Nobody publishes how much CloudFormation bears, so it is felt for.
+"""The adaptive limit on concurrent tenants.
 
-A rollout begins with a few, and each of its stages where the one before had got to. Every tenant that succeeds lets one
-more in, until CloudFormation throttles for the first time; from then on as many more as are in flight have to succeed
-for one more. Throttling takes a part of them away. It never fails a tenant: who is in flight tries again later.
+CloudFormation's rate limits are not documented, so the limit adapts, like TCP's congestion window. It starts low and
+grows by one per tenant that succeeds (slow start), until CloudFormation throttles for the first time. From then on the
+limit grows by about one each time that as many tenants have succeeded as the limit allows at once. Throttling lowers
+the limit. Throttling never fails a tenant: operations in flight retry their calls later. Each stage starts with the
+limit that the stage before had reached.
 """
 
 from __future__ import annotations
@@ -10,56 +12,59 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-FIRST = 4
-"""As many at once as a rollout begins with."""
+INITIAL_LIMIT = 4
+"""The limit at the start of a rollout."""
 
-SLOWED_TO = 0.9
-"""A little, because it is known only that it was too many, not by how many: calls that nobody makes are lost for good,
-while those that are throttled cost little. If it is not enough, more is taken away soon."""
-REACTION = timedelta(seconds=15)
-"""Throttling within this time of having slowed down is still that of the pace before."""
+DECREASE_FACTOR = 0.9
+"""The limit is multiplied by this factor after throttling. The decrease is small, because throttled calls are cheap
+and unused capacity is lost. If the decrease was not enough, the next one follows soon."""
+REACTION_TIME = timedelta(seconds=15)
+"""Throttling within this time after a decrease is still caused by the earlier limit, so it causes no other decrease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     limit: float
-    """As many at once as are let in now."""
+    """The number of tenants that may be in flight now."""
     ceiling: int
-    """As many as ever."""
-    feeling_for_it: bool = True
-    """Nothing was throttled yet."""
+    """The maximum of the limit."""
+    slow_start: bool = True
+    """True until CloudFormation has throttled for the first time."""
     throttles_seen: int = 0
-    """How often CloudFormation had throttled when that was last looked at."""
+    """The number of throttled calls when it was last read."""
     slowed_at: datetime | None = None
 
     @classmethod
-    def beginning(cls, ceiling: int) -> Pace:
-        return cls(float(min(FIRST, ceiling)), ceiling)
+    def initial(cls, ceiling: int) -> Pace:
+        return cls(float(min(INITIAL_LIMIT, ceiling)), ceiling)
 
     def has_room(self, in_flight: int) -> bool:
         return in_flight < int(self.limit)
 
-    def seeing(self, throttles: int, now: datetime) -> Pace:
-        """After a look at how often CloudFormation has throttled so far."""
+    def with_throttles(self, throttles: int, now: datetime) -> Pace:
+        """The pace after reading the total number of throttled calls. The limit is lowered if there are new ones."""
         if throttles <= self.throttles_seen:
             return self
         seen = replace(self, throttles_seen=throttles)
-        if self.slowed_at is not None and now - self.slowed_at < REACTION:
+        if self.slowed_at is not None and now - self.slowed_at < REACTION_TIME:
             return seen
-        return replace(seen, limit=max(1.0, self.limit * SLOWED_TO), feeling_for_it=False, slowed_at=now)
+        return replace(seen, limit=max(1.0, self.limit * DECREASE_FACTOR), slow_start=False, slowed_at=now)
 
     def after_success(self, in_flight: int) -> Pace:
-        """``in_flight`` counts the one that has just succeeded. Room that nobody used is no reason for more."""
+        """The pace after a tenant has succeeded. The limit grows only if it was fully used.
+
+        ``in_flight`` includes the tenant that has just succeeded.
+        """
         if in_flight < int(self.limit):
             return self
-        more = 1.0 if self.feeling_for_it else 1.0 / self.limit
+        more = 1.0 if self.slow_start else 1.0 / self.limit
         return replace(self, limit=min(float(self.ceiling), self.limit + more))
 
-    def after(self, earlier: Pace | None, throttles: int) -> Pace:
-        """The pace of a stage that begins: as fast as the one before had got. What was throttled since then is past."""
+    def continued_from(self, earlier: Pace | None, throttles: int) -> Pace:
+        """The pace of a new stage, with the limit of the earlier stage. Throttling between the stages is ignored."""
         if earlier is None:
             return replace(self, throttles_seen=throttles)
-        # One that never felt the limit may just have had a low ceiling, or few tenants.
-        limit = max(self.limit, earlier.limit) if earlier.feeling_for_it else earlier.limit
+        # A stage without throttling may have ended with a low limit because of its ceiling, or its few tenants.
+        limit = max(self.limit, earlier.limit) if earlier.slow_start else earlier.limit
         limit = min(limit, float(self.ceiling))
-        return replace(self, limit=limit, feeling_for_it=earlier.feeling_for_it, throttles_seen=throttles)
+        return replace(self, limit=limit, slow_start=earlier.slow_start, throttles_seen=throttles)

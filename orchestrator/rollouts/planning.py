@@ -1,4 +1,4 @@
-"""A rollout as it is written down: its stages, and where the list of each stage's tenants is."""
+"""Planning: turning a spec and its selected tenants into a rollout, its stages, and a stored list per stage."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def plan(
     manifests: Manifests,
     reason: str = "",
 ) -> tuple[Rollout, list[Stage]]:
-    """The lists are stored by this; nothing else is."""
+    """Plan the rollout. This stores the lists of tenants; the rollout and its stages are not recorded yet."""
     items = selected.items
     lists = [(stage, list_) for stage, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
     planned = tuple(len(list_) for _, list_ in lists)
     if wish.dry_run:
         sample = items if wish.sample is None else items[: wish.sample.size_of(len(items))]
-        lists = [(_to_look(lists[0][0]), sample)]
+        lists = [(_dry_run_stage(lists[0][0]), sample)]
     total = sum(len(list_) for _, list_ in lists)
     stages = [_stage(rollout_id, number, stage, list_, manifests) for number, (stage, list_) in enumerate(lists, 1)]
     rollout = Rollout(rollout_id, wish, by, at, planned, total, selected.skipped, start_reason=reason)
@@ -45,10 +45,10 @@ def _stage(rollout_id: str, number: int, stage: StageWish, items: Sequence[Item]
         total=len(items),
         tolerated=stage.tolerated.bound_of(len(items)),
         manifest=manifests.write(f"{rollout_id}/stage-{number}", items),
-        pace=Pace.beginning(stage.max_concurrency),
+        pace=Pace.initial(stage.max_concurrency),
     )
 
 
-def _to_look(stage: StageWish) -> StageWish:
-    """The one stage of a dry run: nothing is changed, so nothing needs to be stopped."""
+def _dry_run_stage(stage: StageWish) -> StageWish:
+    """The only stage of a dry run. It tolerates all failures, because a dry run changes nothing."""
     return StageWish(None, stage.max_concurrency, Share(100, percent=True))

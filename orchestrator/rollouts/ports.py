@@ -1,4 +1,4 @@
-"""What rollouts need from the outside, beyond :mod:`orchestrator.tenants.ports`."""
+"""The interfaces that adapters implement for rollouts, besides those of :mod:`orchestrator.tenants.ports`."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ from orchestrator.tenants.records import UnreadableEntry
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The rollouts that have a claim on tenants now."""
+    """The active rollouts, which have a claim on their tenants."""
 
     active: frozenset[str]
     revision: int
 
 
 class RolloutLedger(Protocol):
-    """The table. Every write is one transaction, and goes through only if what it changes is as it was read.
+    """The rows of rollouts. Every write is one transaction with optimistic locking.
 
-    ``False`` says that it was not: read again. What is written has the revision of what was read.
+    A write returns ``False`` if its rows have changed since they were read: read them again. The ``revision`` of a
+    written value is the revision that was read.
     """
 
     def rollout(self, rollout: str) -> Rollout | None: ...
 
     def stages(self, rollout: str) -> Sequence[Stage]:
-        """In order."""
+        """All stages, in order."""
 
     def stage(self, rollout: str, number: int) -> Stage | None: ...
 
     def rollouts(self, *, limit: int, after: str | None = None) -> Sequence[Rollout]:
-        """The newest first; after that one if given. Read from the index."""
+        """The newest rollouts first, starting after ``after`` if it is given. They are read from the index."""
 
     def registry(self) -> Registry: ...
 
     def orders(self, rollout: str) -> Sequence[RecordedOrder | UnreadableEntry]:
-        """What was ever ordered, in order."""
+        """The rollout's history, oldest first."""
 
     def register(
         self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
     ) -> bool:
-        """Write it down, with its stages. Unless it is a dry run, it has a claim on its tenants from now on.
+        """Record the rollout and its stages. Unless it is a dry run, the rollout then has a claim on its tenants.
 
-        ``revision`` is that of the registry. The orders are appended to the histories of their rollouts.
+        ``revision`` is the registry's revision. The orders are appended to the histories of their rollouts.
         """
 
     def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
-        """Once it has ended, it loses its claim. ``revision`` is that of the registry, to claim them again.
+        """Write the rollout. A rollout that is no longer active loses the claim on its tenants.
 
-        The order, if it is one that changes it, is appended to its history.
+        To claim the tenants again, pass the registry's ``revision``. The order is appended to the rollout's history.
         """
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool: ...
@@ -60,46 +61,46 @@ class RolloutLedger(Protocol):
     def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None: ...
 
     def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
-        """Of all tenants that had their turn, or have it now."""
+        """The outcomes of all tenants that had their turn or have it now."""
 
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
-        """Of those that failed. Read from the index."""
+        """The outcomes of the tenants that failed. They are read from the index."""
 
     def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        """It is the tenant's turn, if the rollout is running and the tenant is not settled."""
+        """Record that the tenant has its turn, if the rollout is running and the tenant is not settled."""
 
     def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        """What became of the tenant, unless that was settled before."""
+        """Record the tenant's outcome, unless the tenant is already settled."""
 
 
 class Throttling(Protocol):
     def throttles(self) -> int:
-        """How often CloudFormation has throttled Berth, ever."""
+        """The number of times that CloudFormation has ever throttled Berth."""
 
 
 class Manifests(Protocol):
-    """Lists of tenants, as the map reads them."""
+    """Lists of tenants, in the format that the state machine's map reads."""
 
     def write(self, name: str, items: Sequence[Item]) -> str:
-        """Store the list, and return where."""
+        """Store the list, and return its location."""
 
     def read(self, manifest: str) -> Sequence[Item]: ...
 
     def remove(self, manifest: str) -> None:
-        """Remove a list that no rollout needs."""
+        """Delete a list that no rollout needs."""
 
 
 class Alarms(Protocol):
     def unknown(self, names: Iterable[str]) -> Sequence[str]:
-        """Which of these alarms do not exist."""
+        """The alarms among these that do not exist."""
 
     def went_off(self, name: str, *, since: datetime) -> str | None:
-        """Why the alarm is on, or was at some time since then; ``None`` when it was not."""
+        """The reason if the alarm is in state ALARM, was set to it since then, or does not exist; else ``None``."""
 
 
 class RolloutExecutions(Protocol):
     def start_rollout(self, rollout: Rollout) -> str | None:
-        """Start its execution, and return it, also when it is running already. ``None`` when it has ended."""
+        """Start the rollout's execution unless it is already running. Return its ARN, or ``None`` if it has ended."""
 
     def is_running(self, execution: str) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""What is asked for in a rollout, and what is remembered about it. Plain, frozen values."""
+"""The spec of a rollout, and the recorded state of rollouts, stages and tenants. All of them are frozen values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ MAX_STAGES = 10
 
 class RolloutStatus(StrEnum):
     PENDING = "PENDING"
-    """Registered, and about to run."""
+    """Registered, but its execution has not begun yet."""
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
-    """No tenant is started. Those that were are finished."""
+    """No further tenant is started. Updates that are already running are finished."""
     ABORTING = "ABORTING"
-    """The same, and it will not go on."""
+    """Like PAUSED, but the rollout cannot be resumed."""
     SUCCEEDED = "SUCCEEDED"
-    """Every tenant in it is where it was to be."""
+    """Every tenant of the rollout is at its requested version, or was skipped."""
     FAILED = "FAILED"
-    """Every tenant had its turn, and some failed; no more than were tolerated."""
+    """Every tenant had its turn and some failed, but no more than were tolerated."""
     HALTED = "HALTED"
-    """It stopped itself: too many failed, or an alarm went off."""
+    """The rollout stopped itself: too many tenants failed, an alarm went off, or it could not go on."""
     ABORTED = "ABORTED"
 
     @property
     def active(self) -> bool:
-        """Whether it still has a claim on its tenants."""
+        """True while the rollout has a claim on its tenants, so that no other rollout can move them."""
         return self in _ACTIVE
 
 
@@ -44,18 +44,18 @@ class StageStatus(StrEnum):
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     RUNNING = "RUNNING"
     BAKING = "BAKING"
-    """All of its tenants had their turn. Before the next stage begins, time shows whether they are well."""
+    """All tenants of the stage had their turn. The rollout waits, and watches the stage's alarm, before it goes on."""
     DONE = "DONE"
 
 
 class Result(StrEnum):
-    """What became of one tenant."""
+    """The result of one tenant's turn."""
 
     RUNNING = "RUNNING"
     SUCCEEDED = "SUCCEEDED"
-    """It is at the release. Of a dry run: it would change."""
+    """The tenant is at the release. In a dry run: the update would change the tenant's stack."""
     UNCHANGED = "UNCHANGED"
-    """Only of a dry run: nothing but its recorded version would change."""
+    """Only in a dry run: the update would change nothing but the tenant's recorded version."""
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
 
@@ -65,36 +65,36 @@ class Result(StrEnum):
 
 
 class Skip(StrEnum):
-    """Why a tenant is left out."""
+    """The reason why a tenant is skipped."""
 
     CURRENT = "current"
     NEWER = "newer"
-    """It would be a downgrade, and that was not allowed."""
+    """Moving the tenant would be a downgrade, and the spec does not allow downgrades."""
     PINNED = "pinned"
     BUSY = "busy"
-    """Another operation was at it. Only a dry run does not wait for that; before version 0.5.0 no rollout did."""
+    """Another operation owned the tenant. Only dry runs skip busy tenants; before version 0.5.0 all rollouts did."""
     NOT_PROVISIONED = "not-provisioned"
     DELETED = "deleted"
     UNKNOWN = "unknown"
     MOVED_SINCE = "moved-since"
-    """To be returned to where it was, but it has been moved elsewhere since."""
+    """Undo and retry: the tenant was moved to yet another version after the earlier rollout."""
     UNDER_WAY = "under-way"
-    """To be returned to where it was, but its update has not even begun yet, and would come after that."""
+    """Undo: the earlier rollout's update of the tenant has not begun yet, so it would reverse the undo afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many, or so many in a hundred."""
+    """A number of tenants, or a percentage of them."""
 
     number: int
     percent: bool = False
 
     def size_of(self, total: int) -> int:
-        """How many that is: rounded up, so that a share of something is something."""
+        """The number of tenants in this share. Percentages are rounded up, so that no share is empty."""
         return min(total, -(-total * self.number // 100) if self.percent else self.number)
 
     def bound_of(self, total: int) -> int:
-        """The same, rounded down: no more than that."""
+        """The number of tenants in this share as an upper limit. Percentages are rounded down."""
         return total * self.number // 100 if self.percent else self.number
 
     def __str__(self) -> str:
@@ -103,47 +103,47 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class StageWish:
-    """One stage, as asked for."""
+    """The spec of one stage."""
 
     size: Share | None
-    """``None``: all that are left."""
+    """``None``: all remaining tenants."""
     max_concurrency: int
     tolerated: Share
-    """How many of its tenants may fail."""
+    """The maximum number of the stage's tenants that may fail before the rollout halts."""
     bake_seconds: int = 0
     alarm: str | None = None
-    """A CloudWatch alarm that stops the rollout if it goes off during the bake."""
+    """A CloudWatch alarm that halts the rollout if the alarm goes off during the bake."""
     approval: bool = False
-    """Someone has to approve of it before it begins."""
+    """True if an operator has to approve the stage before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A rollout, as asked for."""
+    """The spec of a rollout."""
 
     version: str | None
-    """``None``: each tenant to the release that it was moved away from. Only to undo another rollout."""
+    """``None``, only for an undo: each tenant goes back to the version that it had before."""
     stages: tuple[StageWish, ...]
     tenants: tuple[TenantId, ...] | None = None
     """``None``: every tenant that is not at the release."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Only tenants with all of these."""
+    """Only tenants with all of these labels are moved."""
     share: Share | None = None
-    """Only so many of those that are to be moved."""
+    """The share of the selected tenants that is moved. ``None``: all of them."""
     allow_downgrade: bool = False
     allow_replacement: bool = False
     dry_run: bool = False
     sample: Share | None = None
-    """Of a dry run: how many of the tenants are looked at. ``None``: all of them."""
+    """The share of the tenants that a dry run reviews. ``None``: all of them."""
     undo: str | None = None
-    """The rollout whose tenants are returned."""
+    """The rollout to undo."""
     retry: str | None = None
-    """The rollout whose failed tenants are tried again."""
+    """The rollout whose failed tenants are retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One tenant and where it is to be moved."""
+    """One tenant and its target version."""
 
     tenant: TenantId
     version: str
@@ -151,43 +151,44 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Who was left out for one reason. Not all of them are named."""
+    """The tenants that were skipped for one reason."""
 
     count: int
     tenants: tuple[str, ...]
+    """The first few of the tenants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     rollout: str
     number: int
-    """From 1."""
+    """Counted from 1."""
     wish: StageWish
     total: int
     tolerated: int
     manifest: str
-    """Where the list of its tenants is."""
+    """The location of the list of the stage's tenants."""
     pace: Pace
     status: StageStatus = StageStatus.WAITING
     succeeded: int = 0
-    """Of a dry run, those that would not change are among them."""
+    """In a dry run this includes the tenants that would not change."""
     failed: int = 0
     skipped: int = 0
     in_flight: int = 0
     forgiven: int = 0
-    """Failures that an operator has seen when resuming: only later ones count against what is tolerated."""
+    """The number of failures when an operator last resumed the rollout. They no longer count as too many."""
     settled_before: int = 0
-    """How many had been settled when the stage was last set going."""
+    """The number of settled tenants when the stage's map was last started."""
     idle_rounds: int = 0
-    """How often it was set going since the last tenant was settled."""
+    """The number of times in a row that the stage's map was started and settled no tenant."""
     approved_by: str | None = None
     started_at: datetime | None = None
     baked_until: datetime | None = None
     ended_at: datetime | None = None
     resumed_at: datetime | None = None
-    """When an operator last let the stage go on after a halt, and so had seen what its alarm said until then."""
+    """The time of the last halt by the stage's alarm, or of the resume after it. Earlier alarms no longer count."""
     moved_at: datetime | None = None
-    """When a tenant was last admitted or settled."""
+    """The time when a tenant of the stage was last admitted or settled."""
     revision: int = 0
 
     @property
@@ -206,32 +207,32 @@ class Rollout:
     by: str
     created_at: datetime
     planned: tuple[int, ...]
-    """How many tenants each stage has. A dry run has one stage in their place, with a sample of them."""
+    """The planned number of tenants of each stage. A dry run plans them too, but runs one stage with a sample."""
     total: int
-    """How many tenants have their turn in it."""
+    """The number of tenants that have a turn in the rollout."""
     skipped: Mapping[Skip, Skipped]
-    """Who was left out from the beginning."""
+    """The tenants that were skipped when the rollout was planned."""
     status: RolloutStatus = RolloutStatus.PENDING
     reason: str = ""
-    """Why it is in that status, where that is not obvious."""
+    """The reason for the status, where the status does not explain itself."""
     current_stage: int = 1
     attempt: int = 1
-    """Each is an execution. A later one takes the place of one that died, or goes on with what was halted."""
+    """The number of the execution. A new execution replaces one that died, or resumes a halted rollout."""
     execution: str | None = None
     task_token: str | None = None
     ended_at: datetime | None = None
     start_reason: str = ""
-    """Why it was started, in the words of whoever asked for it. The updates of its tenants say the same."""
+    """The operator's reason for the rollout. It is also the reason of the tenants' updates."""
     revision: int = 0
 
     @property
     def name(self) -> str:
-        """Its execution's: deterministic, so that starting it twice starts it once."""
+        """The name of the execution. It is deterministic, so that two starts result in one execution."""
         return f"rollout-{self.id}-{self.attempt}"
 
 
 class Order(StrEnum):
-    """What somebody had done with a rollout."""
+    """An operator's command to a rollout."""
 
     START = "START"
     PAUSE = "PAUSE"
@@ -244,7 +245,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordedOrder:
-    """One order, in the rollout's own history. Appended, never changed."""
+    """One order in the rollout's history. The history is append-only."""
 
     rollout: str
     at: datetime
@@ -252,11 +253,11 @@ class RecordedOrder:
     by: str
     reason: str = ""
     stage: int | None = None
-    """Approve: the stage that was approved."""
+    """APPROVE: the approved stage."""
     other: str | None = None
-    """Retry and undo: the rollout that does it. Start: the rollout that is retried or undone."""
+    """RETRY and UNDO: the rollout that retries or undoes this one. START: the rollout that is retried or undone."""
     altered: bool = False
-    """The row does not say what its key says that it said: somebody has put another over it."""
+    """True if the row's content does not match its key, so somebody has overwritten it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +268,12 @@ class Turn:
     stage: int
     item: Item
     execution: str
-    """The child execution whose turn it is."""
+    """The child execution of the map that has the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantOutcome:
-    """What became of one tenant in one rollout: its own row."""
+    """The outcome of one tenant in one rollout. It has a row of its own."""
 
     rollout: str
     stage: int
@@ -280,11 +281,11 @@ class TenantOutcome:
     result: Result
     updated_at: datetime
     execution: str = ""
-    """Of the child that was given the turn."""
+    """The child execution that was admitted. Empty if the turn ended without a result."""
     operation_attempt: int | None = None
-    """Of the tenant's update."""
+    """The attempt number of the tenant's update."""
     from_version: str | None = None
     skip: Skip | None = None
     root_cause: RootCause | None = None
     changes: tuple[str, ...] = ()
-    """Of a dry run: the resources that would change."""
+    """Only in a dry run: the resources that would change."""

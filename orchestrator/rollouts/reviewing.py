@@ -1,4 +1,4 @@
-"""A dry run's look at one tenant: what CloudFormation says that the update would change. Nothing is changed by it."""
+"""A dry run's review of one tenant: a change set shows what the update would change. The stack is not changed."""
 
 from __future__ import annotations
 
@@ -38,24 +38,26 @@ class Reviewing:
     clock: Clock
 
     def review(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
-        """Take the next step towards knowing. ``fault`` is what went wrong on the way, if something did."""
+        """Take the next step of the review. ``fault`` is the error that ended the turn, if there is one."""
         before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
         rollout = self.ledger.rollout(turn.rollout)
         if before is None or before.result.settled or rollout is None:
             return Settled(before.result if before else Result.SKIPPED)
         try:
-            found = self._failed(before, fault) if fault else self._look(before, allowed=rollout.wish.allow_replacement)
-        except (Conflict, Throttled) as not_now:
-            found = None  # What was drawn up has gone meanwhile, or AWS has no time.
-            fault = str(not_now)
+            found = (
+                self._failed(before, fault) if fault else self._inspect(before, allowed=rollout.wish.allow_replacement)
+            )
+        except (Conflict, Throttled) as temporary:
+            found = None  # The change set was deleted meanwhile, or AWS throttled the call.
+            fault = str(temporary)
         if found is None and self.clock.now() - before.updated_at > DEADLINE:
-            found = self._failed(before, fault or "CloudFormation did not draw up the changes in time.")
+            found = self._failed(before, fault or "CloudFormation did not create the change set in time.")
         if found is None:
             return TryAgain()
         return self.gate.settle(turn, replace(found, updated_at=self.clock.now()))
 
-    def _look(self, before: TenantOutcome, *, allowed: bool) -> TenantOutcome | None:
-        """What would become of the tenant; ``None`` while that is not known."""
+    def _inspect(self, before: TenantOutcome, *, allowed: bool) -> TenantOutcome | None:
+        """The outcome that the update would have; ``None`` while it is not known."""
         tenant, release = before.item.tenant, self.releases.release(before.item.version)
         if release is None:
             return self._failed(before, f"Version {before.item.version} was never published.")
@@ -84,38 +86,40 @@ class Reviewing:
 
     def _compare(self, before: TenantOutcome, stack: Stack, release: Release, *, allowed: bool) -> TenantOutcome | None:
         name, tenant = _change_set(before), before.item.tenant
-        drawn_up = self.stacks.changes(stack.stack_id, name)
-        if drawn_up is None:
+        change_set = self.stacks.changes(stack.stack_id, name)
+        if change_set is None:
             self.stacks.draw_up_changes(tenant, stack.stack_id, release=release, name=name)
             return None
-        if drawn_up.state is ChangeSetState.PENDING:
+        if change_set.state is ChangeSetState.PENDING:
             return None
-        strange = None
-        if drawn_up.state is ChangeSetState.READY:
+        mismatch = None
+        if change_set.state is ChangeSetState.READY:
             parameters = self.parameters(tenant, release)
-            if has_another_key(drawn_up, parameters):
-                self.stacks.forget_changes(stack.stack_id, drawn_up.id)
+            if has_another_key(change_set, parameters):
+                self.stacks.forget_changes(stack.stack_id, change_set.id)
                 return None
-            strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=self.stacks)
-        self.stacks.forget_changes(stack.stack_id, drawn_up.id)
-        return self._failed(before, strange) if strange else self._told(before, stack, drawn_up, allowed=allowed)
+            mismatch = not_asked_for(change_set, stack, release, parameters=parameters, stacks=self.stacks)
+        self.stacks.forget_changes(stack.stack_id, change_set.id)
+        return self._failed(before, mismatch) if mismatch else self._outcome(before, stack, change_set, allowed=allowed)
 
-    def _told(self, before: TenantOutcome, stack: Stack, drawn_up: ChangeSet, *, allowed: bool) -> TenantOutcome | None:
-        match drawn_up.state:
+    def _outcome(
+        self, before: TenantOutcome, stack: Stack, change_set: ChangeSet, *, allowed: bool
+    ) -> TenantOutcome | None:
+        match change_set.state:
             case ChangeSetState.EMPTY:
                 return replace(before, result=Result.UNCHANGED)
             case ChangeSetState.READY:
-                changes = tuple(_told_change(change) for change in drawn_up.changes)
+                changes = tuple(_describe(change) for change in change_set.changes)
                 metadata = self.tenants.metadata(before.item.tenant)
                 served = metadata.queue if metadata else None
-                lost = None if allowed else losses(stack, drawn_up.changes, self.queues, served=served)
+                lost = None if allowed else losses(stack, change_set.changes, self.queues, served=served)
                 if lost:
                     return replace(self._failed(before, lost), changes=changes)
                 return replace(before, result=Result.SUCCEEDED, changes=changes)
             case ChangeSetState.FAILED:
-                return self._failed(before, f"CloudFormation could not draw up the changes: {drawn_up.reason}")
+                return self._failed(before, f"CloudFormation could not create the change set: {change_set.reason}")
             case _:
-                return None  # The stack has changed since: drawn up anew.
+                return None  # The stack has changed since, so the next step creates another change set.
 
     def _failed(self, before: TenantOutcome, reason: str) -> TenantOutcome:
         name = self.stacks.names.stack_of(before.item.tenant)
@@ -124,13 +128,13 @@ class Reviewing:
 
 
 def _change_set(before: TenantOutcome) -> str:
-    """The name of what is drawn up for the tenant's turn: the same each time, and nobody can guess it before.
+    """The name of the change set for the tenant's turn: the same in each step, but not predictable.
 
-    Step Functions makes up the name of each child of a map.
+    The name is derived from the ARN of the map's child execution, which Step Functions generates.
     """
     return f"plan-{hashlib.sha256(before.execution.encode()).hexdigest()[:32]}"
 
 
-def _told_change(change: Change) -> str:
+def _describe(change: Change) -> str:
     verb = "may replace or remove" if change.removes else "changes"
     return f"{verb} {change.resource} ({change.resource_type})"

@@ -1,4 +1,4 @@
-"""Which tenants a rollout moves, in which stage; and who is left out, and why. Pure functions."""
+"""Pure functions that select the tenants of a rollout, divide them into stages, and say why others are skipped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Item, Share, Skip, Skipped, StageWish, TenantOutcome, Wish
 from orchestrator.tenants.records import TenantState
 
-NAMED_AT_MOST = 20
-"""How many of those that are left out for one reason are named."""
+MAX_NAMED = 20
+"""The maximum number of skipped tenants that are named per reason."""
 
 _BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
@@ -20,7 +20,7 @@ _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A tenant, as far as it matters here."""
+    """The properties of a tenant that decide whether it is selected."""
 
     tenant: TenantId
     state: TenantState
@@ -32,81 +32,81 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Selected:
     items: Sequence[Item]
-    """In the order of their turns."""
+    """The tenants to move, in the order of their turns."""
     skipped: Mapping[Skip, Skipped]
 
 
 @dataclass(slots=True)
-class _LeftOut:
+class _SkippedTenants:
     tenants: dict[Skip, list[str]] = field(default_factory=dict)
 
-    def add(self, tenant: TenantId, why: Skip) -> None:
-        self.tenants.setdefault(why, []).append(tenant.value)
+    def add(self, tenant: TenantId, reason: Skip) -> None:
+        self.tenants.setdefault(reason, []).append(tenant.value)
 
-    def told(self) -> dict[Skip, Skipped]:
+    def summary(self) -> dict[Skip, Skipped]:
         return {
-            why: Skipped(len(names), tuple(sorted(names)[:NAMED_AT_MOST]))
-            for why, names in sorted(self.tenants.items())
+            reason: Skipped(len(names), tuple(sorted(names)[:MAX_NAMED]))
+            for reason, names in sorted(self.tenants.items())
         }
 
 
 def select(wish: Wish, version: str, fleet: Iterable[Candidate]) -> Selected:
-    """Of the fleet, those that the wish is about and that can be moved."""
-    asked_for = None if wish.tenants is None else frozenset(wish.tenants)
-    left_out = _LeftOut()
+    """Select the tenants of the fleet that the spec asks for and that can be moved."""
+    requested = None if wish.tenants is None else frozenset(wish.tenants)
+    skipped = _SkippedTenants()
     found: set[TenantId] = set()
     items: list[Item] = []
-    # A tenant that changes state while the fleet is being read is listed twice: the later sighting counts.
+    # A tenant that changes state while the fleet is being read may be listed twice: the later entry counts.
     for tenant in {candidate.tenant: candidate for candidate in fleet}.values():
-        if asked_for is not None and tenant.tenant not in asked_for:
+        if requested is not None and tenant.tenant not in requested:
             continue
         found.add(tenant.tenant)
         if not has_labels(tenant, wish.labels):
             continue
-        why = _why_not(wish, tenant, version)
-        if why is None:
+        reason = _skip_reason(wish, tenant, version)
+        if reason is None:
             items.append(Item(tenant.tenant, version))
         else:
-            left_out.add(tenant.tenant, why)
-    for unknown in (asked_for or frozenset()) - found:
-        left_out.add(unknown, Skip.UNKNOWN)
-    return Selected(_some_of(wish.share, in_order(items, version)), left_out.told())
+            skipped.add(tenant.tenant, reason)
+    for unknown in (requested or frozenset()) - found:
+        skipped.add(unknown, Skip.UNKNOWN)
+    return Selected(_take(wish.share, in_order(items, version)), skipped.summary())
 
 
-def select_to_return(
+def select_for_undo(
     wish: Wish,
     moved: Iterable[TenantOutcome],
     fleet: Mapping[TenantId, Candidate],
     *,
     under_way: Collection[TenantId] = (),
 ) -> Selected:
-    """Those that another rollout has moved, each back to where it was, or to the version wished for.
+    """Select the tenants that another rollout has moved: each goes back to its earlier version, or to the spec's.
 
-    ``under_way`` are those whose update is yet to begin: whatever is done now, it would be undone by that.
+    ``under_way`` are the tenants whose update has not begun yet. That update would reverse the undo afterwards.
     """
-    left_out = _LeftOut()
+    skipped = _SkippedTenants()
     items: list[Item] = []
     for outcome in moved:
         tenant, back = outcome.item.tenant, wish.version or outcome.from_version
         now = fleet.get(tenant)
         if now is not None and not has_labels(now, wish.labels):
             continue
-        there = now is not None and now.state is not TenantState.DELETED
+        exists = now is not None and now.state is not TenantState.DELETED
         if tenant in under_way:
-            left_out.add(tenant, Skip.UNDER_WAY)
+            skipped.add(tenant, Skip.UNDER_WAY)
             continue
-        if now is not None and there and now.version not in (outcome.item.version, back):
-            left_out.add(tenant, Skip.MOVED_SINCE)
+        if now is not None and exists and now.version not in (outcome.item.version, back):
+            skipped.add(tenant, Skip.MOVED_SINCE)
         elif back is None:
-            left_out.add(tenant, Skip.UNKNOWN)  # Nobody knows where it was.
+            skipped.add(tenant, Skip.UNKNOWN)  # The tenant's earlier version is not on record.
         else:
             items.append(Item(tenant, back))
-    return _select_these(wish, items, fleet, left_out)
+    return _select_these(wish, items, fleet, skipped)
 
 
-def select_again(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
-    """Those that failed in another rollout, each to where it was to be moved."""
-    left_out = _LeftOut()
+def select_for_retry(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
+    """Select the tenants that failed in another rollout. Each keeps its target version."""
+    skipped = _SkippedTenants()
     items: list[Item] = []
     for outcome in failed:
         now = fleet.get(outcome.item.tenant)
@@ -116,25 +116,25 @@ def select_again(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping[Ten
             and outcome.from_version is not None
             and at not in (outcome.from_version, outcome.item.version)
         ):
-            left_out.add(outcome.item.tenant, Skip.MOVED_SINCE)
+            skipped.add(outcome.item.tenant, Skip.MOVED_SINCE)
         else:
             items.append(outcome.item)
-    return _select_these(wish, items, fleet, left_out)
+    return _select_these(wish, items, fleet, skipped)
 
 
 def _select_these(
-    wish: Wish, wanted: Iterable[Item], fleet: Mapping[TenantId, Candidate], left_out: _LeftOut
+    wish: Wish, candidates: Iterable[Item], fleet: Mapping[TenantId, Candidate], skipped: _SkippedTenants
 ) -> Selected:
     items: list[Item] = []
-    for item in wanted:
+    for item in candidates:
         now = fleet.get(item.tenant)
-        # It had a turn once, so it was there: a tenant that is not there any more was deleted.
-        why = Skip.DELETED if now is None else _why_not(wish, now, item.version)
-        if why is None:
+        # The tenant had a turn in an earlier rollout, so it existed: if it is not listed any more, it was deleted.
+        reason = Skip.DELETED if now is None else _skip_reason(wish, now, item.version)
+        if reason is None:
             items.append(item)
         else:
-            left_out.add(item.tenant, why)
-    return Selected(_some_of(wish.share, in_order(items, wish.version or "")), left_out.told())
+            skipped.add(item.tenant, reason)
+    return Selected(_take(wish.share, in_order(items, wish.version or "")), skipped.summary())
 
 
 def skip_reason(
@@ -146,10 +146,10 @@ def skip_reason(
     allow_downgrade: bool,
     waits_for_busy: bool,
 ) -> Skip | None:
-    """Why a tenant in that state, at that version, cannot or need not be moved to the release.
+    """The reason why a tenant in that state, at that version, cannot or need not be moved to the release.
 
-    A busy tenant may be served again when whoever is at it has ended: also a delete may be refused. Its update waits
-    for that. A dry run changes nothing, so it has nothing to wait with.
+    A busy tenant may be served again when its current operation has ended, even if that is a delete, which may be
+    refused. The tenant's update waits for the operation. A dry run starts no update that could wait.
     """
     if state is TenantState.DELETED:
         return Skip.DELETED
@@ -159,18 +159,18 @@ def skip_reason(
     if not busy and (state not in _SERVED or at is None):
         return Skip.NOT_PROVISIONED
     if state is TenantState.PROVISIONING:
-        at = None  # Its row may still say where it was before it was deleted.
-    moves = state is TenantState.UPDATING
-    if at == version and not moves:
+        at = None  # The tenant's row may still have the version from before the tenant was deleted.
+    updating = state is TenantState.UPDATING
+    if at == version and not updating:
         return Skip.CURRENT
     if pinned_to not in (None, version):
         return Skip.PINNED
-    if at is not None and not moves and is_older(version, than=at) and not allow_downgrade:
+    if at is not None and not updating and is_older(version, than=at) and not allow_downgrade:
         return Skip.NEWER
     return None
 
 
-def _why_not(wish: Wish, tenant: Candidate, version: str) -> Skip | None:
+def _skip_reason(wish: Wish, tenant: Candidate, version: str) -> Skip | None:
     return skip_reason(
         version,
         state=tenant.state,
@@ -182,19 +182,23 @@ def _why_not(wish: Wish, tenant: Candidate, version: str) -> Skip | None:
 
 
 def in_order(items: Iterable[Item], salt: str) -> list[Item]:
-    """By chance, but always the same: a dry run has the same canary as the rollout, and other releases have others."""
+    """Sort the tenants pseudo-randomly.
+
+    The order depends only on the tenants and the salt, which is the release: a dry run reviews the same canary as the
+    rollout, and each release has another canary.
+    """
     return sorted(items, key=lambda item: hashlib.sha256(f"{salt}/{item.tenant}".encode()).digest())
 
 
 def divide(items: Sequence[Item], stages: Sequence[StageWish]) -> list[Sequence[Item]]:
-    """The tenants of each stage: shares are of all of them. Stages that nobody is left for are empty."""
+    """The tenants of each stage. A stage's size is a share of all tenants. Stages for which none are left are empty."""
     divided: list[Sequence[Item]] = []
-    begun = 0
+    taken = 0
     for stage in stages:
-        left = len(items) - begun
+        left = len(items) - taken
         size = left if stage.size is None else min(left, stage.size.size_of(len(items)))
-        divided.append(items[begun : begun + size])
-        begun += size
+        divided.append(items[taken : taken + size])
+        taken += size
     return divided
 
 
@@ -202,5 +206,5 @@ def has_labels(tenant: Candidate, labels: Mapping[str, str]) -> bool:
     return all(tenant.labels.get(name) == value for name, value in labels.items())
 
 
-def _some_of(share: Share | None, items: Sequence[Item]) -> Sequence[Item]:
+def _take(share: Share | None, items: Sequence[Item]) -> Sequence[Item]:
     return items if share is None else items[: share.size_of(len(items))]

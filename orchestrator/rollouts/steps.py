@@ -1,4 +1,4 @@
-"""What the rollout's machine gives to its functions, checked and in the domain's words."""
+"""The payloads that the rollout state machine sends to its functions, validated and parsed."""
 
 from __future__ import annotations
 

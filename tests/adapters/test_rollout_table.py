@@ -58,7 +58,7 @@ def a_rollout(rollout: str = ONE, **changes: Any) -> Rollout:
 
 def a_stage(rollout: str = ONE, number: int = 1, **changes: Any) -> Stage:
     manifest = f"rollouts/{rollout}/stage-{number}.json"
-    stage = Stage(rollout, number, CANARY, total=5, tolerated=0, manifest=manifest, pace=Pace.beginning(8))
+    stage = Stage(rollout, number, CANARY, total=5, tolerated=0, manifest=manifest, pace=Pace.initial(8))
     return replace(stage, **changes)
 
 
@@ -334,7 +334,7 @@ class TestChange:
 class TestChangeStage:
     def test_it_is_changed_as_a_whole_and_has_another_revision(self, ledger: RolloutLedger) -> None:
         registered(ledger)
-        pace = Pace(11 / 7, 9, feeling_for_it=False, throttles_seen=12, slowed_at=LATER)
+        pace = Pace(11 / 7, 9, slow_start=False, throttles_seen=12, slowed_at=LATER)
         changed = a_stage(
             pace=pace,
             status=StageStatus.BAKING,

@@ -234,7 +234,7 @@ def test_a_stage_waits_for_approval_and_an_alarm_during_the_bake_halts_the_rollo
         cloudwatch.set_alarm_state(AlarmName="too-many-complaints", StateValue=state, StateReason="It was a bad day.")
     told = over(berth, rollout)
     assert told["status"] == "HALTED"
-    assert told["reason"] == ("Stage 1: the alarm too-many-complaints went off while it was baking: It was a bad day.")
+    assert told["reason"] == ("Stage 1: the alarm too-many-complaints went off during the bake: It was a bad day.")
     assert told["succeeded"] == 1
 
 

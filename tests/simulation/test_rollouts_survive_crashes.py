@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.rollouts import advancing, control, gate
 from orchestrator.rollouts.advancing import Advancing
-from orchestrator.rollouts.control import Answered, Choose, Rollouts
+from orchestrator.rollouts.control import Changed, Choose, Rollouts
 from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Stage, TenantOutcome, Turn, Wish
@@ -98,12 +98,12 @@ def _believe_that_all_went_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _list_the_fleet_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TenantFinder, "everybody", TenantFinder.in_one_pass)
+    monkeypatch.setattr(TenantFinder, "all_tenants", TenantFinder.list_once)
 
 
 def _trust_the_listing_when_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
     def selected(self: Rollouts, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
-        return choose(wish, outcomes, self._finder.in_one_pass())
+        return choose(wish, outcomes, self._finder.list_once())
 
     monkeypatch.setattr(Rollouts, "_select_of", selected)
 
@@ -114,7 +114,7 @@ def _undo_only_what_is_said_to_have_arrived(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _undo_before_an_update_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rollouts, "_is_yet_to_begin", lambda *_: False)
+    monkeypatch.setattr(Rollouts, "_has_waiting_update", lambda *_: False)
 
 
 def _look_at_the_alarm_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def _look_at_the_alarm_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
 def _approve_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     approve = Rollouts.approve
 
-    def careless(self: Rollouts, rollout_id: str, _number: int, by: str) -> Answered:
+    def careless(self: Rollouts, rollout_id: str, _number: int, by: str) -> Changed:
         rollout = self.ledger.rollout(rollout_id)
         assert rollout
         return approve(self, rollout_id, rollout.current_stage, by)
@@ -144,7 +144,7 @@ def _wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         return "Some failed." if failed else ""
 
     monkeypatch.setattr(gate, "skip_reason", impatient)
-    monkeypatch.setattr(Advancing, "_why_not_succeeded", content)
+    monkeypatch.setattr(Advancing, "_failure_reason", content)
 
 
 def _take_a_delete_that_has_begun_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def _leave_every_abort_to_the_execution(monkeypatch: pytest.MonkeyPatch) -> None
         assert rollout
         return rollout.execution is None or not self.executions.is_running(rollout.execution)
 
-    monkeypatch.setattr(Rollouts, "_nobody_is_in_flight", is_dead)
+    monkeypatch.setattr(Rollouts, "_nothing_in_flight", is_dead)
 
 
 def _try_for_minutes_to_start_an_update(monkeypatch: pytest.MonkeyPatch) -> None:

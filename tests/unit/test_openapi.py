@@ -367,7 +367,7 @@ class World:
             total=1,
             tolerated=0,
             manifest=self.manifests.write(rollout_id, [item]),
-            pace=Pace.beginning(1),
+            pace=Pace.initial(1),
             status=state.stage,
             failed=int(state.result is Result.FAILED),
             approved_by=state.approved_by,

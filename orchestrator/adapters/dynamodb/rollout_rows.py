@@ -224,7 +224,7 @@ def _pace_value(pace: Pace) -> Item:
     fields: Item = {
         "Limit": {"N": repr(pace.limit)},
         "Ceiling": n(pace.ceiling),
-        "FeelingForIt": {"BOOL": pace.feeling_for_it},
+        "FeelingForIt": {"BOOL": pace.slow_start},
         "ThrottlesSeen": n(pace.throttles_seen),
         **_if_given(SlowedAt=time(pace.slowed_at) if pace.slowed_at else None),
     }
@@ -235,7 +235,7 @@ def _pace_from(fields: Mapping[str, Any]) -> Pace:
     return Pace(
         limit=float(fields["Limit"]["N"]),
         ceiling=int(fields["Ceiling"]["N"]),
-        feeling_for_it=fields["FeelingForIt"]["BOOL"],
+        slow_start=fields["FeelingForIt"]["BOOL"],
         throttles_seen=int(fields["ThrottlesSeen"]["N"]),
         slowed_at=moment(fields, "SlowedAt"),
     )

@@ -321,7 +321,7 @@ class Fleet:
             status=RolloutStatus.RUNNING,
         )
         manifest = self.manifests.write(AWAITING, [item])
-        stage = Stage(AWAITING, 1, wished, 1, 0, manifest, Pace.beginning(1), StageStatus.AWAITING_APPROVAL)
+        stage = Stage(AWAITING, 1, wished, 1, 0, manifest, Pace.initial(1), StageStatus.AWAITING_APPROVAL)
         assert self.rollouts.register(rollout, [stage], revision=1)
         execution = self.rollout_executions.start_rollout(rollout)
         self.rollout_executions.waiting.add(ROLLOUT_TOKEN)

@@ -381,7 +381,7 @@ def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exec
         total=1,
         tolerated=0,
         manifest=manifests.write(ROLLOUT, [item]),
-        pace=Pace.beginning(1),
+        pace=Pace.initial(1),
         status=StageStatus.RUNNING,
     )
     rollouts.register(rollout, [stage], revision=0)

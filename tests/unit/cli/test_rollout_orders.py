@@ -229,7 +229,7 @@ class TestOrders:
         underway.berth("rollout", "pause")
         result = underway.berth("rollout", "pause")
         assert result.exit_code == ExitCode.OK
-        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is paused already.\n", "")
+        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already paused.\n", "")
 
     def test_resume(self, underway: Scene) -> None:
         name = underway.api.newest.id
@@ -324,7 +324,7 @@ class TestOrders:
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "2")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {underway.api.newest.id}: stage 2 is approved already.\n"
+        assert result.stdout == f"Rollout {underway.api.newest.id}: stage 2 is already approved.\n"
 
     def test_another_stage_than_the_one_that_waits_is_refused(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
@@ -356,7 +356,7 @@ class TestOrders:
         underway.api.is_now(status=RolloutStatus.ABORTED)
         result = underway.berth("rollout", "abort")
         assert result.exit_code == ExitCode.OK
-        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is aborted already.\n", "")
+        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already aborted.\n", "")
 
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
     def test_the_help_says_when_nobody_is_asked(self, scene: Scene, command: list[str]) -> None:

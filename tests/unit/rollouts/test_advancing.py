@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.rollouts.advancing import (
-    LOOKS_PER_BAKE,
+    CHECKS_PER_BAKE,
     MOST_IDLE_ROUNDS,
     AwaitOperator,
     Bake,
@@ -165,7 +165,7 @@ def test_a_rollout_has_succeeded_only_if_every_tenants_own_row_says_so() -> None
     world.clock.advance(timedelta(seconds=60))
 
     assert world.advance(rollout) == NotSucceeded(
-        RolloutStatus.FAILED, "What became of 1 of 2 tenants was never recorded."
+        RolloutStatus.FAILED, "The outcome of 1 of 2 tenants was never recorded."
     )
 
 
@@ -460,7 +460,7 @@ def test_a_bake_is_looked_at_so_often_and_no_oftener(seconds: int) -> None:
         looks += 1
 
     assert isinstance(told, RunStage)
-    assert 1 <= looks <= LOOKS_PER_BAKE
+    assert 1 <= looks <= CHECKS_PER_BAKE
     assert world.clock.now() - ended == timedelta(seconds=seconds)
 
 
@@ -483,7 +483,7 @@ def test_an_alarm_during_the_bake_halts_it_with_its_reason() -> None:
     told = world.advance(rollout)
 
     assert told == NotSucceeded(
-        RolloutStatus.HALTED, "Stage 1: the alarm errors went off while it was baking: Threshold Crossed"
+        RolloutStatus.HALTED, "Stage 1: the alarm errors went off during the bake: Threshold Crossed"
     )
     assert len(world.at(NEXT_VERSION)) == 1
 
@@ -530,7 +530,7 @@ def sounds_and_recovers(world: World) -> None:
 
 
 HALTED_BY_THE_ALARM = NotSucceeded(
-    RolloutStatus.HALTED, "Stage 1: the alarm errors went off while it was baking: Threshold Crossed"
+    RolloutStatus.HALTED, "Stage 1: the alarm errors went off during the bake: Threshold Crossed"
 )
 
 

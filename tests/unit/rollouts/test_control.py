@@ -91,7 +91,7 @@ def test_it_is_planned_and_written_down_when_it_is_asked_for() -> None:
     assert [stage.total for stage in stages] == [1, 3, 25]
     assert [stage.tolerated for stage in stages] == [0, 1, 1]
     assert [stage.number for stage in stages] == [1, 2, 3]
-    assert stages[1].pace == Pace.beginning(7)
+    assert stages[1].pace == Pace.initial(7)
     assert sorted(world.everybody_of(rollout.id)) == [who.value for who in tenants(29)]
     assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
     assert world.ledger.registry().active == {rollout.id}
@@ -210,7 +210,7 @@ def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
     assert isinstance(answer, Refused)
     assert answer.kind is Refusal.ROLLOUT_IN_THE_WAY
     assert answer.details == {"rolloutId": first}
-    assert f"Rollout {first} is at 1 of the same tenants (t007)." in answer.reason
+    assert f"Rollout {first} is moving 1 of the same tenants (t007)." in answer.reason
 
 
 def test_a_rollout_that_is_refused_leaves_no_list_behind() -> None:
@@ -289,7 +289,7 @@ def test_who_is_always_too_late_is_told_to_ask_again() -> None:
 
     world.ledger.meddlers.extend([bump] * 100)
 
-    with pytest.raises(Unsettled, match="Ask again"):
+    with pytest.raises(Unsettled, match="Try again"):
         world.rollouts.start(a_wish(), ADA)
     assert world.executions.started == []
     assert world.manifests.written == {}
@@ -547,7 +547,7 @@ def test_a_word_that_others_never_let_through_is_told() -> None:
     world = planted(RolloutStatus.RUNNING)
     world.ledger.meddlers.extend([lambda: world.touch(ROLLOUT)] * 1_000)
 
-    with pytest.raises(Unsettled, match="Ask again"):
+    with pytest.raises(Unsettled, match="Try again"):
         said(world, "pause")
 
 
@@ -750,7 +750,7 @@ def test_when_no_stage_waits_that_is_said() -> None:
     answer = world.rollouts.approve(rollout, 1, ADA)
 
     assert isinstance(answer, Refused)
-    assert answer.reason.endswith("No stage does: it is SUCCEEDED, in stage 1 (DONE).")
+    assert answer.reason.endswith("No stage does: the rollout is SUCCEEDED, in stage 1 (DONE).")
     assert answer.details == {"rolloutId": rollout}
 
 
@@ -908,7 +908,7 @@ def test_a_dry_run_has_nothing_to_undo() -> None:
 
     answer = world.rollouts.start(a_wish(version=None, undo=dry), ADA)
     assert refused(answer) is Refusal.UNKNOWN_ROLLOUT
-    assert f"Rollout {dry} is a dry run, which moved nobody" in answer.reason
+    assert f"Rollout {dry} is a dry run, which moved no tenant" in answer.reason
 
 
 def test_undoing_twice_is_nothing_to_do() -> None:

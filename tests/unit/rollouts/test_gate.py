@@ -11,7 +11,7 @@ import pytest
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
-from orchestrator.rollouts.pacing import FIRST, REACTION, Pace
+from orchestrator.rollouts.pacing import INITIAL_LIMIT, REACTION_TIME, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, TenantOutcome, Turn, Wish
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
@@ -210,15 +210,15 @@ def test_failures_that_were_forgiven_do_not_count() -> None:
 
 
 def test_no_more_are_let_in_than_there_is_room_for() -> None:
-    turns = Turns(FIRST + 1)
-    for number in range(1, FIRST + 1):
+    turns = Turns(INITIAL_LIMIT + 1)
+    for number in range(1, INITIAL_LIMIT + 1):
         turns.admitted(number)
 
-    answer = turns.admit(FIRST + 1)
+    answer = turns.admit(INITIAL_LIMIT + 1)
 
     assert isinstance(answer, NoRoom)
     assert 1 <= answer.seconds <= 20
-    assert turns.in_flight == FIRST
+    assert turns.in_flight == INITIAL_LIMIT
 
 
 def test_the_last_room_is_given_to_one_of_two_who_ask_at_once() -> None:
@@ -260,7 +260,7 @@ def test_throttling_leaves_less_room() -> None:
     turns.world.throttling.count += 1
 
     assert isinstance(turns.admit(4), NoRoom)
-    assert turns.pace.limit < FIRST
+    assert turns.pace.limit < INITIAL_LIMIT
     assert turns.pace.throttles_seen == 1
 
 
@@ -271,20 +271,20 @@ def test_throttling_before_the_stage_began_does_not_concern_it() -> None:
     world.advance(rollout)
 
     assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
-    assert world.stage(rollout).pace.limit == FIRST
+    assert world.stage(rollout).pace.limit == INITIAL_LIMIT
 
 
 def test_every_success_lets_one_more_in_as_long_as_nothing_is_throttled() -> None:
     turns = Turns(20)
-    runs = {number: turns.admitted(number) for number in range(1, FIRST + 1)}
+    runs = {number: turns.admitted(number) for number in range(1, INITIAL_LIMIT + 1)}
     turns.world.update(runs[1])
     turns.record(1)
 
-    turns.admitted(FIRST + 1)
-    turns.admitted(FIRST + 2)
+    turns.admitted(INITIAL_LIMIT + 1)
+    turns.admitted(INITIAL_LIMIT + 2)
 
-    assert turns.in_flight == FIRST + 1
-    assert isinstance(turns.admit(FIRST + 3), NoRoom)
+    assert turns.in_flight == INITIAL_LIMIT + 1
+    assert isinstance(turns.admit(INITIAL_LIMIT + 3), NoRoom)
 
 
 def test_the_room_of_those_who_deserted_is_given_to_others() -> None:
@@ -445,13 +445,13 @@ def test_a_dry_run_skips_who_is_being_deleted() -> None:
 
 
 def test_skipping_takes_no_room() -> None:
-    turns = Turns(FIRST + 1)
-    for number in range(2, FIRST + 2):
+    turns = Turns(INITIAL_LIMIT + 1)
+    for number in range(2, INITIAL_LIMIT + 2):
         turns.admitted(number)
     turns.world.delete(T1)
 
     assert turns.admit(1) == Settled(Result.SKIPPED)
-    assert turns.in_flight == FIRST
+    assert turns.in_flight == INITIAL_LIMIT
 
 
 # What became of the tenant
@@ -741,16 +741,16 @@ def test_who_cannot_be_recorded_because_of_others_says_so() -> None:
 
 def test_throttling_is_seen_when_something_is_recorded_too() -> None:
     turns = Turns(10)
-    for number in range(1, FIRST + 1):
+    for number in range(1, INITIAL_LIMIT + 1):
         admitted = turns.admitted(number)
     turns.world.throttling.count = 7
-    turns.world.clock.advance(REACTION)
+    turns.world.clock.advance(REACTION_TIME)
     turns.world.update(admitted)
 
-    turns.record(FIRST)
+    turns.record(INITIAL_LIMIT)
 
-    assert (turns.pace.throttles_seen, turns.pace.feeling_for_it) == (7, False)
-    assert turns.pace.limit < FIRST
+    assert (turns.pace.throttles_seen, turns.pace.slow_start) == (7, False)
+    assert turns.pace.limit < INITIAL_LIMIT
 
 
 def test_a_turn_in_a_stage_that_does_not_exist_is_told() -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.rollouts.pacing import FIRST, REACTION, SLOWED_TO, Pace
+from orchestrator.rollouts.pacing import DECREASE_FACTOR, INITIAL_LIMIT, REACTION_TIME, Pace
 from tests.fakes import NOON
 
 CEILING = 50
-LATER = NOON + REACTION
+LATER = NOON + REACTION_TIME
 
 
 def in_flight_at(pace: Pace) -> int:
@@ -27,60 +27,62 @@ def succeeding(pace: Pace, times: int) -> Pace:
     return pace
 
 
-@pytest.mark.parametrize(("ceiling", "first"), [(CEILING, FIRST), (FIRST, FIRST), (2, 2), (1, 1)])
+@pytest.mark.parametrize(
+    ("ceiling", "first"), [(CEILING, INITIAL_LIMIT), (INITIAL_LIMIT, INITIAL_LIMIT), (2, 2), (1, 1)]
+)
 def test_it_begins_with_a_few_and_never_more_than_the_ceiling(ceiling: int, first: int) -> None:
-    pace = Pace.beginning(ceiling)
+    pace = Pace.initial(ceiling)
 
     assert pace.has_room(first - 1)
     assert not pace.has_room(first)
 
 
 def test_while_it_feels_for_it_every_success_lets_one_more_in() -> None:
-    assert succeeding(Pace.beginning(CEILING), 7).limit == FIRST + 7
+    assert succeeding(Pace.initial(CEILING), 7).limit == INITIAL_LIMIT + 7
 
 
 def test_after_throttling_as_many_as_are_in_flight_have_to_succeed_for_one_more() -> None:
-    slowed = Pace(10.0, CEILING, feeling_for_it=False)
+    slowed = Pace(10.0, CEILING, slow_start=False)
 
     assert 10.9 < succeeding(slowed, 10).limit < 11.1
 
 
 def test_throttling_takes_a_part_away() -> None:
-    slowed = Pace(10.0, CEILING).seeing(1, NOON)
+    slowed = Pace(10.0, CEILING).with_throttles(1, NOON)
 
-    assert slowed.limit == pytest.approx(10 * SLOWED_TO)
-    assert not slowed.feeling_for_it
+    assert slowed.limit == pytest.approx(10 * DECREASE_FACTOR)
+    assert not slowed.slow_start
 
 
 def test_throttling_never_takes_the_last_away() -> None:
     pace = Pace(1.0, CEILING)
     for number in range(1, 5):
-        pace = pace.seeing(number, NOON + number * REACTION)
+        pace = pace.with_throttles(number, NOON + number * REACTION_TIME)
 
     assert pace.limit == 1.0
     assert pace.has_room(0)
 
 
 def test_throttling_soon_after_it_slowed_down_is_still_that_of_the_pace_before() -> None:
-    slowed = Pace(10.0, CEILING).seeing(1, NOON)
+    slowed = Pace(10.0, CEILING).with_throttles(1, NOON)
 
-    again = slowed.seeing(2, LATER - timedelta(milliseconds=1))
+    again = slowed.with_throttles(2, LATER - timedelta(milliseconds=1))
 
     assert again.limit == slowed.limit
-    assert again.seeing(2, LATER) == again, "and it is not held against the new pace later"
-    assert again.seeing(3, LATER).limit < slowed.limit
+    assert again.with_throttles(2, LATER) == again, "and it is not held against the new pace later"
+    assert again.with_throttles(3, LATER).limit < slowed.limit
 
 
 def test_what_was_seen_before_is_not_seen_again() -> None:
-    slowed = Pace(10.0, CEILING).seeing(3, NOON)
+    slowed = Pace(10.0, CEILING).with_throttles(3, NOON)
 
-    assert slowed.seeing(3, LATER) == slowed
+    assert slowed.with_throttles(3, LATER) == slowed
 
 
 def test_a_late_look_at_fewer_throttles_than_were_seen_slows_nothing_down() -> None:
-    slowed = Pace(10.0, CEILING).seeing(3, NOON)
+    slowed = Pace(10.0, CEILING).with_throttles(3, NOON)
 
-    assert slowed.seeing(2, LATER) == slowed
+    assert slowed.with_throttles(2, LATER) == slowed
 
 
 def test_room_that_nobody_used_is_no_reason_for_more() -> None:
@@ -91,26 +93,26 @@ def test_room_that_nobody_used_is_no_reason_for_more() -> None:
 
 
 def test_it_never_goes_beyond_the_ceiling() -> None:
-    assert succeeding(Pace.beginning(5), 20).limit == 5.0
+    assert succeeding(Pace.initial(5), 20).limit == 5.0
 
 
 @pytest.mark.parametrize(
     ("earlier", "begins"),
     [
-        (None, Pace(float(FIRST), CEILING)),
-        (Pace(33.0, 99, feeling_for_it=False, throttles_seen=4, slowed_at=NOON), Pace(33.0, CEILING, False)),
-        (Pace(2.0, CEILING, feeling_for_it=False, throttles_seen=4), Pace(2.0, CEILING, False)),
-        (Pace(1.0, 1), Pace(float(FIRST), CEILING)),
+        (None, Pace(float(INITIAL_LIMIT), CEILING)),
+        (Pace(33.0, 99, slow_start=False, throttles_seen=4, slowed_at=NOON), Pace(33.0, CEILING, False)),
+        (Pace(2.0, CEILING, slow_start=False, throttles_seen=4), Pace(2.0, CEILING, False)),
+        (Pace(1.0, 1), Pace(float(INITIAL_LIMIT), CEILING)),
         (Pace(99.0, 99), Pace(float(CEILING), CEILING)),
     ],
 )
 def test_a_stage_begins_where_the_one_before_had_got_to_and_what_was_throttled_since_is_past(
     earlier: Pace | None, begins: Pace
 ) -> None:
-    begun = Pace.beginning(CEILING).after(earlier, throttles=9)
+    begun = Pace.initial(CEILING).continued_from(earlier, throttles=9)
 
     assert begun == replace(begins, throttles_seen=9)
-    assert begun.seeing(9, NOON) == begun
+    assert begun.with_throttles(9, NOON) == begun
 
 
 EVENTS = st.lists(
@@ -122,7 +124,7 @@ EVENTS = st.lists(
 def test_whatever_happens_there_is_room_for_one_and_never_for_more_than_the_ceiling(
     ceiling: int, events: list[tuple[str, int]]
 ) -> None:
-    pace, now, throttles = Pace.beginning(ceiling), NOON, 0
+    pace, now, throttles = Pace.initial(ceiling), NOON, 0
     slowed: list[datetime] = []
     for what, seconds in events:
         before, now = pace, now + timedelta(seconds=seconds)
@@ -135,13 +137,13 @@ def test_whatever_happens_there_is_room_for_one_and_never_for_more_than_the_ceil
                 assert pace == before
             case "throttle":
                 throttles += 1
-                pace = pace.seeing(throttles, now)
+                pace = pace.with_throttles(throttles, now)
             case _:
-                pace = pace.seeing(throttles, now)
+                pace = pace.with_throttles(throttles, now)
                 assert pace == before
         if pace.slowed_at != before.slowed_at:
             slowed.append(now)
         assert 1 <= pace.limit <= ceiling
         assert pace.has_room(0)
         assert not pace.has_room(ceiling)
-    assert all(second - first >= REACTION for first, second in pairwise(slowed))
+    assert all(second - first >= REACTION_TIME for first, second in pairwise(slowed))

@@ -35,7 +35,7 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
-from orchestrator.rollouts.selecting import NAMED_AT_MOST, Selected
+from orchestrator.rollouts.selecting import MAX_NAMED, Selected
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import AlreadySo
 from orchestrator.tenants.records import RootCause
@@ -243,7 +243,7 @@ def test_a_rollout_of_everything_at_its_largest_fits() -> None:
     named = tuple(TenantId.parse(f"{number:040}") for number in range(500))
     stages = [a_stage(number, wish=a_stage_wish(Share(1), alarm="x" * 255)) for number in range(1, 11)]
     wish = a_wish(*(stage.wish for stage in stages), tenants=named, labels={f"{n:063}": "x" * 128 for n in range(20)})
-    skipped = {why: Skipped(9_999, tuple(who.value for who in named[:NAMED_AT_MOST])) for why in Skip}
+    skipped = {why: Skipped(9_999, tuple(who.value for who in named[:MAX_NAMED])) for why in Skip}
     rollout = replace(a_rollout(wish, reason="x" * 2_000), skipped=skipped)
     failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
 
@@ -278,9 +278,9 @@ def test_nothing_to_do_is_no_error_and_says_who_was_left_out() -> None:
 
 
 def test_what_was_so_already_is_no_error() -> None:
-    response = tell_changed(AlreadySo("It is paused already."))
+    response = tell_changed(AlreadySo("It is already paused."))
 
-    assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is paused already."})
+    assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is already paused."})
 
 
 def test_every_refusal_is_a_problem_that_names_its_kind() -> None:

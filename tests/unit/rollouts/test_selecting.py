@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item, Result, Share, Skip, Skipped, TenantOutcome
 from orchestrator.rollouts.selecting import (
-    NAMED_AT_MOST,
+    MAX_NAMED,
     Candidate,
     Selected,
     divide,
     in_order,
     select,
-    select_again,
-    select_to_return,
+    select_for_retry,
+    select_for_undo,
 )
 from orchestrator.tenants.records import TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION
@@ -133,7 +133,7 @@ def test_of_those_left_out_for_one_reason_all_are_counted_and_a_few_named() -> N
     selected = of_the_fleet(*(a_candidate(who, pin=VERSION) for who in reversed(HUNDRED)))
 
     assert selected.skipped[Skip.PINNED].count == 100
-    assert selected.skipped[Skip.PINNED].tenants == tuple(who.value for who in HUNDRED[:NAMED_AT_MOST])
+    assert selected.skipped[Skip.PINNED].tenants == tuple(who.value for who in HUNDRED[:MAX_NAMED])
 
 
 # Whom the wish is about
@@ -244,7 +244,7 @@ def test_to_undo_is_to_return_each_to_where_it_was() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
-    selected = select_to_return(a_wish(version=None, allow_downgrade=True), moved, fleet)
+    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), moved, fleet)
 
     assert sorted((item.tenant.value, item.version) for item in selected.items) == [("a", "0.0.9"), ("b", VERSION)]
 
@@ -253,7 +253,7 @@ def test_to_undo_may_be_to_move_all_to_one_version() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
-    selected = select_to_return(a_wish(version=LAST_VERSION), moved, fleet)
+    selected = select_for_undo(a_wish(version=LAST_VERSION), moved, fleet)
 
     assert {item.version for item in selected.items} == {LAST_VERSION}
 
@@ -270,7 +270,7 @@ def test_to_undo_may_be_to_move_all_to_one_version() -> None:
     ],
 )
 def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Candidate], why: Skip) -> None:
-    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome()], those(*now))
+    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], those(*now))
 
     assert chosen(selected) == []
     assert selected.skipped == {why: Skipped(1, ("acme",))}
@@ -281,7 +281,7 @@ def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Cand
 def test_who_is_busy_where_the_rollout_left_it_is_waited_for_and_returned(state: TenantState, version: str) -> None:
     busy = those(a_candidate(version=version, state=state))
 
-    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome()], busy)
+    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], busy)
 
     deleted_where_it_was = state is TenantState.DELETING and version == VERSION
     assert chosen(selected) == ([] if deleted_where_it_was else ["acme"])
@@ -290,7 +290,7 @@ def test_who_is_busy_where_the_rollout_left_it_is_waited_for_and_returned(state:
 def test_who_was_not_moved_by_the_rollout_is_not_returned_by_undoing_it() -> None:
     at_release = those(a_candidate(version=NEXT_VERSION))
 
-    selected = select_to_return(a_wish(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
+    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
 
     assert chosen(selected) == []
 
@@ -303,7 +303,7 @@ def test_undoing_for_some_labels_says_nothing_about_others() -> None:
         a_candidate(tenant("c"), version=NEXT_VERSION, pin=NEXT_VERSION),
     )
 
-    selected = select_to_return(a_wish(version=None, allow_downgrade=True, labels={"team": "billing"}), moved, fleet)
+    selected = select_for_undo(a_wish(version=None, allow_downgrade=True, labels={"team": "billing"}), moved, fleet)
 
     assert chosen(selected) == ["a"]
     assert selected.skipped == {}
@@ -317,7 +317,7 @@ def test_to_try_again_is_to_move_each_where_it_was_to_be_moved() -> None:
         a_candidate(tenant("c")),
     )
 
-    selected = select_again(a_wish(), failed, fleet)
+    selected = select_for_retry(a_wish(), failed, fleet)
 
     assert sorted((item.tenant.value, item.version) for item in selected.items) == [
         ("a", NEXT_VERSION),
@@ -328,7 +328,7 @@ def test_to_try_again_is_to_move_each_where_it_was_to_be_moved() -> None:
 def test_who_was_moved_or_deleted_since_is_not_tried_again() -> None:
     failed = [an_outcome(tenant("a")), an_outcome(tenant("b"))]
 
-    selected = select_again(a_wish(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
+    selected = select_for_retry(a_wish(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
 
     assert chosen(selected) == []
     assert selected.skipped == {Skip.CURRENT: Skipped(1, ("a",)), Skip.DELETED: Skipped(1, ("b",))}

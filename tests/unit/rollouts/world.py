@@ -97,7 +97,7 @@ def a_stage(number: int = 1, *, wish: StageWish | None = None, **more: Any) -> S
         "total": 1,
         "tolerated": 0,
         "manifest": f"rollouts/{ROLLOUT}/stage-{number}.json",
-        "pace": Pace.beginning(wish.max_concurrency),
+        "pace": Pace.initial(wish.max_concurrency),
         "status": StageStatus.RUNNING,
     }
     return Stage(ROLLOUT, number, wish, **values | more)
