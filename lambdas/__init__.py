@@ -1,4 +1,4 @@
-"""One folder a capability, one thin file a function: parse, call one use case, return.
+"""One folder per capability, and one file per function: parse the event, call one use case, return its result.
 
 | function                                                 | called by                                       |
 |----------------------------------------------------------|-------------------------------------------------|
@@ -13,12 +13,12 @@
 | tenants/stack_event                                      | EventBridge, when a stack has settled           |
 | tenants/tenant_metadata                                  | a tenant's stack, as a custom resource          |
 | tenants/tenant_queue                                     | other teams' stacks, as a custom resource       |
-| tenants/settle_tenant_queue                              | the machine that answers those                  |
+| tenants/settle_tenant_queue                              | the machine that responds to those stacks       |
 | rollouts/advance_rollout, rollouts/await_operator        | the rollouts' machine                           |
 | rollouts/admit_tenant, rollouts/record_outcome,          | the same, for one tenant's turn                 |
 | rollouts/review_tenant                                   |                                                 |
 | reconciling/close_execution                              | SQS, when an execution has ended                |
 | reconciling/reconcile                                    | a schedule, and operators                       |
 
-What they share is in ``runtime.py``.
+The functions share the code in ``runtime.py``.
 """

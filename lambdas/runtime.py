@@ -1,4 +1,4 @@
-"""What every function shares: its wiring, its logs and metrics, and how a step's outcome is told."""
+"""Code that all functions share: wiring, logs, metrics, and the JSON of outcomes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from orchestrator.tenants.records import Run
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn
 
-# Everything but ASCII is spelled out: a control character must not reach the terminal of whoever reads the log.
+# Non-ASCII characters are escaped, so that no control character reaches the terminal of a person who reads the log.
 logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
 wiring = Wiring()
 
 
 class Outcome(Protocol):
-    """What a use case has to say, as one of the values that the next Choice reads."""
+    """The result of a use case. ``outcome`` is the value that the state machine's next Choice reads."""
 
     @property
     def outcome(self) -> str: ...
@@ -37,40 +37,43 @@ class Outcome(Protocol):
 def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do one state's work for a run.
 
-    Being throttled is an outcome, until the run's deadline: the machine waits and comes back.
+    Throttling is returned as an outcome until the run's deadline: the machine waits and calls the function again.
     """
 
-    def patiently() -> dict[str, Any]:
+    def attempt() -> dict[str, Any]:
         try:
             return tell(work())
         except Throttled as throttled:
             if overdue(run, wiring.clock):
                 raise
-            return _tell_throttled(throttled)
+            return _throttled_outcome(throttled)
 
-    return _logged(_names(run), patiently)
+    return _logged(_names(run), attempt)
 
 
 def last_step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
-    """Do the last state's work for a run. No Choice comes after it: being throttled is left to the state's Retry."""
+    """Do the last state's work for a run. No Choice follows it, so the state's Retry handles throttling."""
     return _logged(_names(run), lambda: tell(work()))
 
 
 def turn_step(turn: Turn, work: Callable[[], Outcome]) -> dict[str, Any]:
-    """Do one state's work for a tenant's turn in a rollout. Being throttled is an outcome: turns have no deadline."""
+    """Do one state's work for a tenant's turn in a rollout.
 
-    def patiently() -> dict[str, Any]:
+    Throttling is always returned as an outcome, because turns have no deadline.
+    """
+
+    def attempt() -> dict[str, Any]:
         try:
             return tell(work())
         except Throttled as throttled:
-            return _tell_throttled(throttled)
+            return _throttled_outcome(throttled)
 
     names = {"rollout_id": turn.rollout, "tenant_id": turn.item.tenant.value, "execution": turn.execution}
-    return _logged(names, patiently)
+    return _logged(names, attempt)
 
 
 def rollout_step(rollout: str, execution: str, work: Callable[[], Outcome]) -> dict[str, Any]:
-    """Do one state's work for a rollout as a whole. Being throttled is left to the state's Retry."""
+    """Do one state's work for a rollout as a whole. The state's Retry handles throttling."""
     return _logged({"rollout_id": rollout, "execution": execution}, lambda: tell(work()))
 
 
@@ -78,33 +81,33 @@ def _names(run: Run) -> dict[str, str]:
     return {"tenant_id": run.tenant.value, "execution": run.execution, "attempt": run.attempt.name}
 
 
-def _tell_throttled(throttled: Throttled) -> dict[str, Any]:
+def _throttled_outcome(throttled: Throttled) -> dict[str, Any]:
     count("Throttled")
     return {"outcome": "again", "reason": str(throttled), "throttled": True}
 
 
 def _logged(names: dict[str, str], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """``names`` are those of what is worked on, as its log lines have them."""
+    """Log the work and its result. ``names`` identify the tenant or the rollout in the log lines."""
     with logger.append_context_keys(**names):
         started = time.perf_counter()
         try:
-            told = work()
+            result = work()
         except Exception:
             logger.exception("Step failed")
             raise
-        # Under a name of its own: some of what is told has the names of what a log record has already.
-        logger.info("Step done", extra={"told": told, "milliseconds": round((time.perf_counter() - started) * 1000)})
-    return told
+        # The result has a key of its own, because some of its fields have the same names as fields of a log record.
+        logger.info("Step done", extra={"told": result, "milliseconds": round((time.perf_counter() - started) * 1000)})
+    return result
 
 
 def tell(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as the machine's JSON."""
+    """An outcome as JSON for the state machine."""
     fields = asdict(outcome)  # type: ignore[call-overload]  # every outcome is a dataclass
     return {"outcome": outcome.outcome, **{_camel(name): _json(value) for name, value in fields.items()}}
 
 
 def count(metric: str, value: int = 1) -> None:
-    """Count something that happened, by way of the log."""
+    """Count an event in a metric. CloudWatch reads the metric from the log."""
     with single_metric(name=metric, unit=MetricUnit.Count, value=value) as single:
         single.add_dimension(name="service", value=logger.service)
 

@@ -1,1 +1,1 @@
-"""The functions that find what died and what differs."""
+"""The functions that settle operations of dead executions, and repair differences between table and stacks."""

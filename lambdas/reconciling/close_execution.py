@@ -1,6 +1,6 @@
-"""Executions that ended without success: settle each one's operation, unless it has said itself how it ended.
+"""Executions that ended without success: settle the operation of each, unless the execution has recorded its result.
 
-The events come through a queue, late enough for the last function of an aborted execution to have ended.
+The events come through a queue with a delay, so that the last function of an aborted execution has ended by then.
 """
 
 from typing import Any
@@ -12,21 +12,21 @@ from orchestrator.reconciling.settling import Settled
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    come_back: list[dict[str, str]] = []
+    failures: list[dict[str, str]] = []
     for message in parse_messages(event):
         try:
             _close(message.body)
         except Throttled as throttled:
-            logger.info("Comes back later", extra={"reason": str(throttled)})
-            come_back.append({"itemIdentifier": message.id})
-    return {"batchItemFailures": come_back}
+            logger.info("Message will be retried", extra={"reason": str(throttled)})
+            failures.append({"itemIdentifier": message.id})
+    return {"batchItemFailures": failures}
 
 
 def _close(body: str) -> None:
     run = parse_execution_ended(body)
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
         settlement = wiring.settling.settle(run)
-        # What is still open, the scheduled reconciliation settles.
+        # An operation that cannot be settled yet is left to the scheduled reconciliation.
         logger.info("Execution ended", extra={"settlement": settlement.outcome})
         if isinstance(settlement, Settled):
             logger.warning("Operation settled", extra={"status": settlement.status, "reason": settlement.reason})

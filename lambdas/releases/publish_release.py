@@ -10,20 +10,20 @@ def handler(given: object, _context: object) -> None:
     event = received(given)
 
     def work() -> dict[str, str]:
-        asked = parse_release_request(event)
+        request = parse_release_request(event)
         release = publish_release(
-            asked.version,
-            digest=asked.digest,
-            notes=asked.notes,
-            source_key=asked.source_key,
+            request.version,
+            digest=request.digest,
+            notes=request.notes,
+            source_key=request.source_key,
             releases=wiring.table,
             templates=wiring.templates,
             clock=wiring.clock,
-            again=asked.another_key,
+            again=request.another_key,
         )
         return {"TemplateUrl": release.template_url}
 
-    # A delete takes nothing away: tenants are running on what was released.
+    # A delete removes no release, because tenants still use them.
     reason = respond_to_deployment(
         event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Release"), physical_id="release"
     )

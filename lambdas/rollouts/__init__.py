@@ -1,1 +1,1 @@
-"""The functions that move the fleet."""
+"""The functions of rollouts."""

@@ -1,4 +1,4 @@
-"""State Admit: ask at the gate whether it is the tenant's turn."""
+"""State Admit: check whether the tenant may be updated now."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""States Advance and GiveUp: decide what comes next for a rollout, or write down why nothing does."""
+"""States Advance and GiveUp: decide the next step of a rollout, or record the error that stopped it."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from orchestrator.rollouts.steps import parse_rollout_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_rollout_step(event)
+    payload = parse_rollout_step(event)
 
     def work() -> Next:
-        if asked.failure is not None:
-            return wiring.advancing.give_up(asked.rollout, asked.attempt, asked.failure)
-        return wiring.advancing.advance(asked.rollout, asked.attempt, asked.execution)
+        if payload.failure is not None:
+            return wiring.advancing.give_up(payload.rollout, payload.attempt, payload.failure)
+        return wiring.advancing.advance(payload.rollout, payload.attempt, payload.execution)
 
-    return rollout_step(asked.rollout, asked.execution, work)
+    return rollout_step(payload.rollout, payload.execution, work)

@@ -1,4 +1,4 @@
-"""State RecordOutcome: write down what became of the tenant in its turn."""
+"""State RecordOutcome: record the outcome of the tenant's turn."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from orchestrator.rollouts.steps import parse_turn
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_turn(event)
-    return turn_step(asked.turn, lambda: wiring.gate.record(asked.turn, asked.failure))
+    payload = parse_turn(event)
+    return turn_step(payload.turn, lambda: wiring.gate.record(payload.turn, payload.failure))

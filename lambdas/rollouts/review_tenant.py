@@ -1,4 +1,4 @@
-"""States Review and TellFailure of a dry run: see what would become of the tenant, and write it down."""
+"""States Review and TellFailure of a dry run: find out what the update would change, and record it."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from orchestrator.rollouts.steps import parse_turn
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_turn(event)
-    return turn_step(asked.turn, lambda: wiring.reviewing.review(asked.turn, asked.failure))
+    payload = parse_turn(event)
+    return turn_step(payload.turn, lambda: wiring.reviewing.review(payload.turn, payload.failure))

@@ -1,4 +1,4 @@
-"""Custom::Rollout: the deployment, at its end, moves the fleet to the release that it has published."""
+"""Custom::Rollout: at its end, the deployment starts a rollout of the release that it has published."""
 
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
@@ -10,19 +10,20 @@ from orchestrator.tenants.resource_requests import parse_rollout_request
 
 _BY = "deployment"
 
-_NO_FAULT_OF_THE_DEPLOYMENT = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE})
-"""The release is there to be rolled out later. To undo the deployment would be worse, and be refused as well."""
+_NOT_FATAL = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE})
+"""Refusals that do not fail the deployment: the release is published and can be rolled out later. If the deployment
+was rolled back instead, the rollout of the earlier release would be refused as well."""
 
 
 def handler(given: object, _context: object) -> None:
     event = received(given)
 
     def work() -> dict[str, str]:
-        asked = parse_rollout_request(event)
-        return _start(asked.version) if asked.another_version else {}
+        request = parse_rollout_request(event)
+        return _start(request.version) if request.another_version else {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
-        # A delete moves nobody: the fleet stays where it is.
+        # A delete starts no rollout: all tenants keep their versions.
         reason = respond_to_deployment(
             event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Rollout"), physical_id="rollout"
         )
@@ -32,7 +33,7 @@ def handler(given: object, _context: object) -> None:
 def _start(version: str) -> dict[str, str]:
     wish = wish_from({"version": version}, max_concurrency=wiring.settings.rollout_concurrency)
     started = wiring.rollouts.start(wish, by=_BY)
-    if isinstance(started, Refused) and started.kind not in _NO_FAULT_OF_THE_DEPLOYMENT:
+    if isinstance(started, Refused) and started.kind not in _NOT_FATAL:
         raise Conflict(started.reason)
     if isinstance(started, Refused | NothingToDo):
         logger.warning("No rollout was started", extra={"version": version, "reason": started.reason})

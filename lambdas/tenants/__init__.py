@@ -1,1 +1,1 @@
-"""The functions that look after one tenant."""
+"""The functions of operations on one tenant."""

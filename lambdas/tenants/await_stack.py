@@ -1,4 +1,4 @@
-"""State AwaitStack: leave the task token where the stack's event finds it."""
+"""State AwaitStack: store the task token, so that the stack's event can wake the execution."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from orchestrator.tenants.tenant_stack import await_stack
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_await_step(event)
+    payload = parse_await_step(event)
     return step(
-        asked.run,
+        payload.run,
         lambda: await_stack(
-            asked.run,
-            started=asked.started,
-            task_token=asked.task_token,
+            payload.run,
+            started=payload.started,
+            task_token=payload.task_token,
             ledger=wiring.table,
             stacks=wiring.stacks,
             executions=wiring.executions,

@@ -1,4 +1,4 @@
-"""State Begin: take the tenant's lock, write Started, and see whether the operation may run."""
+"""State Begin: take the tenant's lock, write Started, and check whether the operation may run."""
 
 from typing import Any
 

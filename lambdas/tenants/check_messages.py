@@ -1,4 +1,4 @@
-"""State CheckMessages: see whether deleting the tenant would lose messages."""
+"""State CheckMessages: check whether deleting the tenant would lose messages."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from orchestrator.tenants.schemas import parse_check_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_check_step(event)
+    payload = parse_check_step(event)
     return step(
-        asked.run,
+        payload.run,
         lambda: check_messages(
-            asked.run,
-            empty_since=asked.empty_since,
+            payload.run,
+            empty_since=payload.empty_since,
             empty_for=wiring.settings.empty_for,
             reader=wiring.table,
             stacks=wiring.stacks,

@@ -1,4 +1,4 @@
-"""State Finish: publish the queue or forget the tenant, write Success, free the lock."""
+"""State Finish: publish or remove the tenant's queue, write Success, release the lock."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from orchestrator.tenants.schemas import parse_finish_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_finish_step(event)
+    payload = parse_finish_step(event)
     return last_step(
-        asked.run,
+        payload.run,
         lambda: finish(
-            asked.run,
-            stack=asked.stack,
+            payload.run,
+            stack=payload.stack,
             reader=wiring.table,
             ledger=wiring.table,
             releases=wiring.table,

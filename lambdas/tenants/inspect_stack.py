@@ -1,4 +1,4 @@
-"""State InspectStack: say where the tenant's stack is, and whether its queue can be used."""
+"""State InspectStack: read the status of the tenant's stack, and check whether its queue can be used."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from orchestrator.tenants.tenant_stack import inspect_stack
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_stack_step(event)
+    payload = parse_stack_step(event)
     return step(
-        asked.run,
+        payload.run,
         lambda: inspect_stack(
-            asked.run,
-            started=asked.started,
+            payload.run,
+            started=payload.started,
             reader=wiring.table,
             stacks=wiring.stacks,
             queues=wiring.queues,

@@ -1,4 +1,4 @@
-"""State RecordFailure: write Failure with its root cause, free the lock, and say what the execution fails with."""
+"""State RecordFailure: write Failure with its root cause, release the lock, and return the execution's error."""
 
 from lambdas.runtime import count, logger, wiring
 from orchestrator.tenants.operations import record_failure
@@ -6,13 +6,13 @@ from orchestrator.tenants.schemas import parse_failure_step
 
 
 def handler(event: object, _context: object) -> dict[str, str]:
-    asked = parse_failure_step(event, wiring.names)
-    run = asked.run
+    payload = parse_failure_step(event, wiring.names)
+    run = payload.run
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
         cause = record_failure(
             run,
-            failure=asked.failure,
-            failed_stack=asked.failed_stack,
+            failure=payload.failure,
+            failed_stack=payload.failed_stack,
             reader=wiring.table,
             ledger=wiring.table,
             stacks=wiring.stacks,

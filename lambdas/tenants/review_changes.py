@@ -1,4 +1,4 @@
-"""State ReviewChanges: have CloudFormation say what an update would change."""
+"""State ReviewChanges: create a change set, which shows what an update would change."""
 
 from typing import Any
 

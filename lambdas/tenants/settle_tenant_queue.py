@@ -1,4 +1,4 @@
-"""State Settle of Custom::TenantQueue: take one step towards the answer, and give it once there is one."""
+"""State Settle of Custom::TenantQueue: take one step towards the result, and respond once there is one."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     ):
         settled = _settled(step)
         if isinstance(settled, Provided | NotProvided):
-            _give(step, settled)
+            _respond(step, settled)
         if isinstance(settled, NotConfirmed):
             count("RequestNotConfirmed")
             logger.warning("Custom::TenantQueue", extra=tell(settled))
@@ -40,15 +40,15 @@ def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:
     )
 
 
-def _give(step: SettleStep, given: Provided | NotProvided) -> None:
-    if isinstance(given, NotProvided):
-        # With the id that it has, if it has one: a new one would have CloudFormation delete the old.
-        answer_resource(step.event, physical_id=step.physical_id, reason=given.reason)
+def _respond(step: SettleStep, result: Provided | NotProvided) -> None:
+    if isinstance(result, NotProvided):
+        # The physical id stays the same: after a changed id, CloudFormation would delete the resource with the old id.
+        answer_resource(step.event, physical_id=step.physical_id, reason=result.reason)
         return
-    queue = given.queue
+    queue = result.queue
     if queue is None:
         answer_resource(step.event, physical_id=step.physical_id)
     else:
-        # The resource is the tenant. Another tenant is another resource, and the old one is asked to go.
+        # The physical id is the tenant id. If the tenant changes, CloudFormation deletes the resource with the old id.
         data = {"QueueUrl": queue.url, "QueueArn": queue.arn}
         answer_resource(step.event, physical_id=step.claim.tenant_id or step.physical_id, data=data)

@@ -1,4 +1,4 @@
-"""CloudFormation says that a tenant's stack has settled: wake the run that waits for it."""
+"""CloudFormation's event for a tenant's stack that has settled: wake the run that waits for the stack."""
 
 from lambdas.runtime import logger, wiring
 from orchestrator.tenants.schemas import parse_stack_event

@@ -1,4 +1,4 @@
-"""State StartStack: take one step towards what the operation wants of the tenant's stack."""
+"""State StartStack: start the next change of the tenant's stack that the operation needs."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from orchestrator.tenants.tenant_stack import start_stack
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = parse_start_step(event)
+    payload = parse_start_step(event)
     return step(
-        asked.run,
+        payload.run,
         lambda: start_stack(
-            asked.run,
+            payload.run,
             reader=wiring.table,
             releases=wiring.table,
             stacks=wiring.writable_stacks,
@@ -20,7 +20,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             drafting=wiring.drafting,
             clock=wiring.clock,
             empty_for=wiring.settings.empty_for,
-            empty_since=asked.empty_since,
-            looked_at=asked.looked_at,
+            empty_since=payload.empty_since,
+            looked_at=payload.looked_at,
         ),
     )

@@ -1,4 +1,4 @@
-"""Custom::TenantMetadata: a tenant's stack keeps the metadata of its queue true."""
+"""Custom::TenantMetadata: a tenant's stack records the metadata of its queue."""
 
 from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import received, respond
@@ -12,20 +12,24 @@ def handler(given: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         try:
-            asked = parse_metadata_request(event, location=wiring.settings.location, names=wiring.names)
+            request = parse_metadata_request(event, location=wiring.settings.location, names=wiring.names)
         except InvalidRequest:
             if event.get("RequestType") == "Delete":
-                return {}  # What was refused was never recorded. Refusing again would keep the stack from rolling back.
+                return {}  # A refused request recorded nothing. Refusing its delete would block the stack's rollback.
             raise
-        if asked.kind is Kind.DELETE:
+        if request.kind is Kind.DELETE:
             forget_queue(
-                asked.tenant, stack_id=str(asked.stack), reader=wiring.table, ledger=wiring.table, stacks=wiring.stacks
+                request.tenant,
+                stack_id=str(request.stack),
+                reader=wiring.table,
+                ledger=wiring.table,
+                stacks=wiring.stacks,
             )
         else:
             record_queue(
-                asked.tenant,
-                stack_id=str(asked.stack),
-                told=asked.queue,
+                request.tenant,
+                stack_id=str(request.stack),
+                told=request.queue,
                 reader=wiring.table,
                 ledger=wiring.table,
                 stacks=wiring.stacks,
@@ -34,6 +38,6 @@ def handler(given: object, _context: object) -> None:
         return {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
-        # If an update could not be undone because AWS had no time, the stack would be stuck. It waits for some minutes.
+        # These errors are retried for some minutes, because a rollback that fails would leave the stack stuck.
         reason = respond(event, work, physical_id="tenant-metadata", repeated=(Throttled, Unsettled))
         logger.info("Answered CloudFormation", extra={"failed_because": reason})

@@ -1,6 +1,6 @@
-"""Custom::TenantQueue, asked for by CloudFormation: hand it to a machine, which can wait longer than a function.
+"""Custom::TenantQueue: pass CloudFormation's request to a state machine, which can wait longer than a function.
 
-The machine asks CloudFormation whether the request is its own, before it does anything or answers anybody.
+The state machine asks CloudFormation to confirm the request before it changes anything or sends a response.
 """
 
 from lambdas.runtime import logger, wiring
@@ -17,10 +17,10 @@ def handler(given: object, _context: object) -> None:
         try:
             claim = parse_claim(event, wiring.settings.location)
         except InvalidRequest as invalid:
-            # CloudFormation sends no such thing, so nobody waits for an answer.
+            # CloudFormation never sends such an event, so nobody waits for a response.
             logger.warning("Refused", extra={"reason": str(invalid)})
             return
-        # Named after the request: the same event twice is one execution.
+        # The name is derived from the request, so that a repeated event does not start another execution.
         name = f"tenant-queue-{claim.request_id}"
         execution = wiring.executions.start_by_name(wiring.settings.tenant_queue_machine, name, {"event": dict(event)})
         logger.info("Handed over", extra={"tenant_id": claim.tenant_id, "execution": execution})
