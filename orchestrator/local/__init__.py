@@ -1,26 +1,26 @@
 """Runs Berth on one machine: starts an emulator of AWS and deploys the CDK app onto it.
 
-    emulator          start, find and stop the emulator
+    emulator          starts, finds and stops the emulator
     server            the emulator's own process
-    guard             who may talk to it
-    cloudformation    what its CloudFormation does not say
-    custom_resources  custom resources that are in progress, as its CloudFormation does not describe them by itself
+    guard             admits only requests that are signed with the home's key
+    cloudformation    adds what the emulator's CloudFormation leaves out of its responses
+    custom_resources  describes custom resources while they are in progress, as AWS does
     access_key        the key that requests are signed with
-    home              the directory that holds its state
-    deployment        the CDK app, deployed by the CDK's own command line
-    console           what the user sees meanwhile
-    demo              what Berth is, in a minute
+    home              the directory that holds the emulator's state
+    deployment        deploys the CDK app with the CDK's own command line
+    console           progress for the user
+    demo              a demonstration of one minute
 
-Nothing outside this package knows that there is an emulator. Where it differs from AWS:
+Nothing outside this package knows that there is an emulator. It differs from AWS in these ways:
 
 - It sends no CloudFormation events, so a wait for one always ends by its timeout (``deployment.CONTEXT``).
-- Lambda workers import from the virtual environment that it runs in; no layer is built
-  (``deployment.CONTEXT``). What an asset lacks may be found there, and would be missing on AWS.
-- A Lambda call is a process, so few run at once; more are throttled (``emulator``).
-- Its state lives in memory. It is kept by an orderly stop, and a crash loses what came after the last one
-  (``home``). Executions that were running have failed after a restart, with ``States.ServiceRestart``;
-  stacks that were being changed never finish, so a stop waits for them (``emulator``).
-- HTTP APIs are found at a host name that only it knows (``Emulator.api_url``).
-- Policies are not enforced: whoever has the home's access key, or any that the emulator issued, may do everything.
-  Nobody else gets an answer (``guard``).
+- Lambda workers import from the virtual environment of the emulator; no layer is built (``deployment.CONTEXT``). A
+  dependency that is missing in an asset may be found there, and would be missing on AWS.
+- Each concurrent Lambda call is a process, so the concurrency limit is low; more calls are throttled (``emulator``).
+- Its state is in memory. An orderly stop saves it; a crash loses the changes since the last orderly stop (``home``).
+  After a restart, executions that were running have failed with ``States.ServiceRestart``, and stacks that were being
+  changed never finish. So a stop waits for them (``emulator``).
+- HTTP APIs have a host name that only the emulator resolves (``Emulator.api_url``).
+- Policies are not enforced: a caller with the home's access key, or with any key that the emulator issued, may do
+  everything. All other callers are refused (``guard``).
 """

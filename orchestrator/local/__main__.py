@@ -31,8 +31,8 @@ def up(console: Console, context: dict[str, str]) -> None:
     emulator = _chosen()
     if emulator.has_crashed():
         console.print(
-            "[yellow]The emulator had crashed, or this machine had: what happened since it was last "
-            f"stopped is lost.[/] Its log: {_shown(emulator.log)}"
+            "[yellow]The emulator or this machine crashed: changes since the last make down are lost.[/] "
+            f"Log: {_relative(emulator.log)}"
         )
     with Steps.on(console) as steps:
         steps("Starting the emulator")
@@ -43,17 +43,17 @@ def up(console: Console, context: dict[str, str]) -> None:
     console.print(
         f"\n{name} is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
         f"  .venv/bin/berth get-queue acme --wait{option}   ask for a tenant's queue\n"
-        "  make down                               stop it, keeping its state\n\n"
-        f"For other tools (it takes only requests that are signed with its key):\n\n  {GET_IT}\n",
+        "  make down                               stop it and keep its state\n\n"
+        f"For other tools (requests must be signed with its key):\n\n  {GET_IT}\n",
         highlight=False,
     )
 
 
 def down(console: Console) -> None:
-    """stop the control plane, keeping its state"""
+    """stop the control plane and keep its state"""
     emulator = Emulator.running()
     if emulator is None:
-        console.print("Nothing is running.")
+        console.print("The local control plane is not running.")
         return
     with Steps.on(console) as steps:
         steps("Stopping the emulator")
@@ -61,32 +61,39 @@ def down(console: Console) -> None:
     if stopped is None:
         return
     for stack in stopped.interrupted:
-        console.print(f"[yellow]Stack {stack} was being changed, and will never finish.[/]")
+        console.print(f"[yellow]Stack {stack} was being changed, and its change will never finish.[/]")
     if not stopped.state_kept:
-        raise LocalError(f"It could not keep what happened since it was started. Its log: {_shown(emulator.log)}")
-    console.print("Its state is kept: `make up` continues, `make reset` forgets.")
+        raise LocalError(
+            f"The emulator could not save its state: changes since its start are lost. Log: {_relative(emulator.log)}"
+        )
+    console.print("Its state is saved: `make up` starts it again, `make reset` deletes the state.")
 
 
 def status(console: Console) -> None:
-    """say whether the control plane is up, and where"""
+    """show whether the control plane is running, and its address"""
     emulator = Emulator.running()
     if emulator is None:
-        crashed = "It had crashed. " if _chosen().has_crashed() else ""
-        console.print(f"{crashed}Nothing is running: `make up` starts it.")
+        crashed = "The emulator crashed. " if _chosen().has_crashed() else ""
+        console.print(f"{crashed}The local control plane is not running: `make up` starts it.")
     elif not emulator.is_up():
-        console.print(f"The emulator runs but does not answer at {emulator.endpoint}.", highlight=False)
+        console.print(f"The emulator is running but does not answer at {emulator.endpoint}.", highlight=False)
     else:
         name = _name()
-        deployed = "up" if is_deployed(emulator, name) else "up, but not deployed (`make up` does)"
-        console.print(f"{name} is {deployed}, at {emulator.endpoint}.", highlight=False)
+        if is_deployed(emulator, name):
+            console.print(f"{name} is up, at {emulator.endpoint}.", highlight=False)
+        else:
+            console.print(
+                f"The emulator is running at {emulator.endpoint}, but {name} is not deployed: `make up` deploys it.",
+                highlight=False,
+            )
         console.print(f"For other tools: {GET_IT}", highlight=False, soft_wrap=True)
 
 
 def env(console: Console) -> None:
-    """print, for a shell to evaluate, the environment in which other tools talk to the control plane"""
+    """print the environment variables that other tools need, for a shell to evaluate"""
     emulator = Emulator.running()
     if emulator is None:
-        raise LocalError("Nothing is running. Start it: make up")
+        raise LocalError("The local control plane is not running. Start it: make up")
     variables = emulator.client_environment()
     if "ApiUrl" in (deployed := outputs(emulator, _name())):
         variables["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
@@ -97,24 +104,24 @@ def env(console: Console) -> None:
 
 
 def reset(console: Console) -> None:
-    """stop the control plane and forget its state"""
+    """stop the control plane and delete its state"""
     emulator = Emulator.running() or _chosen()
     with Steps.on(console) as steps:
-        steps("Forgetting everything")
+        steps("Deleting all state")
         emulator.stop()
         emulator.forget_state()
         forget(emulator)
 
 
 def demo(console: Console) -> None:
-    """deploy, provision a tenant, use its queue, move a small fleet to a release, stop"""
+    """deploy, provision a tenant, use its queue, roll out a release, stop"""
     from orchestrator.local.demo import main as run_demo
 
     run_demo(console)
 
 
 def tour(console: Console) -> None:
-    """the same with everything that Berth does; BERTH_PICTURE names a file to draw it into, as SVG"""
+    """a longer demo with all features; BERTH_PICTURE names an SVG file to save the output to"""
     from orchestrator.local.tour import main as run_tour
 
     picture = os.environ.get("BERTH_PICTURE")
@@ -122,16 +129,16 @@ def tour(console: Console) -> None:
         console = SafeConsole(record=True, width=PICTURE_WIDTH)
     run_tour(console)
     if picture:
-        drawn = console.export_svg(title="make tour")
-        # Without the fonts that it would have a reader load from another site.
-        Path(picture).write_text(_FONT_FACE.sub("", drawn))
+        svg = console.export_svg(title="make tour")
+        # Remove the fonts, which a reader's browser would load from another site.
+        Path(picture).write_text(_FONT_FACE.sub("", svg))
 
 
 COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour)}
 
 
 def _chosen() -> Emulator:
-    """On the port that was asked for; else the one that runs, or would run."""
+    """The emulator on the port of BERTH_LOCAL_PORT; without it the running emulator, or one on the default port."""
     port = os.environ.get("BERTH_LOCAL_PORT")
     if not port:
         return Emulator.running() or Emulator()
@@ -141,48 +148,48 @@ def _chosen() -> Emulator:
 
 
 def _name() -> str:
-    """The control plane that `berth` talks to."""
+    """The name of the control plane that `berth` uses."""
     return os.environ.get(STACK_VARIABLE) or DEFAULT_NAME
 
 
 def _setting(text: str) -> tuple[str, str]:
-    """As the CDK takes it: ``berth:name=Berth-dev``."""
+    """Parse a setting in the CDK's form: ``berth:name=Berth-dev``."""
     name, _, value = text.partition("=")
     if not (name.startswith(_SETTINGS) and value):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form {_SETTINGS}SETTING=VALUE")
     return name.removeprefix(_SETTINGS), value
 
 
-def _shown(path: Path) -> str:
+def _relative(path: Path) -> str:
     return os.path.relpath(path)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestrator.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    starting = commands.add_parser(up.__name__, help=up.__doc__)
-    starting.add_argument(
+    up_parser = commands.add_parser(up.__name__, help=up.__doc__)
+    up_parser.add_argument(
         "-c",
         "--context",
         type=_setting,
         action="append",
         default=[],
         metavar=f"{_SETTINGS}SETTING=VALUE",
-        help="a setting other than the local one, as cdk takes it; berth:name deploys another control plane beside it",
+        help="override a setting, in the CDK's form; berth:name deploys a second control plane beside the first",
     )
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.__doc__)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        if given.command == up.__name__:
-            up(SafeConsole(), dict(given.context))
+        if arguments.command == up.__name__:
+            up(SafeConsole(), dict(arguments.context))
         else:
-            COMMANDS[given.command](SafeConsole())
+            COMMANDS[arguments.command](SafeConsole())
     except BerthError as error:
         SafeConsole(stderr=True).print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        SafeConsole(stderr=True).print("Interrupted. `make status` tells what is running.")
+        SafeConsole(stderr=True).print("Interrupted. `make status` shows what is running.")
         return INTERRUPTED
     return 0
 

@@ -1,4 +1,4 @@
-"""The access key of a home: the emulator admits only requests that are signed with it, or with a key that it issued."""
+"""The access key of a home. The emulator admits only requests signed with this key, or with a key that it issued."""
 
 import json
 import os
@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 GET_IT = 'eval "$(.venv/bin/python -m orchestrator.local env)"'
-"""The command that gives a shell, and so any tool, the key and all else that it needs."""
+"""The command that sets the environment variables, the key included, with which any tool can use the emulator."""
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-"""All permissions of anyone but the owner."""
+"""The file permissions of everybody except the owner."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def read(path: Path) -> AccessKey | None:
 
 
 def make(path: Path) -> None:
-    """Make the key, unless there is one that nobody else can have read or put there."""
+    """Create the key, unless there is one that no other user can have read or written."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def make(path: Path) -> None:
             return
         path.unlink()
     key = AccessKey(f"BERTH{secrets.token_hex(8).upper()}", secrets.token_hex(32))
-    # Written beside it first: whoever reads the key finds all of it, or none.
+    # Written to a draft and renamed, so that a reader never finds half a key.
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -1,8 +1,8 @@
-"""What the emulator's CloudFormation does not say, and AWS does. Both decide which queue a tenant is served.
+"""Adds two facts to the responses of the emulator's CloudFormation. Berth needs both to decide which queue it serves.
 
-- DescribeStacks has no ``RoleARN``: here it has the role that the stack was made or last changed with.
-- While an update is undone, resources that it had replaced are described as the update left them, until all the others
-  were told that they are undone. AWS goes back in the order in which the resources depend on each other.
+- The emulator's DescribeStacks has no ``RoleARN``. Here it has the role of the stack's creation or last update.
+- While the emulator rolls an update back, it describes replaced resources as the update left them, until all other
+  resources are rolled back. AWS rolls back in the order of dependencies.
 """
 
 import re
@@ -19,12 +19,12 @@ _BEFORE = "_before_the_update"
 
 
 def complete() -> None:
-    """Have the emulator, in this process, say it as well."""
-    _tell_roles()
-    _tell_what_is_undone()
+    """Patch the emulator in this process."""
+    _add_roles()
+    _describe_rollbacks()
 
 
-def _tell_roles() -> None:
+def _add_roles() -> None:
     from ministack.services.cloudformation import (  # type: ignore[import-untyped]
         _ACTION_HANDLERS,
         _change_sets,
@@ -46,13 +46,13 @@ def _tell_roles() -> None:
     def create_change_set(parameters: Parameters, handler: Handler = actions["CreateChangeSet"]) -> Answer:
         before = set(_change_sets)
         answer = handler(parameters)
-        for made in set(_change_sets) - before:
-            _keep_role(_change_sets[made], _one(parameters, ROLE), answer)
+        for created in set(_change_sets) - before:
+            _keep_role(_change_sets[created], _one(parameters, ROLE), answer)
         return answer
 
     def execute_change_set(parameters: Parameters, handler: Handler = actions["ExecuteChangeSet"]) -> Answer:
-        named = _one(parameters, "ChangeSetName"), _one(parameters, "StackName")
-        _, change_set = changesets._find_change_set(*named)
+        names = _one(parameters, "ChangeSetName"), _one(parameters, "StackName")
+        _, change_set = changesets._find_change_set(*names)
         answer = handler(parameters)
         if change_set:
             _keep_role(_stacks.get(change_set["StackName"]), change_set.get(ROLE, ""), answer)
@@ -73,7 +73,7 @@ def _tell_roles() -> None:
 
 
 def with_roles(body: bytes, roles: dict[str, str]) -> bytes:
-    """DescribeStacks' answer, with the role of each stack after the stack's id."""
+    """The response of DescribeStacks, with the role of each stack after the stack's id."""
 
     def add(match: re.Match[str]) -> str:
         role = roles.get(match[1], "")
@@ -82,7 +82,7 @@ def with_roles(body: bytes, roles: dict[str, str]) -> bytes:
     return re.sub(r"<StackId>([^<]*)</StackId>", add, body.decode()).encode()
 
 
-def _tell_what_is_undone() -> None:
+def _describe_rollbacks() -> None:
     from ministack.services.cloudformation import _ACTION_HANDLERS, handlers, stacks
 
     actions: dict[str, Handler] = _ACTION_HANDLERS
@@ -105,12 +105,12 @@ def _tell_what_is_undone() -> None:
         stack = handlers._resolve_stack(_one(parameters, "StackName"))
         if not stack or _BEFORE not in stack:
             return handler(parameters)
-        left = stack["_resources"]
+        updated = stack["_resources"]
         stack["_resources"] = stack[_BEFORE]
         try:
             return handler(parameters)
         finally:
-            stack["_resources"] = left
+            stack["_resources"] = updated
 
     actions["DescribeStackResources"] = describe_stack_resources
     stacks._roll_back_operation = handlers._roll_back_operation = roll_back_operation
@@ -122,5 +122,5 @@ def _keep_role(record: dict[str, Any] | None, role: str, answer: Answer) -> None
 
 
 def _one(parameters: Parameters, name: str) -> str:
-    given = parameters.get(name, "")
-    return str(given[0] if isinstance(given, list) else given)
+    value = parameters.get(name, "")
+    return str(value[0] if isinstance(value, list) else value)

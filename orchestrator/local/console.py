@@ -1,4 +1,4 @@
-"""What the user sees while something takes time."""
+"""Progress for the user, step by step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 
 class Steps:
-    """One line a step: a spinner with the seconds while it runs, a tick when it is done.
+    """One line per step: a spinner with the seconds while the step runs, a check mark when it is done.
 
-    Call it when a step begins; that ends the one before. Plain lines when nobody is watching.
+    Call the object when a step begins, which ends the previous step. Without a terminal it prints plain lines.
     """
 
     def __init__(self, console: Console) -> None:
@@ -23,7 +23,7 @@ class Steps:
     @classmethod
     @contextmanager
     def on(cls, console: Console) -> Iterator["Steps"]:
-        """The last step counts as done only when nothing was raised."""
+        """Show steps within this block. The last step is shown as done only if no exception was raised."""
         steps = cls(console)
         try:
             yield steps

@@ -1,8 +1,8 @@
-"""The emulator describes a resource of a stack only once it is done with it. Here it describes custom resources as AWS
-does.
+"""Makes the emulator describe custom resources while they are in progress, as AWS does.
 
-While a custom resource's function is at work, AWS says that the resource is in progress. When an update has replaced or
-removed a resource, AWS says that the stack cleans up while it deletes what is left of the old one.
+By itself the emulator describes a resource only once it is done. AWS describes a custom resource as in progress while
+its function runs. After an update that replaced or removed a resource, AWS describes the stack as cleaning up while it
+deletes the old resource.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +20,7 @@ Handler = Callable[[Record], Any]
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a custom resource's function that was not answered yet."""
+    """A call of a custom resource's function that has no response yet."""
 
     stack_id: str
     request_type: str
@@ -30,7 +30,7 @@ class Call:
 
 
 def describe_custom_resources() -> None:
-    """From now on, in this process, which is the emulator's own."""
+    """Patch the emulator in this process."""
     from ministack.services.cloudformation import (  # type: ignore[import-untyped]
         _ACTION_HANDLERS,
         custom_resource,
@@ -40,7 +40,7 @@ def describe_custom_resources() -> None:
     calls: set[Call] = set()
     invoke: Callable[..., Any] = custom_resource.invoke_custom_resource
 
-    def noted(
+    def invoke_and_track(
         request_type: str,
         logical_id: str,
         props: Record,
@@ -66,17 +66,17 @@ def describe_custom_resources() -> None:
 
         return describe
 
-    custom_resource.invoke_custom_resource = noted
+    custom_resource.invoke_custom_resource = invoke_and_track
     for action in _DESCRIBE:
         _ACTION_HANDLERS[action] = describing(_ACTION_HANDLERS[action])
 
 
 @contextmanager
 def as_on_aws(stack: Record, calls: Collection[Call]) -> Iterator[None]:
-    """The emulator's record of a stack, as long as somebody looks at it, with what is going on."""
-    of_this = [call for call in calls if call.stack_id == stack.get("StackId")]
+    """Within this block, the emulator's record of the stack shows the calls of custom resources in progress."""
+    own_calls = [call for call in calls if call.stack_id == stack.get("StackId")]
     before: Record = {name: stack[name] for name in ("StackStatus", "_resources") if name in stack}
-    for call in of_this:
+    for call in own_calls:
         _show(stack, call)
     try:
         yield
@@ -91,13 +91,13 @@ def _show(stack: Record, call: Call) -> None:
     if deletes and stack["StackStatus"] == _UPDATING:
         stack["StackStatus"] = _CLEANING_UP
     if deletes and present and present.get("PhysicalResourceId") != call.physical_id:
-        return  # The old one of a replacement. The new one is what is described.
+        return  # The call deletes the old resource of a replacement, and AWS describes the new one.
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
-    going_on = {
+    in_progress = {
         "Timestamp": now,
         "LogicalResourceId": call.logical_id,
         "ResourceType": call.resource_type,
         "PhysicalResourceId": call.physical_id,
         "ResourceStatus": f"{call.request_type.upper()}_IN_PROGRESS",
     }
-    stack["_resources"] = {**known, call.logical_id: {**present, **going_on}}
+    stack["_resources"] = {**known, call.logical_id: {**present, **in_progress}}

@@ -1,4 +1,4 @@
-"""The core of what Berth does, in a minute: a tenant gets its queue, and a fleet follows a release."""
+"""A demonstration of one minute: a tenant gets its queue, and a rollout moves three tenants to a new release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHERS = (TenantId("globex"), TenantId("hooli"))
 
 
 def main(console: Console) -> None:
-    console.print("A tenant gets its queue, and a fleet follows a release. Everything is real but the cloud.\n")
+    console.print("A tenant gets its queue, and a rollout moves a small fleet, on an emulator of AWS.\n")
     with Show.on(console) as show:
         _show(show)
     console.print(
@@ -31,9 +31,9 @@ def _show(show: Show) -> None:
     show.provision(OTHERS)
     better, worse = show.publish_releases()
     rollout = ("rollout", "start", "--stages", "1,rest", "--bake", "1", "--watch")
-    show.chapter(f"Two more tenants have come. Release {better} goes to one of them first, then to the rest:")
+    show.chapter(f"There are two more tenants now. A rollout moves one tenant to release {better}, then the rest:")
     show.berth(*rollout, "--to", better)
-    show.chapter(f"Release {worse} cannot be deployed. It gets no further than the first, and says why:")
+    show.chapter(f"Release {worse} cannot be deployed. Its rollout halts after the first tenant, and says why:")
     show.berth(*rollout, "--to", worse, ends_with=ExitCode.FAILED)
-    show.chapter("So that is where the fleet is, and everybody is served:")
+    show.chapter("All tenants are in service:")
     show.berth("tenants")

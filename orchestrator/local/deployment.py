@@ -1,4 +1,4 @@
-"""Deploys the CDK app onto the emulator: the same app, and the same command line, as on AWS."""
+"""Deploys the CDK app onto the emulator, with the same app and the same CDK command line as on AWS."""
 
 import json
 import os
@@ -18,28 +18,28 @@ from orchestrator.local.home import CHECKOUT, polls, take_lock
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 
 CDK = CHECKOUT / "node_modules" / ".bin" / "cdk"
-# A first deployment takes about ten seconds; this is for machines that are busy or slow.
+# A first deployment takes about ten seconds. The limit is for slow or busy machines.
 DEPLOY_SECONDS = 600
 
-# All that is deployed differently from AWS.
+# The settings that differ from a deployment on AWS.
 CONTEXT = {
-    # The emulator sends no CloudFormation events: waiting for one ends by its timeout, so make it short.
+    # The emulator sends no CloudFormation events, so every wait for one ends by this timeout.
     "berth:awaitStackSeconds": "1",
-    # It draws up change sets before it answers.
+    # The emulator's change sets are ready when CreateChangeSet returns.
     "berth:awaitReviewSeconds": "1",
     # Lambda workers import from this virtual environment; on AWS a layer is built.
     "berth:dependencies": "host",
-    # Each call at once is a process here: more than this wait for their turn, as throttled callers do on AWS.
+    # Each concurrent call is a process here. More calls than this are throttled, as on AWS.
     "berth:getQueueConcurrency": "4",
-    # So that they can be tried: on AWS getQueue gives no credentials unless that is switched on.
+    # Credentials for queues are off by default on AWS. Here they are on, so that users can try them.
     "berth:credentialsSeconds": "900",
-    # Each tenant at once is several processes here: more than this make a rollout slower, not faster.
+    # Each tenant in flight is several processes here. More tenants at once make a rollout slower.
     "berth:rolloutConcurrency": "8",
     # Tests and benchmarks create tenants faster than a platform should.
     "berth:createsPerMinute": "600",
-    # Functions answer at once here, so what an aborted execution had called has ended by then.
+    # Functions return at once here, so the last function of an aborted execution has ended after two seconds.
     "berth:lingerSeconds": "2",
-    # The emulator counts messages exactly, and at once.
+    # The emulator's message counts are exact and current.
     "berth:emptyForSeconds": "1",
 }
 
@@ -47,32 +47,33 @@ Progress = Callable[[str], None]
 
 
 def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, str]:
-    """Deploy, or bring up to date, and return the stack's outputs.
+    """Deploy or update the control plane, and return its stack's outputs.
 
-    ``progress`` hears each step begin; ``context`` are settings other than the local ones, without their prefix. With
-    a ``name`` it is another control plane, beside those that are there.
+    ``progress`` is called when a step begins. ``context`` has settings, without their prefix, that override the local
+    ones. Another ``name`` deploys another control plane beside the existing ones.
     """
     name = Names.parse(context.get("name", DEFAULT_NAME)).control_plane
-    _check_no_other_by_the_same_letters(emulator, name)
+    _refuse_name_that_differs_only_by_case(emulator, name)
     if not CDK.exists():
         raise LocalError("The CDK command line is not installed. Install it: make install")
     with _alone(emulator.home, progress) as lock:
         log = emulator.home / "deploy.log"
         log.unlink(missing_ok=True)
-        # What a killed run left half written is not worth looking at.
+        # A killed run may have left half of an assembly.
         shutil.rmtree(_assembly(emulator), ignore_errors=True)
         if not _stack_is_complete(emulator, "CDKToolkit"):
             progress("Preparing the emulator for the CDK")
-            # Away from the app, which it would synthesise first, to no purpose.
+            # Run outside the app's folder, because the CDK would synthesise the app first, which is not needed.
             _cdk(emulator, lock, emulator.home, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
         progress("Deploying the control plane")
         options = ["--require-approval", "never", "--output", str(_assembly(emulator))]
-        # Creates the stack without a change set in between: nobody would look at it.
+        # Without a change set, which nobody would review here.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator, name))]
-        # Its CloudFormation takes the answers of custom resources itself.
-        here = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
-        for key, value in (CONTEXT | here | {f"berth:{each}": value for each, value in context.items()}).items():
+        # The emulator's CloudFormation receives the responses of custom resources itself.
+        response_url = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
+        overrides = {f"berth:{setting}": value for setting, value in context.items()}
+        for key, value in (CONTEXT | response_url | overrides).items():
             options += ["--context", f"{key}={value}"]
         _cdk(emulator, lock, CHECKOUT, "deploy", name, *options)
         deployed = outputs(emulator, name)
@@ -84,24 +85,24 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
     return deployed
 
 
-def _check_no_other_by_the_same_letters(emulator: Emulator, name: str) -> None:
-    """AWS refuses the second: both would have functions of the same names. The emulator lets it replace the first's."""
+def _refuse_name_that_differs_only_by_case(emulator: Emulator, name: str) -> None:
+    """AWS refuses the second deployment, because function names would clash. The emulator would replace the first's."""
     for file in emulator.home.glob("outputs-*.json"):
         other = file.stem.removeprefix("outputs-")
         if other != name and other.lower() == name.lower():
             raise LocalError(
-                f"There is a control plane {other}, whose name differs from {name} only by case. Both would have "
-                "tenants' stacks and functions of the same names: choose another name."
+                f"The name {name} differs only by case from that of the existing control plane {other}. Their "
+                "functions and tenants' stacks would have the same names: choose another name."
             )
 
 
 def response_url_prefix(emulator: Emulator) -> str:
-    """Where the emulator's CloudFormation takes the answers of custom resources."""
+    """The URL at which the emulator's CloudFormation receives the responses of custom resources."""
     return f"http://localhost:{emulator.port}/_ministack/cfn-response/"
 
 
 def outputs(emulator: Emulator, name: str = DEFAULT_NAME) -> dict[str, str]:
-    """The outputs of the stack as it was deployed last; empty when it never was."""
+    """The outputs of the stack's last deployment; empty if it was never deployed."""
     try:
         found: dict[str, dict[str, str]] = json.loads(_outputs_file(emulator, name).read_text())
     except FileNotFoundError:
@@ -114,7 +115,7 @@ def is_deployed(emulator: Emulator, name: str = DEFAULT_NAME) -> bool:
 
 
 def forget(emulator: Emulator) -> None:
-    """Delete what deployments left on disk, beside the emulator's own state."""
+    """Delete the files that deployments wrote. The emulator's own state is not among them."""
     for file in emulator.home.glob("outputs*.json"):
         file.unlink()
     shutil.rmtree(_assembly(emulator), ignore_errors=True)
@@ -125,13 +126,13 @@ def _assembly(emulator: Emulator) -> Path:
 
 
 def _outputs_file(emulator: Emulator, name: str) -> Path:
-    """One per control plane: the CDK overwrites the file."""
+    """One file per control plane, because the CDK overwrites the file."""
     return emulator.home / f"outputs-{name}.json"
 
 
 @contextmanager
 def _alone(home: Path, progress: Progress) -> Iterator[int]:
-    """One deployment at a time, counting one whose parent was killed: the CDK inherits the lock."""
+    """Allow one deployment at a time. The CDK inherits the lock, so a CDK whose parent was killed still counts."""
     path = home / "deploy.lock"
     lock = take_lock(path)
     if lock is None:
@@ -170,18 +171,18 @@ def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str) -> None:
         try:
             failed = process.wait(DEPLOY_SECONDS) != 0
         except subprocess.TimeoutExpired:
-            raise LocalError(f"cdk {arguments[0]} did not end within {DEPLOY_SECONDS} s. Its log: {path}") from None
+            raise LocalError(f"cdk {arguments[0]} did not end within {DEPLOY_SECONDS} s. Log: {path}") from None
         finally:
-            # It runs the app as a process of its own: interrupted, both have to go.
+            # The CDK runs the app as a process of its own. Both have to end.
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     if failed:
-        raise LocalError(f"cdk {arguments[0]} failed. The end of its log, {path}:{_last_words(path)}")
+        raise LocalError(f"cdk {arguments[0]} failed. The end of its log, {path}:{_end_of(path)}")
 
 
 def _cdk_environment(emulator: Emulator) -> dict[str, str]:
-    """All that it sees: nothing of the user's AWS or CDK settings."""
+    """The CDK's whole environment. It has none of the user's AWS or CDK settings."""
     binaries = Path(sys.prefix) / "bin"
     cdk_home = emulator.home / "cdk"
     cdk_home.mkdir(exist_ok=True)
@@ -193,15 +194,15 @@ def _cdk_environment(emulator: Emulator) -> dict[str, str]:
             "HOME": str(cdk_home),
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "CDK_DISABLE_VERSION_CHECK": "true",
-            # The CDK library is unpacked once for the environment (180 MB), not once for every home.
+            # The CDK library (180 MB) is unpacked once per virtual environment, not once per home.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path(sys.prefix) / "jsii"),
         }
     )
 
 
-def _last_words(log: Path) -> str:
-    """The last lines that say something: not the resources that went well."""
-    went_well = re.compile(r"\| \w+_(IN_PROGRESS|COMPLETE) +\|")
+def _end_of(log: Path) -> str:
+    """The last lines of the log, without empty lines and lines about resources that succeeded."""
+    succeeded = re.compile(r"\| \w+_(IN_PROGRESS|COMPLETE) +\|")
     lines = log.read_text(errors="replace").splitlines()
-    told = [line for line in lines if line.strip() and not went_well.search(line)]
-    return "".join(f"\n  | {line}" for line in told[-12:])
+    relevant = [line for line in lines if line.strip() and not succeeded.search(line)]
+    return "".join(f"\n  | {line}" for line in relevant[-12:])

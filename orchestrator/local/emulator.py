@@ -1,4 +1,4 @@
-"""Starts, finds and stops the emulator: ministack, from this virtual environment."""
+"""Starts, finds and stops the emulator, which is ministack from this virtual environment."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from orchestrator.local.access_key import AccessKey
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import CHECKOUT, Home, Record, polls
 
-# Set to try out several control planes from one checkout, as the demonstration and the tests do.
+# BERTH_LOCAL_HOME allows several emulators from one checkout, as the demo and the tests need.
 DEFAULT_HOME = Path(os.environ.get("BERTH_LOCAL_HOME") or CHECKOUT / ".berth")
 DEFAULT_PORT = 4566
 ACCOUNT = "000000000000"
@@ -43,17 +43,17 @@ CHANGING = (
     "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
 )
 
-# Whatever proxy this machine uses, the emulator is not behind it.
+# The emulator is never behind this machine's proxy.
 _opener = build_opener(ProxyHandler({}))
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """How it ended."""
+    """The result of stopping the emulator."""
 
     state_kept: bool
     interrupted: tuple[str, ...] = ()
-    """Stacks that were being changed. The emulator never finishes those."""
+    """Stacks that were being changed. The emulator never finishes those changes."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,15 @@ class Emulator:
     home: Path = DEFAULT_HOME
     keep_state: bool = True
     server: str = "orchestrator.local.server"
-    """The module that its process runs. Tests have one that also enforces permissions."""
+    """The module that the emulator's process runs. Tests have another, which enforces permissions."""
 
     def __post_init__(self) -> None:
-        # Its processes run in other folders than the one that a relative path starts from.
+        # Absolute, because the emulator's processes have other working directories.
         object.__setattr__(self, "home", self.home.absolute())
 
     @classmethod
     def running(cls, home: Path = DEFAULT_HOME) -> "Emulator | None":
-        """The one that runs in this home, if one does."""
+        """The emulator that is running in this home, if any."""
         files = Home(home)
         record = files.record()
         if record is None or not files.is_locked():
@@ -88,16 +88,16 @@ class Emulator:
         return self._files.log
 
     def is_up(self) -> bool:
-        """It runs in this home, on this port, and answers."""
+        """True if the emulator is running in this home, on this port, and answers."""
         running = Emulator.running(self.home)
         return running is not None and running.port == self.port and self._answers()
 
     def has_crashed(self) -> bool:
-        """It ended without saying goodbye; what happened since its last orderly stop is lost."""
+        """True if the emulator ended without an orderly stop. Changes since its last orderly stop are lost."""
         return self._files.record() is not None and not self._files.is_locked()
 
     def client_environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
-        """``base`` without its AWS settings, plus those with which a client talks to this emulator."""
+        """``base`` without its AWS settings, plus the settings for clients of this emulator."""
         kept = {name: value for name, value in (base or {}).items() if not name.startswith("AWS_")}
         key = self._access_key()
         return kept | {
@@ -114,7 +114,7 @@ class Emulator:
         }
 
     def session_settings(self) -> dict[str, str]:
-        """What a boto3 session of this emulator is made with."""
+        """The arguments of a boto3 session for this emulator."""
         environment = self.client_environment()
         return {
             "aws_access_key_id": environment["AWS_ACCESS_KEY_ID"],
@@ -123,22 +123,22 @@ class Emulator:
         }
 
     def api_url(self, deployed: str) -> str:
-        """Where an HTTP API is found here: the emulator knows it by its id, at a host of its own."""
+        """The URL of an HTTP API on the emulator, which finds the API by the id in the host name."""
         api_id = urlsplit(deployed).netloc.split(".")[0]
         return f"http://{api_id}.execute-api.localhost:{self.port}"
 
     def start(self) -> None:
-        """Start it and wait until it answers. When it is up, or being started, wait for that one."""
+        """Start the emulator and wait until it answers. If it is running or starting already, only wait."""
         for _ in polls(START_SECONDS):
             lock = self._files.take_lock()
             if lock is not None:
                 return self._start_with(lock)
             if self._found():
                 return None
-        raise LocalError(f"The emulator in {self.home} does not answer. Its log: {self.log}")
+        raise LocalError(f"The emulator in {self.home} does not answer. Log: {self.log}")
 
     def stop(self) -> Stopped | None:
-        """Stop it, keeping its state. None when there is nothing to stop."""
+        """Stop the emulator and save its state. None if it is not running."""
         record = self._files.record()
         if record is None or not self._files.is_locked():
             return None
@@ -153,7 +153,7 @@ class Emulator:
         return Stopped(state_kept, interrupted)
 
     def forget_state(self) -> None:
-        """Delete what was kept. The emulator must be down."""
+        """Delete the saved state. The emulator must not be running."""
         lock = self._files.take_lock()
         if lock is None:
             raise LocalError("The emulator is still running.")
@@ -163,20 +163,20 @@ class Emulator:
             os.close(lock)
 
     def cloudformation(self, action: str, **parameters: str) -> str:
-        """CloudFormation's answer, as XML; empty when it refused.
+        """CloudFormation's response, as XML; empty if it failed.
 
-        Asked without the SDK, so that no profile of this machine can get in the way.
+        The request does not go through the SDK, so that this machine's profiles cannot break it.
         """
         url = f"{self.endpoint}/?{urlencode({'Action': action, 'Version': '2010-05-15', **parameters})}"
         request = Request(url, headers=self._signature("GET", url, "cloudformation"))  # noqa: S310 (our own emulator)
         try:
-            with _opener.open(request, timeout=10) as answer:
-                return str(answer.read(), "utf-8")
+            with _opener.open(request, timeout=10) as response:
+                return str(response.read(), "utf-8")
         except (OSError, HTTPException):
             return ""
 
     def _signature(self, method: str, url: str, service: str) -> dict[str, str]:
-        """The headers that sign this request. None when the emulator was started before there were keys."""
+        """The headers that sign this request; empty if a version without keys started the emulator."""
         key = self._files.access_key()
         if key is None:
             return {}
@@ -187,7 +187,7 @@ class Emulator:
     def _access_key(self) -> AccessKey:
         key = self._files.access_key()
         if key is None:
-            raise LocalError(f"There is no access key in {self.home}. Stop what runs there, and start it: make down up")
+            raise LocalError(f"There is no access key in {self.home}. Restart the emulator: make down up")
         return key
 
     @property
@@ -200,7 +200,7 @@ class Emulator:
             return False
         if record.port != self.port:
             raise LocalError(
-                f"The emulator already runs on port {record.port}. Use that one, or stop it first: make down"
+                f"The emulator is already running on port {record.port}. Use that port, or stop it first: make down"
             )
         return self._answers()
 
@@ -220,26 +220,26 @@ class Emulator:
             self._refuse_taken_port()
             shutil.rmtree(self._files.tmp, ignore_errors=True)
             self._files.tmp.mkdir()
-            said_before = self.log.stat().st_size if self.log.exists() else 0
+            log_size = self.log.stat().st_size if self.log.exists() else 0
             self._spawn(lock)
         finally:
             os.close(lock)
         for _ in polls(START_SECONDS):
             if not self._files.is_locked():
-                raise LocalError(f"The emulator did not start. {self._last_words(said_before)}")
+                raise LocalError(f"The emulator did not start. {self._log_since(log_size)}")
             if self._answers():
                 return
         record = self._files.record()
         if record is not None:
             self._kill(record)
-        raise LocalError(f"The emulator did not answer within {START_SECONDS} s. {self._last_words(said_before)}")
+        raise LocalError(f"The emulator did not answer within {START_SECONDS} s. {self._log_since(log_size)}")
 
     def _refuse_taken_port(self) -> None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                 raise LocalError(
                     f"Port {self.port} is in use by another program. "
-                    f"Choose another one: BERTH_LOCAL_PORT={self.port + 1} make up"
+                    f"Choose another port: BERTH_LOCAL_PORT={self.port + 1} make up"
                 )
 
     def _spawn(self, lock: int) -> None:
@@ -253,14 +253,14 @@ class Emulator:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(lock,),
-                # Out of reach of Ctrl-C, and the leader of a group that its Lambda workers join.
+                # Not reached by Ctrl-C, and the leader of the process group of its Lambda workers.
                 start_new_session=True,
             )
-        # It is meant to outlive us: from here on it is known by its lock, so let go of the handle.
+        # The emulator outlives this process, and is found by its lock. Setting a return code stops Popen from warning.
         process.returncode = 0
 
     def _server_environment(self) -> dict[str, str]:
-        """All that it sees. Its Lambda workers inherit this, so nothing of the user's may be in it."""
+        """The emulator's whole environment. Lambda workers inherit it, so it has none of the user's variables."""
         files = self._files
         kept = "1" if self.keep_state else "0"
         key = self._access_key()
@@ -270,7 +270,7 @@ class Emulator:
             "HOME": str(files.tmp),
             "TMPDIR": str(files.tmp),
             "GATEWAY_PORT": str(self.port),
-            # Its root's key. Functions get the same secret, with the account's number in place of the key's id.
+            # The key of its root user. Functions get the same secret, with the account id as the access key id.
             "AWS_ACCESS_KEY_ID": key.access_key_id,
             "AWS_SECRET_ACCESS_KEY": key.secret_access_key,
             "LOG_LEVEL": "WARNING",
@@ -278,26 +278,26 @@ class Emulator:
             "STATE_DIR": str(files.running / "state"),
             "S3_PERSIST": kept,
             "S3_DATA_DIR": str(files.running / "s3"),
-            # A worker is a process of 30 MB. More calls than this at once are throttled, as on AWS;
-            # a function's second and further workers go after a minute and a half without work.
+            # A worker is a process of 30 MB. More concurrent calls than this are throttled, as on AWS. Idle workers
+            # beyond a function's first end after 90 seconds.
             "LAMBDA_ACCOUNT_CONCURRENCY": "40",
             "LAMBDA_WARM_TTL_SECONDS": "90",
-            # Machines wait as long as things take on AWS, where a stack takes minutes. Here it takes a second.
+            # Wait states are as long as AWS needs, where a stack takes minutes. Here a stack takes a second.
             "SFN_WAIT_SCALE": "0.3",
-            # It would also listen for IoT devices, on one fixed port and on every interface.
+            # The IoT service would listen on a fixed port on all interfaces.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
         }
 
-    def _last_words(self, since: int) -> str:
+    def _log_since(self, offset: int) -> str:
         with self.log.open("rb") as log:
-            log.seek(since)
+            log.seek(offset)
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         quoted = "".join(f"\n  | {line}" for line in lines[-8:])
         return f"The end of its log, {self.log}:{quoted}"
 
     def _let_stacks_settle(self) -> tuple[str, ...]:
-        """Wait for stacks that are being changed: a change does not continue after a restart."""
+        """Wait until no stack is being changed, because changes do not continue after a restart. Returns the rest."""
         filters = {f"StackStatusFilter.member.{n}": status for n, status in enumerate(CHANGING, start=1)}
         changing: list[str] = []
         for _ in polls(SETTLE_SECONDS):
@@ -307,8 +307,8 @@ class Emulator:
         return tuple(changing)
 
     def _kill(self, record: Record) -> None:
-        """End what is left: the emulator waits for Lambda calls, and a busy worker outlives it."""
-        # macOS refuses where Linux finds nobody.
+        """Kill the emulator, which waits for Lambda calls, and its workers, of which a busy one outlives it."""
+        # If the group is gone, Linux reports ProcessLookupError and macOS PermissionError.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(record.pid, signal.SIGKILL)
         for _ in polls(KILL_SECONDS):
@@ -318,7 +318,7 @@ class Emulator:
 
 
 def free_port() -> int:
-    """A port that nobody uses at the moment."""
+    """A port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

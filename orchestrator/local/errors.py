@@ -1,7 +1,7 @@
-"""What can go wrong on this machine, as opposed to on AWS."""
+"""Errors of the local control plane."""
 
 from orchestrator.common.errors import BerthError
 
 
 class LocalError(BerthError):
-    """The local control plane cannot do what was asked. The message says what to do about it."""
+    """The local control plane cannot do what the user asked for. The message says what to do."""

@@ -1,16 +1,15 @@
-"""Decides who may talk to the emulator, which by itself takes any request from anywhere, and runs code.
+"""Protects the emulator, which by itself accepts every request, and runs code.
 
-- No web page may. A browser says which site a request comes from (``Origin``, ``Sec-Fetch-Site``), and cannot be made
-  to say otherwise. A page whose name was bound to this machine (DNS rebinding) gives itself away by ``Host``.
-- Other users of this machine may not: a request must be signed (SigV4) with the home's access key or with a key that
-  the emulator issued. Those are the keys of roles' sessions and of IAM users. Functions sign with the account's number,
-  which is no secret, and the home's secret, which is.
-- Whoever has seen a signed request may not make another of it: it was signed within the last 15 minutes, or is a
-  presigned URL that has not expired, and the signature covers the host, the body and all that a service is told by
-  ``x-amz-`` headers.
+- Requests from web pages are refused. Browsers name the site that a request comes from (``Origin``,
+  ``Sec-Fetch-Site``), and pages cannot change these headers. A page that uses DNS rebinding is recognised by ``Host``.
+- Requests of other users of this machine are refused. A request must be signed (SigV4) with the home's access key, or
+  with a key that the emulator issued to a role's session or an IAM user. Functions sign with the account id, which is
+  not secret, and the home's secret.
+- A signed request cannot be turned into another one. It must have been signed within the last 15 minutes, or be a
+  presigned URL that has not expired, and the signature must cover the host, the body and all ``x-amz-`` headers.
 
-Two kinds of requests need no signature: asking whether the emulator is up, and answering a custom resource, at an
-address that only its function was told.
+Two kinds of requests need no signature: the health check, and the response of a custom resource, at a URL that only
+its function knows.
 """
 
 import hashlib
@@ -35,32 +34,34 @@ from ministack.core import sigv4  # type: ignore[import-untyped]
 
 from orchestrator.local.access_key import GET_IT
 
-KEY_OF_NOBODY = "test"
-"""Many clients of emulators use this key. Ministack takes it for its root's, so it would do with the right secret."""
+_COMMON_KEY_ID = "test"
+"""Many clients of emulators use this key id. Ministack treats it as its root user's, so the guard refuses it."""
 
 HEALTH = "/_ministack/health"
 CUSTOM_RESOURCES = "/_ministack/cfn-response/"
 
 WRONG_HOST = "This emulator answers only at 127.0.0.1, localhost and names that end in .localhost, with its own port."
-WRONG_SITE = "This emulator takes no requests from web pages. Use a program that signs its requests, such as berth."
-GET_THE_KEY = f"Get an environment that has the key: {GET_IT}"
+WRONG_SITE = "This emulator accepts no requests from web pages. Use a program that signs its requests, such as berth."
+GET_THE_KEY = f"Set the environment variables with the key: {GET_IT}"
 NO_KEY = f"The request is not signed with the access key of this emulator (SigV4). {GET_THE_KEY}"
-WRONG_SECRET = f"The request's signature does not match: its secret access key is another one. {GET_THE_KEY}"
-EXPIRED = "The presigned URL has expired, or was to last for more than seven days. Make another one."
-STALE = "The request was signed more than 15 minutes ago, or ahead of time. Sign it anew, by this machine's clock."
-OTHER_BODY = "The body is not the one that the request was signed for (x-amz-content-sha256)."
-UNSIGNED_BODY = (
-    "The signature does not cover the body (x-amz-content-sha256). Over HTTP, clients of AWS sign it; of presigned "
-    "URLs, only an upload to S3 (PUT) may have a body that was not signed."
+WRONG_SECRET = f"The request's signature does not match: it was signed with another secret access key. {GET_THE_KEY}"
+EXPIRED = "The presigned URL has expired, or is valid for more than seven days. Create another."
+STALE = (
+    "The request's signature is more than 15 minutes old, or from the future. Sign it again, by this machine's clock."
 )
-UNSIGNED_HEADERS = "The signature does not cover these headers, as it has to: "
+OTHER_BODY = "The body is not the one that was signed (x-amz-content-sha256)."
+UNSIGNED_BODY = (
+    "The signature does not cover the body (x-amz-content-sha256). Over HTTP, AWS clients sign the body. Only a "
+    "presigned upload to S3 (PUT) may have an unsigned body."
+)
+UNSIGNED_HEADERS = "The signature must cover these headers: "
 
 SIGNED_WITHIN = timedelta(minutes=15)
-"""AWS's own limit, to either side."""
+"""AWS's own limit, for clocks that are fast or slow."""
 
 PRESIGNED_FOR_AT_MOST = timedelta(days=7)
 
-# Clients of these services read errors as XML. All others, and those of our own API, read JSON.
+# Clients of these services expect errors as XML. Clients of all other services, and of Berth's API, expect JSON.
 _XML_SERVICES = frozenset({"cloudformation", "ec2", "iam", "monitoring", "s3", "sns", "sts"})
 
 _SIGNED_IN_CHUNKS = frozenset({"STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"})
@@ -70,24 +71,24 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 @dataclass(frozen=True)
 class Issued:
-    """What the emulator has issued, and so admits."""
+    """The keys and tokens that the emulator has issued."""
 
     secret: Callable[[str, str], str | None]
-    """The secret of an access key id with this session token (empty without one); None when there is no such key."""
+    """The secret for an access key id and a session token (empty if there is none); None if the key is unknown."""
 
     is_awaited: Callable[[str], bool]
-    """True while a custom resource waits for the answer that has this token in its address."""
+    """True while a custom resource waits for a response at the URL with this token."""
 
 
 def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework:
-    """The emulator, for those who may talk to it. All others are told why not, and what to do."""
+    """The emulator behind the guard. A refused request gets the reason, and what to do."""
     guard = _Guard(port, issued)
 
     async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "lifespan":
             await emulator(scope, receive, send)
         elif scope["type"] == "websocket":
-            # Nothing here speaks WebSocket. A close before it was accepted is answered with status 403.
+            # Nothing here uses WebSockets. Closing one before it is accepted answers with status 403.
             await send({"type": "websocket.close", "code": 1008, "reason": None})
         else:
             request = _Request.of(scope)
@@ -105,12 +106,12 @@ def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework
 
 
 def issued_by_ministack() -> Issued:
-    """What ministack has issued. Imported only now: its services read their state when they are imported."""
+    """The keys and tokens of ministack. Imported here because its services read their state on import."""
     from ministack.core import iam_evaluator
     from ministack.services.cloudformation import custom_resource  # type: ignore[import-untyped]
 
     def secret(access_key_id: str, session_token: str) -> str | None:
-        if access_key_id == KEY_OF_NOBODY:
+        if access_key_id == _COMMON_KEY_ID:
             return None
         account = iam_evaluator.find_iam_access_key_account(access_key_id)
         found = iam_evaluator.resolve_credential(access_key_id, account, session_token)
@@ -126,7 +127,7 @@ class _Request:
     path: str
     query: dict[str, list[str]]
     headers: dict[str, str]
-    """By their names in lower case. A header that is sent twice is one, as a signature has it: joined by a comma."""
+    """Headers by name in lower case. A repeated header is joined by commas, as SigV4 requires."""
 
     @classmethod
     def of(cls, scope: HTTPScope) -> "_Request":
@@ -155,7 +156,7 @@ class _Request:
             parsed = sigv4.parse_header_signature(self.headers)
         else:
             return None
-        # Otherwise comparing it with the right one would raise.
+        # Comparing a signature that is not ASCII would raise an error.
         is_text = isinstance(parsed, sigv4.HeaderSignature) and parsed.signature.isascii()
         return parsed if is_text else None
 
@@ -166,7 +167,7 @@ class _Guard:
     issued: Issued
 
     def refusal(self, request: _Request) -> str | None:
-        """Why the request is refused, if it is, before its body is read."""
+        """The reason to refuse the request before its body is read, if there is one."""
         host = request.headers.get("host", "")
         if not re.fullmatch(rf"(?i)(127\.0\.0\.1|([a-z0-9-]+\.)*localhost):{self.port}", host):
             return WRONG_HOST
@@ -179,7 +180,7 @@ class _Guard:
         return NO_KEY
 
     def refusal_with(self, request: _Request, body: bytes) -> str | None:
-        """Why a request that was not refused so far is refused, if it is: its signature covers the body."""
+        """The reason to refuse the request once its body is read, if there is one."""
         if self._needs_no_signature(request):
             return None
         signature = request.signature
@@ -205,13 +206,13 @@ class _Guard:
         return request.method == "PUT" and token != request.path and self.issued.is_awaited(token)
 
     def _secret(self, request: _Request) -> str | None:
-        """The secret that the request has to be signed with; None when it is signed with no key that is known here."""
+        """The secret that the request must be signed with; None if its key is unknown or it has no signature."""
         signature = request.signature
         return self.issued.secret(signature.access_key_id, request.session_token) if signature else None
 
 
 def _not_covered(request: _Request, signature: sigv4.HeaderSignature) -> str | None:
-    """The emulator finds the service, and what to do, by ``Host``, headers such as ``X-Amz-Target``, and by forms."""
+    """The emulator finds the service and the action by ``Host``, by headers such as ``X-Amz-Target``, and by forms."""
     needed = {"host"} | {name for name in request.headers if name.startswith("x-amz-")}
     if request.is_presigned and "form" in request.headers.get("content-type", "").lower():
         needed.add("content-type")
@@ -241,21 +242,21 @@ def _moment(amz_date: str) -> datetime | None:
 
 
 def _changed(request: _Request, signature: sigv4.HeaderSignature, body: bytes) -> str | None:
-    """Why the body may be another than the one that was signed for."""
-    told = request.headers.get("x-amz-content-sha256", "")
+    """The reason to refuse the body, because it may not be the one that was signed."""
+    content_hash = request.headers.get("x-amz-content-sha256", "")
     if request.is_presigned and signature.service == "s3":
         return UNSIGNED_BODY if body and request.method != "PUT" else None
-    if told in _SIGNED_IN_CHUNKS or not told:
-        return None  # Each chunk's signature, or the body's own hash, was a part of what was checked already.
-    if not re.fullmatch("[0-9a-f]{64}", told, re.ASCII):
+    if content_hash in _SIGNED_IN_CHUNKS or not content_hash:
+        return None  # The check of the signature has covered each chunk's signature, or the body's hash.
+    if not re.fullmatch("[0-9a-f]{64}", content_hash, re.ASCII):
         return UNSIGNED_BODY
-    return OTHER_BODY if hashlib.sha256(body).hexdigest() != told else None
+    return OTHER_BODY if hashlib.sha256(body).hexdigest() != content_hash else None
 
 
 async def _read(receive: ASGIReceiveCallable, *, keep: bool) -> bytes | None:
-    """The request's body, empty unless it is kept; None when the client has gone meanwhile.
+    """The request's body, empty unless ``keep``; None if the client has disconnected.
 
-    It is read in any case: many clients see no answer before they have sent all of it.
+    The body is always read, because many clients read no response before they have sent all of it.
     """
     parts: list[bytes] = []
     while True:
@@ -282,7 +283,7 @@ def _replayed(body: bytes, receive: ASGIReceiveCallable) -> ASGIReceiveCallable:
 
 
 def _without_cors(send: ASGISendCallable) -> ASGISendCallable:
-    """The emulator invites every page to read its answers."""
+    """Remove the CORS headers, with which the emulator lets every web page read its responses."""
 
     async def without(event: ASGISendEvent) -> None:
         if event["type"] == "http.response.start":
@@ -307,7 +308,7 @@ async def _refuse(request: _Request, reason: str, send: ASGISendCallable) -> Non
     headers = [
         (b"content-type", kind.encode()),
         (b"content-length", str(len(body)).encode()),
-        # Some clients look for the error's code here, not in the body.
+        # Some clients read the error's code from this header, not from the body.
         (b"x-amzn-errortype", b"AccessDeniedException"),
     ]
     await send({"type": "http.response.start", "status": 403, "headers": headers})

@@ -1,20 +1,20 @@
-"""The emulator's home directory: who runs there, and what it left behind.
+"""The emulator's home directory: its lock, its key, its log and its state.
 
-    access-key.json the key that requests to it are signed with
-    emulator.lock   locked by whoever starts the emulator, then by the emulator until it ends
-    emulator.json   who the emulator is; written by itself, removed once its state is safe
-    emulator.log    what it had to say
-    saved/N         the state at its last orderly stop
-    running/        the state it works on: consistent only once it has been saved
-    tmp/            its temporary files, and the HOME it sees
+    access-key.json the key that requests to the emulator are signed with
+    emulator.lock   held by the process that starts the emulator, then by the emulator until it ends
+    emulator.json   the emulator's process id and port; written by the emulator, removed once its state is saved
+    emulator.log    the emulator's log
+    saved/N         the state at the last orderly stop
+    running/        the state in use; consistent only once it has been saved
+    tmp/            temporary files, and the HOME of the emulator
 
-The kernel frees the lock when its holder ends, however it ends. So a lock that is free beside a
-record means a crash, and a pid that now belongs to another program is never mistaken for ours.
+The kernel releases the lock when its holder ends for any reason. So a free lock next to a record means a crash, and a
+process id that belongs to another program by now is never taken for the emulator's.
 
-The emulator writes S3 objects at once but everything else when it stops. It therefore works on a
-copy, which replaces the saved state in one rename: after a crash all of it is as old as the rest.
+The emulator writes S3 objects at once, and everything else when it stops. So it works on a copy, which replaces the
+saved state in one rename: after a crash, all of the saved state is from the same moment.
 
-Nobody but its owner may enter the home: it holds the key, and whatever the user's tenants hold.
+Only the owner may enter the home, because it holds the key and the tenants' messages.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Record:
-    """Who the emulator is."""
+    """The running emulator: its process id, its port, and whether it saves its state."""
 
     pid: int
     port: int
@@ -59,25 +59,25 @@ class Home:
         return self.root / "tmp"
 
     def access_key(self) -> AccessKey | None:
-        """The home's key; None before the first start."""
+        """The home's access key; None before the first start."""
         return access_key.read(self._access_key)
 
     def make_private(self) -> None:
-        """Shut others out, and see to it that there is a key that they do not know."""
+        """Remove other users' access, and make sure that there is a key that they do not know."""
         if self.root.stat().st_mode & access_key.OTHERS:
             self.root.chmod(0o700)
-            # Nobody gets in any more. Whoever is in already finds nothing that may be read.
+            # Other users cannot enter any more. A process that is already inside must not read the files either.
             for path in self.root.rglob("*"):
                 if path != self._access_key and not path.is_symlink():
                     path.chmod(path.stat().st_mode & ~access_key.OTHERS)
         access_key.make(self._access_key)
 
     def take_lock(self) -> int | None:
-        """The lock as a file descriptor, to be handed on or closed; None when someone has it."""
+        """The lock as a file descriptor, for the caller to pass on or close; None if another process holds it."""
         return take_lock(self._lock)
 
     def is_locked(self) -> bool:
-        # Shared, so that two who look at the same time do not take each other for the emulator.
+        # A shared lock, so that two processes that check at the same time do not take each other for the emulator.
         lock = take_lock(self._lock, fcntl.LOCK_SH)
         if lock is not None:
             os.close(lock)
@@ -87,7 +87,7 @@ class Home:
         try:
             return Record(**json.loads(self._record.read_text()))
         except (FileNotFoundError, PermissionError):
-            # A home that belongs to another user: whatever runs there does not run for this one.
+            # A home that cannot be read belongs to another user, and so does an emulator in it.
             return None
 
     def write_record(self, record: Record) -> None:
@@ -99,7 +99,7 @@ class Home:
         self._record.unlink(missing_ok=True)
 
     def lay_out_state(self) -> None:
-        """Begin with a copy of what was saved last, or with nothing."""
+        """Start with a copy of the last saved state, or with an empty one."""
         shutil.rmtree(self.running, ignore_errors=True)
         saved = self._saved()
         if saved:
@@ -108,7 +108,7 @@ class Home:
             self.running.mkdir()
 
     def save_state(self) -> None:
-        """Make what was worked on the saved state. One rename: it happens or it does not."""
+        """Make the state in use the saved state, by one rename, which is atomic."""
         older = self._saved()
         number = int(older[-1].name) + 1 if older else 1
         (self.root / "saved").mkdir(exist_ok=True)
@@ -143,7 +143,7 @@ def take_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except PermissionError:
         raise LocalError(
-            f"{path.parent} belongs to another user. Choose a folder of your own: BERTH_LOCAL_HOME=... make up"
+            f"{path.parent} belongs to another user. Choose your own folder: BERTH_LOCAL_HOME=... make up"
         ) from None
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -154,7 +154,7 @@ def take_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
 
 
 def polls(seconds: float) -> Iterator[None]:
-    """Look, and look again, until the time is up."""
+    """Yield every 50 ms until the time is up."""
     deadline = monotonic() + seconds
     while True:
         yield

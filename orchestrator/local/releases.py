@@ -1,4 +1,4 @@
-"""Publishing a release onto the local control plane, as deploying one with that version would."""
+"""Publishes a release onto the local control plane, as a deployment of that version would."""
 
 import hashlib
 import json
@@ -17,17 +17,17 @@ Template = dict[str, Any]
 
 
 def released_template(version: str) -> Template:
-    """The tenant template of a version that is committed."""
+    """The tenant template of a released version."""
     template: Template = json.loads((CHECKOUT / "stacks" / "releases" / f"{version}.json").read_text())
     return template
 
 
 def bumped(template: Template, version: str) -> Template:
-    """The same template, calling itself another version wherever it does."""
+    """The same template with another version wherever the template names its own."""
     old = template["Outputs"]["Version"]["Value"]
     text = json.dumps(template).replace(f'"{old}"', f'"{version}"').replace(f"Berth {old}.", f"Berth {version}.")
-    again: Template = json.loads(text)
-    return again
+    changed: Template = json.loads(text)
+    return changed
 
 
 def publish(emulator: Emulator, outputs: dict[str, str], version: str, template: Template) -> Release:

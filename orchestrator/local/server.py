@@ -1,7 +1,7 @@
-"""The emulator's own process: says who it is, serves, and keeps its state when told to stop.
+"""The emulator's own process: writes its record, serves, and saves its state on an orderly stop.
 
-Started by :mod:`orchestrator.local.emulator`, which hands it the home's lock as an open file: this
-process holds it, without ever touching it, until it ends.
+:mod:`orchestrator.local.emulator` starts this process and passes the home's lock to it as an open file, which the
+process holds until it ends.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
 from orchestrator.local.stage_variables import add_stage_variables
 
-# Each Lambda worker costs three pipes, each client a connection; some systems allow 256 files.
+# Each Lambda worker needs three pipes, and each client a connection. Some systems allow only 256 open files by default.
 OPEN_FILES = 8192
 
 
 class SaveFailures(logging.Handler):
-    """Hears what the emulator only logs: that it could not save a service. The rest is of no use then."""
+    """Notices when the emulator could not save a service, which it only logs. Then the whole state is not saved."""
 
     seen = False
 
@@ -40,9 +40,9 @@ class SaveFailures(logging.Handler):
 
 
 def keeping_state(emulator: ASGIFramework, home: Home, keep: bool) -> ASGIFramework:
-    """The emulator, which on shutdown makes its state the saved one and takes its name off the door.
+    """The emulator, which saves its state and removes its record on shutdown.
 
-    It may live on for a while after that, until the last Lambda call ends; nobody has to wait.
+    The process may run on until its last Lambda call has ended. Nobody has to wait for that.
     """
     failures = SaveFailures()
 
@@ -60,23 +60,23 @@ def keeping_state(emulator: ASGIFramework, home: Home, keep: bool) -> ASGIFramew
 
 
 def allow_open_files() -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if most == resource.RLIM_INFINITY else min(most, OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if maximum == resource.RLIM_INFINITY else min(maximum, OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, maximum))
 
 
 Wrapper = Callable[[ASGIFramework], ASGIFramework]
 
 
 def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emulator: emulator) -> None:
-    """``wrapped`` makes of the emulator what is served, for tests that need it to behave otherwise."""
+    """Serve until stopped. ``wrapped`` lets tests change the emulator's behaviour."""
     home, keep = Home(Path(root)), keep_state == "keep"
     home.write_record(Record(os.getpid(), int(port), keep))
     if keep:
         home.lay_out_state()
     allow_open_files()
 
-    # Only now: it reads its settings, and the objects it kept, when it is imported.
+    # Imported here because the emulator reads its settings and its saved objects on import.
     from ministack.app import app as emulator  # type: ignore[import-untyped]
 
     add_stage_variables()
@@ -85,13 +85,13 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"
-    # Longer than a client keeps an idle connection, or it may send on one that is just being closed.
+    # Longer than clients keep idle connections, so that no client sends on a connection that is being closed.
     config.keep_alive_timeout = 75
     app = guarded(keeping_state(wrapped(emulator), home, keep), int(port), issued_by_ministack())
     try:
         asyncio.run(serve(app, config))
     except OSError:
-        # The port is not to be had. Nothing was served, so nothing is lost.
+        # The port is taken. Nothing was served, so there is nothing to save.
         home.remove_record()
         raise
 

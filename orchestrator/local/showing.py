@@ -1,4 +1,4 @@
-"""Showing Berth at work: what platforms and operators do, on a control plane that goes when they are done."""
+"""The demo's actions of platforms and operators, on a control plane that is stopped at the end."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOME = DEFAULT_HOME / "demo"
-"""Its own: a control plane that was started with `make up` is left alone."""
+"""The demo's own home, so that it does not touch a control plane that `make up` started."""
 
-ASKED_AT_MOST = 60
+_MAX_REQUESTS = 60
 _POLL_SECONDS = 0.5
 
 
 class Show:
-    """What is shown on one control plane, and what it takes to show it."""
+    """One demo: its control plane, and the actions to show on it."""
 
     def __init__(self, console: Console, emulator: Emulator, outputs: dict[str, str]) -> None:
         session = session_without_profile(emulator.session_settings())
@@ -58,7 +58,7 @@ class Show:
     def on(cls, console: Console) -> Iterator[Show]:
         left_over = Emulator.running(HOME)
         if left_over is not None:
-            left_over.stop()  # By a show that was killed.
+            left_over.stop()  # A demo that was killed has left it running.
         emulator = Emulator(port=free_port(), home=HOME, keep_state=False)
         try:
             with Steps.on(console) as steps:
@@ -78,17 +78,17 @@ class Show:
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
         answer = self._api.get_queue(tenant)
-        told = escape(str(answer.body.get("detail", "")))
+        meaning = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
-            told = f"here it is, at version {answer.body['version']}"
+            meaning = f"the queue, at version {answer.body['version']}"
         elif answer.retry_after:
-            told = f"being provisioned, ask again in {answer.retry_after:.0f} s"
-        asked = f"  GET /tenants/{tenant}/queue  [bold]{answer.status}[/]  [dim]{told}[/]"
-        self._console.print(asked, highlight=False, soft_wrap=True)
+            meaning = f"being provisioned, ask again in {answer.retry_after:.0f} s"
+        line = f"  GET /tenants/{tenant}/queue  [bold]{answer.status}[/]  [dim]{meaning}[/]"
+        self._console.print(line, highlight=False, soft_wrap=True)
         return answer
 
     def ask_until_ready(self, tenant: TenantId) -> str:
-        for _ in range(ASKED_AT_MOST):
+        for _ in range(_MAX_REQUESTS):
             answer = self.ask(tenant)
             if answer.status == 200:
                 queue_url = str(answer.body["queueUrl"])
@@ -97,16 +97,16 @@ class Show:
             if answer.status != 202:
                 raise LocalError(f"The tenant was not provisioned: {answer.body.get('detail')}")
             sleep(answer.retry_after or 1)
-        raise LocalError(f"The tenant was not provisioned after {ASKED_AT_MOST} questions.")
+        raise LocalError(f"The tenant was not provisioned after {_MAX_REQUESTS} requests.")
 
     def provision(self, tenants: Sequence[TenantId]) -> None:
         waiting = list(tenants)
-        for _ in range(ASKED_AT_MOST):
+        for _ in range(_MAX_REQUESTS):
             waiting = [tenant for tenant in waiting if self._api.get_queue(tenant).status != 200]
             if not waiting:
                 return
             sleep(_POLL_SECONDS)
-        raise LocalError(f"After {ASKED_AT_MOST} questions these had no queue: {', '.join(map(str, waiting))}")
+        raise LocalError(f"After {_MAX_REQUESTS} requests these tenants had no queue: {', '.join(map(str, waiting))}")
 
     def send(self, queue_url: str, message: str) -> None:
         self._sqs.send_message(QueueUrl=queue_url, MessageBody=message)
@@ -134,10 +134,10 @@ class Show:
         if done.stdout:
             self._console.print(Text.from_ansi(done.stdout.decode()), soft_wrap=True)
         if done.returncode != ends_with:
-            raise LocalError(f"That was to end with {ends_with.value}, not with {done.returncode}.")
+            raise LocalError(f"The command ended with exit code {done.returncode}, not {ends_with.value}.")
 
     def publish_releases(self) -> tuple[str, str]:
-        """Two more releases, as two more deployments would publish them: one that works, and one that cannot."""
+        """Publish two more releases, as two deployments would: the first works, the second cannot be deployed."""
         current = self._outputs["Version"]
         major, minor, _ = current.split(".")
         better, worse = f"{major}.{int(minor) + 1}.0", f"{major}.{int(minor) + 2}.0"
@@ -145,7 +145,7 @@ class Show:
         queue = template["Resources"]["InboundQueue"]["Properties"]
         queue["VisibilityTimeout"] = 120
         publish(self._emulator, self._outputs, better, bumped(template, better))
-        # SQS hides a message for twelve hours at most.
+        # SQS refuses this value: the maximum is twelve hours.
         queue["VisibilityTimeout"] = 999_999
         publish(self._emulator, self._outputs, worse, bumped(template, worse))
         return better, worse

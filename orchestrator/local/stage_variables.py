@@ -1,11 +1,11 @@
-"""The emulator leaves the variables of a stage out of the events of HTTP APIs. Here they are put in, as on AWS."""
+"""Adds the stage's variables to the events of HTTP APIs, as AWS does. The emulator leaves them out."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 
 def add_stage_variables() -> None:
-    """From now on, in this process, which is the emulator's own."""
+    """Patch the emulator in this process."""
     from ministack.services import apigateway  # type: ignore[import-untyped]
 
     run: Callable[..., Awaitable[Any]] = apigateway.run_reentrant
@@ -15,7 +15,7 @@ def add_stage_variables() -> None:
             context = event.get("requestContext") if isinstance(event, dict) else None
             if context and "http" in context:
                 variables = apigateway._get_stage_variables(context["apiId"], context["stage"])
-                # An event of a stage without variables has no such field on AWS.
+                # On AWS, the events of a stage without variables have no such field.
                 event |= {"stageVariables": variables} if variables else {}
         return await run(function, *given, **options)
 

@@ -1,4 +1,4 @@
-"""Everything that Berth does: the whole life of a tenant, a fleet on the move, and what goes wrong on the way."""
+"""A longer demonstration: the life of one tenant, a rollout, and a repair."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylen
 
 
 def main(console: Console) -> None:
-    console.print("The life of a tenant, and a fleet on the move. Everything is real but the cloud.\n")
+    console.print("The life of a tenant, a rollout, and a repair, on an emulator of AWS.\n")
     with Show.on(console) as show:
         better, worse = _the_life_of_a_tenant(show)
         _a_fleet_on_the_move(show, better, worse)
-        _what_goes_wrong(show)
+        _a_repair(show)
     console.print("\nNext: [bold]make up[/] keeps a control plane running, for you to try [bold].venv/bin/berth[/].")
 
 
@@ -32,41 +32,41 @@ def _the_life_of_a_tenant(show: Show) -> tuple[str, str]:
     show.berth("upgrade", TENANT.value, "--to", better, "--wait")
     show.chapter(f"Release {worse} cannot be deployed. The upgrade fails, and says why:")
     show.berth("upgrade", TENANT.value, "--to", worse, "--wait", ends_with=ExitCode.FAILED)
-    show.chapter("The tenant is served all the same, as before:")
+    show.chapter("The tenant's queue is in service as before:")
     show.ask(TENANT)
 
     show.chapter("A message is waiting in the queue, so the tenant is not deleted:")
     show.send(queue_url, "Not handled yet")
     show.berth("delete", TENANT.value, ends_with=ExitCode.REFUSED)
-    show.chapter("Unless the operator insists:")
+    show.chapter("With --force it is deleted, with its messages:")
     show.berth("delete", TENANT.value, "--force", "--yes", "--wait")
-    show.chapter("A deleted tenant stays deleted, whoever asks for its queue:")
+    show.chapter("getQueue does not create a deleted tenant again:")
     show.ask(TENANT)
-    show.chapter("Until someone creates it again:")
+    show.chapter("An operator can:")
     show.berth("create", TENANT.value, "--reason", "They are back", "--wait")
 
-    show.chapter("All of it is on record:")
+    show.chapter("The tenant's history has every operation:")
     show.berth("tenant", TENANT.value)
     return better, worse
 
 
 def _a_fleet_on_the_move(show: Show, better: str, worse: str) -> None:
-    show.chapter(f"More tenants have come. What would moving all of them to {better} change?")
+    show.chapter(f"There are more tenants now. A dry run shows what moving all of them to {better} would change:")
     show.provision(OTHERS)
     show.berth("rollout", "plan", "--to", better, "--all")
-    show.chapter("A canary first, then a few, then the rest:")
+    show.chapter("The rollout moves one tenant first, then a few, then the rest:")
     rollout = ("rollout", "start", "--stages", "1,40%,rest", "--concurrency", "2", "--bake", "3", "--watch")
     show.berth(*rollout, "--to", better)
-    show.chapter(f"Release {worse} gets no further than the canary:")
+    show.chapter(f"The rollout of release {worse} halts after the first tenant:")
     show.berth(*rollout, "--to", worse, ends_with=ExitCode.FAILED)
-    show.chapter("So that is where the fleet is:")
+    show.chapter("The number of tenants at each release:")
     show.berth("releases")
 
 
-def _what_goes_wrong(show: Show) -> None:
+def _a_repair(show: Show) -> None:
     lost = OTHERS[0]
-    show.chapter(f"Somebody deletes the stack of {lost} by hand. That is noticed, and put right:")
+    show.chapter(f"Somebody deletes the stack of {lost} by hand. berth reconcile finds and repairs it:")
     show.delete_stack(lost)
     show.berth("reconcile")
-    show.chapter("And is the control plane itself well?")
+    show.chapter("The health of the control plane:")
     show.berth("doctor")

@@ -34,7 +34,7 @@ TOUR = (
     f"version:    {BETTER}",
     f"upgrade acme --to {BAD}",
     "Value must be between 0 and 43200",
-    f"GET /tenants/acme/queue  200  here it is, at version {BETTER}",
+    f"GET /tenants/acme/queue  200  the queue, at version {BETTER}",
     "delete acme",
     "inbound queue: 1 visible",
     "delete acme --force",
@@ -59,26 +59,24 @@ TOUR = (
 )
 
 
-def test_the_demonstration_shows_a_tenant_and_a_rollout_and_stops_what_it_started(tmp_path: Path) -> None:
-    told = shown("demo", tmp_path)
-    assert_in_order(DEMO, told)
+def test_the_demo_shows_a_tenant_and_a_rollout_and_stops_the_emulator(tmp_path: Path) -> None:
+    assert_in_order(DEMO, output_of("demo", tmp_path))
     assert Emulator.running(tmp_path / "demo") is None
 
 
-def test_the_tour_shows_everything_and_draws_it(tmp_path: Path) -> None:
+def test_the_tour_shows_all_features_and_saves_a_picture(tmp_path: Path) -> None:
     picture = tmp_path / "tour.svg"
-    told = shown("tour", tmp_path, BERTH_PICTURE=str(picture))
-    assert_in_order(TOUR, told)
+    assert_in_order(TOUR, output_of("tour", tmp_path, BERTH_PICTURE=str(picture)))
     assert Emulator.running(tmp_path / "demo") is None
-    drawn = picture.read_text()
-    assert drawn.startswith("<svg")
-    assert "url(http" not in drawn, "a reader's browser is sent to another site"
+    svg = picture.read_text()
+    assert svg.startswith("<svg")
+    assert "url(http" not in svg, "the picture loads something from another site"
 
 
-def shown(what: str, home: Path, **environment: str) -> str:
+def output_of(command: str, home: Path, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "orchestrator.local", what],
-        # A newcomer may well have a profile for AWS, which is nothing to the demonstration.
+        [sys.executable, "-m", "orchestrator.local", command],
+        # The demo must ignore a profile for AWS that the user has.
         env=os.environ | {"BERTH_LOCAL_HOME": str(home), "AWS_PROFILE": "not-for-here"} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -89,7 +87,7 @@ def shown(what: str, home: Path, **environment: str) -> str:
     return done.stdout
 
 
-def assert_in_order(expected: Sequence[str], told: str) -> None:
-    lines = iter(told.splitlines())
-    for each in expected:
-        assert any(each in line for line in lines), f"{each!r} is missing, or in the wrong place: {told}"
+def assert_in_order(expected: Sequence[str], output: str) -> None:
+    lines = iter(output.splitlines())
+    for text in expected:
+        assert any(text in line for line in lines), f"{text!r} is missing, or in the wrong place: {output}"

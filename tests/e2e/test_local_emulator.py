@@ -249,7 +249,7 @@ def test_starting_it_again_finds_it(emulator: Emulator, new_emulator: NewEmulato
 
     assert pid_of(emulator) == pid
     assert Emulator.running(emulator.home) == emulator
-    with pytest.raises(LocalError, match=f"already runs on port {emulator.port}"):
+    with pytest.raises(LocalError, match=f"already running on port {emulator.port}"):
         new_emulator().start()
 
 
@@ -288,7 +288,7 @@ def test_before_the_first_start_clients_are_told_what_to_do(tmp_path: Path) -> N
 
 
 def test_other_tools_get_an_environment_in_which_they_reach_it(emulator: Emulator) -> None:
-    assert "Nothing is running" in run_command("env", emulator.home, emulator.port).stderr
+    assert "is not running" in run_command("env", emulator.home, emulator.port).stderr
     emulator.start()
     client(emulator, "sqs").create_queue(QueueName="seen")
     told = run_command("env", emulator.home, emulator.port)
@@ -335,7 +335,7 @@ def test_down_keeps_the_state_and_reset_forgets_it(emulator: Emulator) -> None:
     emulator.start()
     assert emulator.endpoint in run_command("status", emulator.home, emulator.port).stdout
 
-    assert "state is kept" in run_command("down", emulator.home, emulator.port).stdout
+    assert "state is saved" in run_command("down", emulator.home, emulator.port).stdout
     assert (emulator.home / "saved").exists()
 
     assert run_command("reset", emulator.home, emulator.port).returncode == 0
