@@ -70,6 +70,9 @@ soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_AR
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
+openapi: install ## Write docs/openapi.json from the declaration of the routes
+	@$(BIN)/python -m orchestrator.api.openapi
+
 release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)
 	@$(BIN)/python -m stacks.releases
 
@@ -84,4 +87,4 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench release bootstrap deploy verify
+.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi release bootstrap deploy verify

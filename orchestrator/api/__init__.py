@@ -18,4 +18,6 @@ How a request is read, and what is answered:
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.rollout_answers`
 - :mod:`orchestrator.api.reconciliation_answers`
+
+:mod:`orchestrator.api.openapi` writes docs/openapi.json.
 """

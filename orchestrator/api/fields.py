@@ -46,6 +46,11 @@ def as_documented(pattern: str) -> str:
     return pattern.removesuffix(r"\Z") + "$" if pattern.endswith(r"\Z") else pattern
 
 
+def keys_of(title: str) -> Meta:
+    """An object whose keys are values of that type. msgspec checks them, but does not say so in a schema."""
+    return Meta(extra_json_schema={"propertyNames": {"$ref": f"#/components/schemas/{title}"}})
+
+
 # Tenants
 
 TenantIdText = Annotated[

@@ -19,6 +19,7 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     given,
+    keys_of,
     whole,
 )
 from orchestrator.api.problems import Problem
@@ -143,7 +144,7 @@ class Reconciliation(Wire, frozen=True, kw_only=True):
         Meta(description="For how many findings an operation was ordered that puts it right. The tenant has its end."),
     ]
     stuck: Annotated[Count, Meta(description="Operations that are past their deadline and could not be settled.")]
-    counts: Annotated[dict[FindingKind, SomeOf], Meta(description="All findings, by kind.")]
+    counts: Annotated[dict[FindingKind, SomeOf], keys_of("FindingKind"), Meta(description="All findings, by kind.")]
     findings: Annotated[list[Finding], Meta(max_length=MOST_FINDINGS, description="The first of them.")]
 
 

@@ -27,6 +27,7 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     given,
+    keys_of,
 )
 from orchestrator.api.problems import Problem
 from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, location
@@ -253,6 +254,7 @@ class SkippedTenants(Wire, frozen=True, kw_only=True):
 
 Skipped = Annotated[
     dict[SkipReason, SkippedTenants],
+    keys_of("SkipReason"),
     Meta(title="Skipped", description="By the reason. Not all of them are named."),
 ]
 
@@ -340,7 +342,9 @@ class ResourceChange(Wire, frozen=True, kw_only=True):
 class Changes(Wire, frozen=True, kw_only=True):
     """What a dry run found out."""
 
-    tenants: Annotated[dict[TenantResult, SomeOf], Meta(description="How many there are of each result.")]
+    tenants: Annotated[
+        dict[TenantResult, SomeOf], keys_of("TenantResult"), Meta(description="How many there are of each result.")
+    ]
     resources: Annotated[
         list[ResourceChange],
         Meta(
@@ -464,7 +468,7 @@ _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
     "RolloutDowngrade", "That release is older than all of the tenants'. Allow the downgrade."
 )
 _NOTHING_FAILED = NOTHING_TO_RETRY.without_tenant(
-    "NothingFailed", "None of the rollout's tenants has failed and could be tried again."
+    "NothingFailed", "The rollout has no failed tenants that could be retried."
 )
 
 # Routes

@@ -34,6 +34,7 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     given,
+    keys_of,
 )
 from orchestrator.api.problems import (
     FLEET_FULL,
@@ -343,7 +344,7 @@ class TenantCounts(Wire, frozen=True, kw_only=True):
     """Deleted tenants are not counted."""
 
     total: Count
-    by_state: dict[TenantState, SomeOf]
+    by_state: Annotated[dict[TenantState, SomeOf], keys_of("TenantState")]
 
 
 class Release(Wire, frozen=True, kw_only=True):

@@ -1,0 +1,422 @@
+"""docs/openapi.json, from the declaration of the routes: ``python -m orchestrator.api.openapi`` writes it.
+
+Examples are in docs/api-examples.json: of each model and each kind of problem, and of routes where theirs differ.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+import msgspec
+
+from orchestrator.api import fields, queue_routes, reconciliation_routes, rollout_routes, tenant_routes
+from orchestrator.api.fields import ProblemMembers, as_documented
+from orchestrator.api.problems import TYPE_PREFIX, Problem
+from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
+from orchestrator.api.routes import ROUTES
+
+Json = dict[str, Any]
+
+_ROOT = Path(__file__).parents[2]
+DOCUMENT = _ROOT / "docs" / "openapi.json"
+_EXAMPLES = _ROOT / "docs" / "api-examples.json"
+
+_MODULES = (fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes)
+_SCHEMA = "#/components/schemas/"
+_TAGS = {
+    Audience.PLATFORM: "platforms",
+    Audience.SENDER: "senders and receivers",
+    Audience.RECEIVER: "senders and receivers",
+    Audience.OPERATOR: "operators",
+}
+_GATEWAY = {
+    403: ("ForbiddenByGateway", "This caller may not ask, says API Gateway.", "Forbidden"),
+    404: ("NoSuchPath", "There is no such path, says API Gateway: an id has no slashes.", "Not Found"),
+    429: ("TooManyRequests", "Too many calls at once, says API Gateway. Ask again.", "Too Many Requests"),
+    500: ("Fault", "A fault of Berth's, says API Gateway. It is in the logs.", "Internal Server Error"),
+    503: ("Unavailable", "Berth could not be reached, says API Gateway. Ask again.", "Service Unavailable"),
+}
+"""What API Gateway itself answers, before or instead of Berth."""
+
+_GATEWAY_MESSAGE: Json = {
+    "description": "What API Gateway itself says, before or instead of Berth.",
+    "type": "object",
+    "required": ["message"],
+    "properties": {"message": {"type": ["string", "null"]}},
+}
+_PROBLEM: Json = {
+    "description": "Problem details (RFC 9457). The type is stable; title and detail are for people.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "pattern": f"^{TYPE_PREFIX}[a-z-]+$"},
+        "title": {"type": "string", "minLength": 1},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "minLength": 1},
+    },
+}
+
+
+def document(version: str, examples: Json) -> Json:
+    """The OpenAPI document. ``examples`` is what docs/api-examples.json holds."""
+    return _Document(examples).made(version)
+
+
+class _Document:
+    def __init__(self, examples: Json) -> None:
+        self._examples = examples
+        self._schemas = _Schemas()
+        self._used: Json = {}
+        """Examples that several routes show."""
+
+    def made(self, version: str) -> Json:
+        paths: Json = {}
+        for route in ROUTES:
+            paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
+        components = {
+            "securitySchemes": {
+                "sigv4": {
+                    "type": "apiKey",
+                    "name": "Authorization",
+                    "in": "header",
+                    "description": "AWS Signature Version 4, service execute-api.",
+                    "x-amazon-apigateway-authtype": "awsSigv4",
+                }
+            },
+            "responses": _shared_responses(paths),
+            "examples": dict(sorted(self._used.items())),
+        }
+        schemas = {"Problem": _PROBLEM, "GatewayMessage": _GATEWAY_MESSAGE, **self._schemas.components}
+        used = _reachable([paths, components], schemas)
+        components["schemas"] = {name: schemas[name] for name in sorted(used)}
+        return {**_heading(version), "paths": paths, "components": components}
+
+    def _operation(self, route: AnyRoute) -> Json:
+        operation: Json = {"operationId": route.name, "tags": [_TAGS[route.audience]], "summary": route.summary}
+        if route.description:
+            operation["description"] = route.description
+        properties, required = self._schemas.of_request(route)
+        parameters = [
+            {"name": name, "in": "path", "required": True, "schema": properties[name]} for name in route.path_parameters
+        ]
+        others = [name for name in properties if name not in route.path_parameters]
+        if not route.has_body:
+            parameters += [self._in_query(name, properties[name]) for name in others]
+        if parameters:
+            operation["parameters"] = parameters
+        if route.has_body and others:
+            needed = {"required": True} if required - set(route.path_parameters) else {}
+            media = {"schema": self._schemas.of_body(route), "examples": self._of(route, "request")}
+            operation["requestBody"] = {**needed, "content": {"application/json": media}}
+        operation["responses"] = self._responses(route)
+        return operation
+
+    def _in_query(self, name: str, schema: Json) -> Json:
+        described = {key: value for key, value in schema.items() if key != "description"}
+        description = schema.get("description") or self._schemas.description(schema)
+        return {
+            "name": name,
+            "in": "query",
+            **({"description": description} if description else {}),
+            "schema": described,
+        }
+
+    def _responses(self, route: AnyRoute) -> Json:
+        responses: Json = {}
+        for answer in route.answers:
+            responses[str(answer.status)] = self._answer(route, answer)
+        gateway = {status for status in _GATEWAY if status != 404 or route.path_parameters}
+        for status in sorted({problem.status for problem in route.problems} | gateway):
+            problems = [problem for problem in route.problems if problem.status == status]
+            responses[str(status)] = self._problems(route, status, problems, gateway=status in gateway)
+        return dict(sorted(responses.items()))
+
+    def _answer(self, route: AnyRoute, answer: Answer[Any]) -> Json:
+        name = answer.model.__name__
+        own = self._examples["routes"].get(route.name, {}).get(str(answer.status))
+        if own is None:
+            examples = {"example": self._shown(name, self._example("models", name))}
+        else:
+            examples = own.get("examples", {"example": {"value": own}})
+        media = {"schema": {"$ref": _SCHEMA + name}, "examples": examples}
+        headers = {header.name: _header(header) for header in answer.headers}
+        return {
+            "description": answer.description,
+            **({"headers": headers} if headers else {}),
+            "content": {"application/json": media},
+        }
+
+    def _problems(self, route: AnyRoute, status: int, problems: list[Problem], *, gateway: bool) -> Json:
+        told = [problem.description for problem in problems] + ([_GATEWAY[status][1]] if gateway else [])
+        response: Json = {"description": told[0] if len(told) == 1 else "\n".join(f"- {each}" for each in told)}
+        retry = [problem.retry for problem in problems]
+        if any(retry):
+            always = all(retry) and not gateway
+            response["headers"] = {"Retry-After": _header(RETRY_AFTER if always else RETRY_AFTER_SOMETIMES)}
+        content: Json = {}
+        if problems:
+            refs = [{"$ref": _SCHEMA + self._schemas.of_problem(problem)} for problem in problems]
+            examples = {name: shown for each in problems for name, shown in self._told(route, each).items()}
+            content["application/problem+json"] = {
+                "schema": refs[0] if len(refs) == 1 else {"oneOf": refs},
+                "examples": examples,
+            }
+        if gateway:
+            content["application/json"] = {
+                "schema": {"$ref": _SCHEMA + "GatewayMessage"},
+                "example": {"message": _GATEWAY[status][2]},
+            }
+        return {**response, "content": content}
+
+    def _told(self, route: AnyRoute, problem: Problem) -> Json:
+        """Examples of a problem. Their type, status and title are in the declaration."""
+        declared = {"type": problem.type, "title": problem.title, "status": problem.status}
+        own = self._examples["routes"].get(route.name, {}).get("problems", {}).get(problem.kind)
+        if own is not None:
+            return {name: {"value": {**declared, **each}} for name, each in own.items()}
+        given = self._example("problems", problem.kind)
+        return {name: self._shown(name, {**declared, **each}) for name, each in given.items()}
+
+    def _shown(self, name: str, value: Json) -> Json:
+        self._used[name] = {"value": value}
+        return {"$ref": f"#/components/examples/{name}"}
+
+    def _of(self, route: AnyRoute, what: str) -> Any:
+        found = self._examples["routes"].get(route.name, {}).get(what)
+        if found is None:
+            raise LookupError(f"{_EXAMPLES.name} has no {what} in routes.{route.name}.")
+        return found
+
+    def _example(self, what: str, name: str) -> Any:
+        if name not in self._examples[what]:
+            raise LookupError(f"{_EXAMPLES.name} has no {what}.{name}.")
+        return self._examples[what][name]
+
+
+class _Schemas:
+    """The components' schemas: those of wire models, of named types, and of problems."""
+
+    def __init__(self) -> None:
+        self.components: Json = {}
+        self._named = dict(_named_types())
+        models = {route.request for route in ROUTES} | {each.model for route in ROUTES for each in route.answers}
+        _, made = msgspec.json.schema_components([*models, ProblemMembers], ref_template=_SCHEMA + "{name}")
+        rules = {model.__name__: getattr(model, "schema_rules", {}) for model in _with_bases(made, models)}
+        self._enums: dict[str, str] = {}
+        self._find_enums(list(made.values()))
+        for title, values in _ENUMS.items():
+            described = {"description": self._named[title]} if self._named[title] else {}
+            self.components[title] = {**described, "type": "string", "enum": list(values)}
+        for name, schema in made.items():
+            if name not in self._enums:
+                self.components[name] = self._tidy({**schema, **rules.get(name, {})}, top=True)
+        self._members = self.components.pop("ProblemMembers")["properties"]
+        self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in ROUTES}}
+
+    def of_request(self, route: AnyRoute) -> tuple[Json, set[str]]:
+        schema = self._requests[route.request.__name__]
+        return schema["properties"], set(schema.get("required", ()))
+
+    def of_body(self, route: AnyRoute) -> Json:
+        """The request without what is in the path."""
+        name = route.request.__name__
+        schema = dict(self._requests[name])
+        inside = {key: value for key, value in schema["properties"].items() if key not in route.path_parameters}
+        required = [key for key in schema.pop("required", ()) if key in inside]
+        self.components[name] = {**schema, "properties": inside, **({"required": required} if required else {})}
+        return {"$ref": _SCHEMA + name}
+
+    def of_problem(self, problem: Problem) -> str:
+        members = {
+            name: self._valued(problem.values[name]) if name in problem.values else self._members[name]
+            for name in (*problem.required, *problem.optional)
+        }
+        schema: Json = {
+            "description": problem.description,
+            "allOf": [{"$ref": _SCHEMA + "Problem"}],
+            "properties": {"type": {"const": problem.type}, "status": {"const": problem.status}, **members},
+            "unevaluatedProperties": False,
+        }
+        if problem.required:
+            schema["required"] = list(problem.required)
+        if problem.comes_with:
+            schema["dependentRequired"] = {name: list(others) for name, others in problem.comes_with.items()}
+        self.components[problem.name] = schema
+        return problem.name
+
+    def description(self, schema: Json) -> str:
+        found: Json = self.components.get(schema.get("$ref", "").removeprefix(_SCHEMA), {})
+        return str(found.get("description", ""))
+
+    @staticmethod
+    def _valued(values: tuple[str, ...]) -> Json:
+        return {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
+
+    def _find_enums(self, part: object) -> None:
+        """An enumeration is known by the title that a field gives it, not by the name of its class."""
+        if isinstance(part, dict):
+            if "$ref" in part and "title" in part:
+                self._enums[part["$ref"].removeprefix(_SCHEMA)] = part["title"]
+            for inner in part.values():
+                self._find_enums(inner)
+        elif isinstance(part, list):
+            for inner in part:
+                self._find_enums(inner)
+
+    def _tidy(self, part: Any, *, top: bool = False) -> Any:
+        if isinstance(part, list):
+            return [self._tidy(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        title = part.get("title")
+        tidied = {
+            key: as_documented(value) if key == "pattern" else self._tidy(value)
+            for key, value in part.items()
+            if key != "title" or not isinstance(title, str)
+        }
+        if "$ref" in tidied:
+            name = tidied["$ref"].removeprefix(_SCHEMA)
+            tidied["$ref"] = _SCHEMA + self._enums.get(name, name)
+            return self._without_its_own_description(tidied, self._enums.get(name, name))
+        if isinstance(tidied.get("enum"), list) and "type" not in tidied:
+            tidied = _of_strings(tidied)
+        if not isinstance(title, str) or title not in self._named or top:
+            return tidied
+        default = {"default": tidied.pop("default")} if "default" in tidied else {}
+        described = {"description": tidied.pop("description", "")}
+        self.components[title] = {**({"description": self._named[title]} if self._named[title] else {}), **tidied}
+        return self._without_its_own_description({**described, "$ref": _SCHEMA + title, **default}, title)
+
+    def _without_its_own_description(self, reference: Json, name: str) -> Json:
+        """What the component says of itself is not said again."""
+        if reference.get("description", "") in ("", self._named.get(name)):
+            reference.pop("description", None)
+        return reference
+
+
+def _enumerations() -> Iterator[tuple[str, Iterable[str]]]:
+    """msgspec sorts the values of an enumeration. In the document they are in its own order."""
+    for value in (value for module in _MODULES for value in vars(module).values()):
+        if get_origin(value) is Annotated and isinstance(value.__origin__, enum.EnumType):
+            values = list(map(str, value.__origin__))
+            yield from ((meta.title, values) for meta in value.__metadata__ if meta.title)
+
+
+def _named_types() -> Iterator[tuple[str, str]]:
+    """Every type that has a name in the document, with its description."""
+    for module in _MODULES:
+        for value in vars(module).values():
+            if get_origin(value) is Annotated:
+                for meta in value.__metadata__:
+                    if isinstance(meta, msgspec.Meta) and meta.title:
+                        yield meta.title, meta.description or ""
+
+
+def _with_bases(made: Mapping[str, object], models: set[type[Any]]) -> set[type[Any]]:
+    """All wire models that are in the document, also those that are only parts of others."""
+    known = {value for module in _MODULES for value in vars(module).values() if isinstance(value, type)}
+    return models | {model for model in known if model.__name__ in made}
+
+
+def _of_strings(schema: Json) -> Json:
+    values = schema.pop("enum")
+    return {**schema, **({"const": values[0]} if len(values) == 1 else {"enum": values})}
+
+
+def _header(header: Header) -> Json:
+    needed = {"required": True} if header.required else {}
+    return {"description": header.description, **needed, "schema": dict(header.schema)}
+
+
+def _shared_responses(paths: Json) -> Json:
+    """Responses that several routes give are components, and are replaced by references."""
+    operations = [operation for methods in paths.values() for operation in methods.values()]
+    counts = Counter(
+        json.dumps(response, sort_keys=True) for each in operations for response in each["responses"].values()
+    )
+    shared: Json = {}
+    for operation in operations:
+        for status, response in operation["responses"].items():
+            name = _response_name(int(status), response)
+            same = shared.get(name, response) == response
+            if name and same and counts[json.dumps(response, sort_keys=True)] > 1:
+                shared[name] = response
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+    return dict(sorted(shared.items()))
+
+
+def _response_name(status: int, response: Json) -> str:
+    """The one model or problem that the response is about; none if there are several."""
+    content = response["content"]
+    schema = content.get("application/problem+json", content.get("application/json"))["schema"]
+    if "$ref" not in schema:
+        return ""
+    name = str(schema["$ref"].removeprefix(_SCHEMA))
+    return _GATEWAY[status][0] if name == "GatewayMessage" else name
+
+
+def _reachable(roots: object, schemas: Json) -> set[str]:
+    found: set[str] = set()
+    waiting = [roots]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            name = str(part.get("$ref", "")).removeprefix(_SCHEMA)
+            if name in schemas and name not in found:
+                found.add(name)
+                waiting.append(schemas[name])
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return found
+
+
+def _heading(version: str) -> Json:
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Berth",
+            "version": version,
+            "summary": "Gives every tenant of a platform its own inbound SQS queue, in its own CloudFormation stack.",
+            "description": "Platforms ask for a tenant's queue; operators look after the tenants. Requests are signed "
+            "with AWS credentials (SigV4, service execute-api) of a principal that may execute-api:Invoke the route. "
+            "Errors are problem details (RFC 9457) with a stable type. Whoever is told to come back, by 202, 409 or "
+            "503, finds in Retry-After when.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [
+            {
+                "url": "https://{api}.execute-api.{region}.amazonaws.com",
+                "description": "The output ApiUrl of the stack Berth.",
+                "variables": {"api": {"default": "a1b2c3d4e5"}, "region": {"default": "eu-west-1"}},
+            }
+        ],
+        "security": [{"sigv4": []}],
+        "tags": [
+            {"name": "platforms", "description": "What platforms ask for."},
+            {"name": "senders and receivers", "description": "What those ask for who use tenants' queues."},
+            {"name": "operators", "description": "What operators ask for."},
+        ],
+    }
+
+
+_ENUMS = dict(_enumerations())
+
+
+def written() -> str:
+    """The document as docs/openapi.json is to hold it."""
+    version = (_ROOT / "version.txt").read_text(encoding="utf-8").strip()
+    examples = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
+    return json.dumps(document(version, examples), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit("usage: python -m orchestrator.api.openapi")
+    DOCUMENT.write_text(written(), encoding="utf-8")
