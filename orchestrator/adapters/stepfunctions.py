@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -86,11 +87,13 @@ class StepFunctionsExecutions:
         described = self._described(execution)
         return described is not None and described["status"] == "RUNNING"
 
-    def confirms(self, run: Run) -> bool:
+    def confirmed(self, run: Run) -> Run | None:
         described = self._described(run.execution)
         if described is None or described["status"] != "RUNNING":
-            return False
-        return is_input_of(json.loads(described["input"]), run.attempt, run.request)
+            return None
+        if not is_input_of(json.loads(described["input"]), run.attempt, run.request):
+            return None
+        return replace(run, started_at=described["startDate"].astimezone(UTC))
 
     def is_over(self, execution: str) -> bool:
         described = self._described(execution)

@@ -70,14 +70,16 @@ def begin(
 ) -> Begun | Busy | Again | Done | GaveUp:
     """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
 
-    Step Functions confirms the run first: whoever may invoke the function can make one up, and whatever comes later
-    relies on the lock. The lock is held from then on, so what is read afterwards cannot change. A refused run fails as
-    any other does, which frees the lock. An update that would change nothing but the version is done already, without
-    a word to CloudFormation.
+    Step Functions confirms the run first, and says when it was started: whoever may invoke the function can make one
+    up, and whatever comes later relies on the lock. The lock is held from then on, so what is read afterwards cannot
+    change. A refused run fails as any other does, which frees the lock. An update that would change nothing but the
+    version is done already, without a word to CloudFormation.
     """
-    if not executions.confirms(run):
+    confirmed = executions.confirmed(run)
+    if confirmed is None:
         not_shown = "Step Functions does not show this execution as running with this input"
         return GaveUp(f"{not_shown}.") if overdue(run, clock) else Again(not_shown)
+    run = confirmed
     holder = ledger.begin(run, at=clock.now())
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
         holder = _take_over(run, holder, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
@@ -252,8 +254,8 @@ def record_failure(
 
     An execution that never got the lock records its own failure, and nothing else of the tenant changes.
     """
-    locked = _as_locked(run, reader)
-    if locked is None and not executions.confirms(run):
+    own = _as_locked(run, reader) or executions.confirmed(run)
+    if own is None:
         raise Unsettled(
             f"Tenant {run.tenant}: {run.attempt.name} does not own the tenant, and Step Functions does not show "
             f"{run.execution} as running with this input. Nothing was recorded."
@@ -261,7 +263,7 @@ def record_failure(
     if failed_stack and not may_be_its_stack(run.tenant, failed_stack, reader=reader, names=stacks.names):
         failed_stack = None  # What went wrong in another stack is no cause of this failure.
     return write_failure(
-        locked or run,
+        own,
         failure=failure,
         failed_stack=failed_stack,
         reader=reader,

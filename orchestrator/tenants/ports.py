@@ -55,10 +55,11 @@ class Executions(Protocol):
     def is_running(self, execution: str) -> bool:
         """``False`` for an execution that is not of Berth's machines, without asking anybody: rows may name any."""
 
-    def confirms(self, run: Run) -> bool:
-        """True if the run's execution is running, and was started with the run's attempt and request.
+    def confirmed(self, run: Run) -> Run | None:
+        """The run, with the time at which its execution was started, whatever the run itself says about that.
 
-        An execution that was started a moment ago may not be seen yet.
+        ``None`` unless the execution is running, and was started with the run's attempt and request. An execution that
+        was started a moment ago may not be seen yet.
         """
 
     def is_over(self, execution: str) -> bool:

@@ -230,8 +230,11 @@ class Run:
 
     @property
     def asked_at(self) -> datetime:
-        """Of a create and a delete that race, the one that was asked for later has its way."""
-        return self.request.asked_at or self.started_at
+        """Of a create and a delete that race, the one that was asked for later has its way.
+
+        Nobody can ask after the execution was started: a time to come would overrule whatever is asked for later.
+        """
+        return min(self.request.asked_at or self.started_at, self.started_at)
 
 
 @dataclass(frozen=True, slots=True)

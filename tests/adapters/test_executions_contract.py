@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from threading import Event
 from typing import Any
@@ -22,7 +22,7 @@ from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.tenants.ports import Executions
 from orchestrator.tenants.records import Operation, Request, Run
 from tests.adapters.conftest import Account
-from tests.fakes import EXPLICIT, NOON, FakeExecutions, an_attempt, execution_arn
+from tests.fakes import EXPLICIT, NOON, FakeClock, FakeExecutions, an_attempt, execution_arn
 
 ATTEMPT = an_attempt()
 wakes = pytest.mark.parametrize("kind", ["memory", "emulator"], indirect=True)
@@ -33,7 +33,7 @@ class InMemory:
     """Executions in memory, and what happens to them."""
 
     def __init__(self) -> None:
-        self._fake: Any = FakeExecutions()
+        self._fake: Any = FakeExecutions(FakeClock())
         self._fake.made_up_run = False
         self.executions: Executions = self._fake
 
@@ -123,14 +123,22 @@ def test_asked_for_again_while_it_runs_it_is_the_same(world: World, request_: Re
 
 def test_a_run_is_confirmed_while_its_execution_runs_with_that_very_input(world: World) -> None:
     run = Run(ATTEMPT, start(world), NOON, EXPLICIT)
-    assert world.executions.confirms(run)
-    assert world.executions.confirms(replace(run, started_at=NOON + timedelta(hours=1)))
-    assert not world.executions.confirms(replace(run, request=replace(EXPLICIT, force=True)))
-    assert not world.executions.confirms(replace(run, attempt=an_attempt(2)))
-    assert not world.executions.confirms(replace(run, attempt=an_attempt(operation=Operation.DELETE)))
-    assert not world.executions.confirms(replace(run, execution=f"{run.execution}0"))
+    assert world.executions.confirmed(run)
+    assert not world.executions.confirmed(replace(run, request=replace(EXPLICIT, force=True)))
+    assert not world.executions.confirmed(replace(run, attempt=an_attempt(2)))
+    assert not world.executions.confirmed(replace(run, attempt=an_attempt(operation=Operation.DELETE)))
+    assert not world.executions.confirmed(replace(run, execution=f"{run.execution}0"))
     world.abort(run.execution)
-    assert not world.executions.confirms(run)
+    assert not world.executions.confirmed(run)
+
+
+def test_a_run_began_when_step_functions_started_it_whatever_it_says_itself(world: World) -> None:
+    run = Run(ATTEMPT, start(world), NOON, EXPLICIT)
+    confirmed = world.executions.confirmed(run)
+    forged = replace(run, started_at=datetime(2099, 1, 1, tzinfo=UTC))
+    assert confirmed is not None
+    assert world.executions.confirmed(forged) == confirmed == replace(run, started_at=confirmed.started_at)
+    assert confirmed.started_at < forged.started_at
 
 
 def test_each_attempt_is_an_execution_of_its_own(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.common.errors import QueueOutOfReach
@@ -23,11 +24,16 @@ class FakeClock:
 
 
 class FakeExecutions:
-    """Executions by name, as Step Functions starts them: a name is used once."""
+    """Executions by name, as Step Functions starts them: a name is used once.
+
+    With a clock it knows when each was started. Otherwise it believes the runs.
+    """
 
     def __init__(self, clock: FakeClock | None = None, *, linger: timedelta = timedelta()) -> None:
         self._clock = clock or FakeClock()
         self._linger = linger
+        self.starts: dict[str, datetime] = {}
+        self._keeps_time = clock is not None
         self._cut_short: dict[str, datetime] = {}
         self.inputs: dict[str, dict[str, object]] = {}
         """What every execution ever started was given."""
@@ -48,6 +54,8 @@ class FakeExecutions:
             return execution if execution in self.running else None
         self.inputs[execution] = machine_input(attempt, request)
         self.started.append((attempt, request))
+        if self._keeps_time:
+            self.starts[execution] = self._clock.now()
         self.running.add(execution)
         return execution
 
@@ -63,11 +71,14 @@ class FakeExecutions:
         self.asked_about.append(execution)
         return execution in self.running
 
-    def confirms(self, run: Run) -> bool:
+    def confirmed(self, run: Run) -> Run | None:
         """Executions that a test has made up, and that nobody has started, are running."""
         if run.execution not in self.inputs:
-            return self.made_up_run
-        return run.execution in self.running and is_input_of(self.inputs[run.execution], run.attempt, run.request)
+            return run if self.made_up_run else None
+        given = self.inputs[run.execution]
+        if run.execution not in self.running or not is_input_of(given, run.attempt, run.request):
+            return None
+        return replace(run, started_at=self.starts.get(run.execution, run.started_at))
 
     def is_over(self, execution: str) -> bool:
         stopped_at = self._cut_short.get(execution)

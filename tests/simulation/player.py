@@ -248,7 +248,7 @@ class Execution:
         self.state = State.RUNNING
         self._ports = world.ports(around)
         self._input = cast(Event, world.executions.inputs[name])
-        self._started_at = world.clock.now()
+        self._started_at = world.executions.starts.setdefault(name, world.clock.now())
         self.operation = Operation(self._input["operation"])
         self._stem = f"{of_machine or self.operation}_tenant".lower()
         self._machine = machine(self._stem)

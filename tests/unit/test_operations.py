@@ -174,6 +174,14 @@ def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: Wor
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED]
 
 
+def test_an_operation_was_not_asked_for_after_it_was_started_whatever_its_input_says(world: World) -> None:
+    """Whoever may start the machine gives it any input."""
+    world.create()
+    request = Request(asked_at=NOON + timedelta(days=365))
+    world.begin(world.start(a_run(operation=Operation.DELETE, request=request)))
+    assert max(audit.asked_at for audit in world.table.audits(ACME) if audit.asked_at) == NOON
+
+
 def test_beginning_twice_is_beginning_once(world: World) -> None:
     run = world.start(a_run())
     world.begin(run)

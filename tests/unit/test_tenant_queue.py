@@ -109,6 +109,16 @@ def why_not(answer: Answer | AnsweredBefore | NotConfirmed) -> str:
     return answer.reason
 
 
+def test_a_delete_that_came_in_a_time_to_come_does_not_overrule_later_creates(world: Asked) -> None:
+    """Whoever may invoke the function can say when the request came."""
+    world.created_by(CREATE)
+    world.since = NOON + timedelta(days=365)
+    assert world.settle(DELETE) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    created = world.begun(world.lifecycle.create(ACME, BY_ADA))
+    assert created.attempt.operation is Operation.CREATE
+
+
 # Create and update
 
 

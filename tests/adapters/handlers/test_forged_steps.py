@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -33,6 +33,7 @@ from tests.fakes import (
 
 RUNS = [a_run(2, version=NEXT_VERSION), UPDATE, DELETE]
 by_operation = pytest.mark.parametrize("run", RUNS, ids=["create", "update", "delete"])
+IN_2099 = datetime(2099, 1, 1, tzinfo=UTC)
 EVIL = Queue("arn:aws:sqs:eu-west-1:666666666666:evil", "https://sqs.eu-west-1.amazonaws.com/666666666666/evil")
 
 
@@ -115,6 +116,25 @@ def test_an_execution_that_waits_for_its_turn_records_its_own_failure_and_nothin
     assert (functions.table.metadata(ACME), functions.table.lock(ACME)) == before
     failed = [audit.operation for audit in functions.table.audits(ACME) if audit.status is Status.FAILURE]
     assert failed == [Operation.DELETE]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("begin", {}), ("record_failure", {"failure": {"outcome": "failed", "reason": "It broke."}})],
+    ids=["begin", "record_failure"],
+)
+@by_operation
+def test_an_operation_was_asked_for_when_step_functions_started_it_whatever_the_event_says(
+    functions: Functions, stacks: FakeStacks, run: Run, name: str, more: dict[str, Any]
+) -> None:
+    """A delete that was asked for in a time to come would have every later create refused."""
+    assert stacks
+    functions.shown = {run.execution: run}
+    functions.call(name, step_event(replace(run, started_at=IN_2099), **more))
+    (audit,) = [audit for audit in functions.table.audits(ACME) if audit.execution == run.execution]
+    assert audit.asked_at == run.started_at
+    lock = functions.table.lock(ACME)
+    assert lock is None or lock.run.started_at == run.started_at
 
 
 # Operations that are under way, and something else that is said about them
