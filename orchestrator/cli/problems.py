@@ -69,7 +69,7 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
         case Refusal.BUSY if can_wait:
             return ["Wait until the tenant is free: --wait"]
         case Refusal.ROLLOUT_IN_THE_WAY:
-            return [f"Follow it: berth rollout watch {rollout}", f"End it: berth rollout abort {rollout}"]
+            return [f"Watch it: berth rollout watch {rollout}", f"Abort it: berth rollout abort {rollout}"]
         case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
             return [f"See its status, and what you can do: berth rollout status {rollout}"]
         case _:

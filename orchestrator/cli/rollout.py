@@ -1,4 +1,4 @@
-"""`berth rollout`: moving the fleet to a release, and keeping an eye on it."""
+"""`berth rollout`: start, watch and control rollouts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.problems import problem
-from orchestrator.cli.rollout_finding import details, listed, the_one_meant
+from orchestrator.cli.rollout_finding import details, listed, named_or_newest
 from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
 from orchestrator.cli.rollout_view import (
     settled,
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer
 
 SAMPLE = 20
-"""As many tenants as a plan looks at, unless told otherwise: enough to see what there is to be seen."""
+"""The default number of tenants that a plan checks. Most tenants have the same changes, so a few are enough."""
 
 _DONE = 200
 _STARTED = 202
 
-_FROM_BEGINNING_TO_END = """\
-[bold]From beginning to end[/]
-  berth rollout plan                   what would change? nothing is changed
-  berth rollout start                  all tenants to the current release
-  berth rollout watch                  how far is it?
-  berth rollout pause                  hold it; berth rollout resume goes on
-  berth rollout status                 what failed, and what can be done
-  berth rollout retry                  only those that failed, once more
-  berth rollout start --undo ROLLOUT   all of them back to where they were
+_OVERVIEW = """\
+[bold]From start to end[/]
+  berth rollout plan                   show what would change; change nothing
+  berth rollout start                  move all tenants to the current release
+  berth rollout watch                  watch the progress
+  berth rollout pause                  pause it; continue: berth rollout resume
+  berth rollout status                 show what failed, and what to do next
+  berth rollout retry                  retry only the tenants that failed
+  berth rollout start --undo ROLLOUT   move its tenants back
 
 More examples: berth rollout start --help
 """
@@ -65,24 +65,24 @@ _EXAMPLES = """\
    {{"size": "rest", "tolerated": "5%", "approval": true}}]
 """
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_FROM_BEGINNING_TO_END)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_OVERVIEW)
 
 Rollout = Annotated[
     str | None,
-    typer.Argument(metavar="ROLLOUT", help="Its id: of the newest unless told otherwise.", show_default=False),
+    typer.Argument(metavar="ROLLOUT", help="The rollout's id. Default: the newest rollout.", show_default=False),
 ]
 RolloutButNoDryRun = Annotated[
     str | None,
     typer.Argument(
         metavar="ROLLOUT",
-        help="Its id: of the newest that is no dry run unless told otherwise.",
+        help="The rollout's id. Default: the newest rollout that is not a dry run.",
         show_default=False,
     ),
 ]
 Watch = Annotated[
     bool | None,
     typer.Option(
-        "--watch/--no-watch", help="Watch it to its end: on a terminal unless told otherwise.", show_default=False
+        "--watch/--no-watch", help="Watch the rollout until it ends. Default: only on a terminal.", show_default=False
     ),
 ]
 
@@ -91,10 +91,10 @@ Watch = Annotated[
 def rollout() -> None:
     """Move the fleet to a release, in stages.
 
-    First one tenant, then a tenth of them, then the rest, unless told otherwise.
-    Between stages it waits, so that there is time to see how they do.
-    It stops by itself when too many of a stage fail, or an alarm is on.
-    It goes on by itself: closing the terminal does not stop it.
+    By default it moves one tenant first, then a tenth of them, then the rest.
+    It waits between stages, so that problems can show.
+    It halts if too many tenants of a stage fail, or if an alarm goes off.
+    It runs in the control plane: closing the terminal does not stop it.
     """
 
 
@@ -119,19 +119,19 @@ def plan(
     reason: Reason = None,
     sample: Annotated[
         str | None,
-        typer.Option(metavar="SHARE", help=f"How many tenants to look at: 50 or 10%; {SAMPLE} unless told otherwise."),
+        typer.Option(metavar="SHARE", help=f"How many tenants to check, like 50 or 10%. Default: {SAMPLE}."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Look at all of them, however long it takes.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Check all tenants, however long it takes.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the result.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Find out what a rollout would do, without doing it.
+    """Show what a rollout would do, without doing it.
 
-    Of a sample of the tenants CloudFormation is asked what would change.
+    For a sample of the tenants, CloudFormation shows what would change.
     The exit code is 4 if one of them would fail.
     """
     if every and sample is not None:
-        raise typer.BadParameter("it does not go with --all.", param_hint="'--sample'")
+        raise typer.BadParameter("it cannot be combined with --all.", param_hint="'--sample'")
     body = body_of(
         to=to,
         tenants=tenant or (),
@@ -174,16 +174,14 @@ def start(
     allow_replacement: rollout_wish.AllowReplacement = False,
     reason: Reason = None,
     watch: Watch = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help=f"Do not ask whether --allow-replacement is meant. {NOT_ASKED}")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm --allow-replacement. {NOT_ASKED}")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a rollout.
 
-    All tenants that are not at the release are moved, unless options say which.
-    Those that are pinned to another stay. It begins at once: to see what it would
-    do, first try berth rollout plan with the same options.
+    By default it moves all tenants that are not at the release, except those that
+    are pinned to another one. It starts at once. To see what it would do, run
+    berth rollout plan with the same options first.
     """
     body = body_of(
         to=to,
@@ -209,13 +207,13 @@ def start(
 
 @app.command()
 def status(context: typer.Context, rollout: Rollout = None, as_json: Json = False) -> None:
-    """Show how a rollout stands, what failed, and what can be done."""
+    """Show a rollout's progress, what failed, and what to do next."""
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
         with here.asking() as asking:
-            found = details(api, asking, the_one_meant(api, asking, given))
+            found = details(api, asking, named_or_newest(api, asking, given))
         if as_json:
             render.show_json(found)
         else:
@@ -224,19 +222,19 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
 
 @app.command()
 def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False) -> None:
-    """Watch a rollout to its end.
+    """Watch a rollout until it ends.
 
-    Ctrl-C ends the watching, not the rollout.
+    Ctrl-C stops watching, not the rollout.
     The exit code is 0 if it succeeded, 4 if it did not, and 3 if it waits for an
-    operator and nobody is at a terminal.
+    operator and there is no terminal.
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
         with here.asking() as asking:
-            meant = the_one_meant(api, asking, given)
-        code = _see_to_its_end(here, api, meant, as_json=as_json)
+            name = named_or_newest(api, asking, given)
+        code = _watch_until_end(here, api, name, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -244,9 +242,9 @@ def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False
 def pause(
     context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
 ) -> None:
-    """Hold a rollout.
+    """Pause a rollout.
 
-    No tenant is started any more; those under way are finished.
+    No further tenant is started. Updates that are running are finished.
     """
     _order(context, rollout, "pause", reason, as_json=as_json)
 
@@ -255,10 +253,10 @@ def pause(
 def resume(
     context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
 ) -> None:
-    """Let a rollout go on.
+    """Resume a rollout.
 
-    After a pause, after it halted, or when its execution died. After it halted,
-    the failures so far are taken as seen, and only further ones count.
+    After a pause, after it halted, or after its execution died. After it halted,
+    the failures so far are accepted, and only later ones count.
     """
     _order(context, rollout, "resume", reason, as_json=as_json)
 
@@ -268,13 +266,14 @@ def abort(
     context: typer.Context,
     rollout: RolloutButNoDryRun = None,
     reason: Reason = None,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask whether it is meant. {NOT_ASKED}")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm. {NOT_ASKED}")] = False,
     as_json: Json = False,
 ) -> None:
     """End a rollout for good.
 
-    Tenants under way are finished, those not begun stay where they are, and those
-    that were moved are not returned: for that see berth rollout start --undo.
+    Updates that are running are finished. Tenants that were not started keep
+    their version. Tenants that were moved are not moved back: for that, see berth
+    rollout start --undo.
     """
     _order(context, rollout, "abort", reason, as_json=as_json, ask=not yes)
 
@@ -288,29 +287,30 @@ def approve(
         typer.Option(
             metavar="NUMBER",
             min=1,
-            help="The stage. Without it you are asked about the one that waits; where there is no terminal, name it.",
+            help="The stage to approve. Without it, berth asks to confirm the waiting stage; without a terminal, it is "
+            "required.",
             show_default=False,
         ),
     ] = None,
     reason: Reason = None,
     as_json: Json = False,
 ) -> None:
-    """Let the stage begin that waits for approval.
+    """Approve the stage that waits for approval.
 
-    To approve of the same stage twice does no harm: the next one waits for an
-    approval of its own. That is why the stage is named, or asked about.
+    The stage is named, or confirmed, so that running the command twice does not
+    approve the next stage as well.
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
         with here.asking() as asking:
-            meant = the_one_meant(api, asking, given, dry_runs_too=False)
-            found = details(api, asking, meant) if stage is None else {}
-        number = stage if stage is not None else _ask_about_the_stage(here, found)
+            name = named_or_newest(api, asking, given, dry_runs=False)
+            found = details(api, asking, name) if stage is None else {}
+        number = stage if stage is not None else _confirmed_stage(here, found)
         with here.asking() as asking:
-            answer = asking(partial(api.approve_stage, meant, number, reason=reason))
-        _show_ordered(answer, partial(_told_of_approval, number), as_json=as_json)
+            answer = asking(partial(api.approve_stage, name, number, reason=reason))
+        _show_ordered(answer, partial(_approved_message, number), as_json=as_json)
 
 
 @app.command()
@@ -321,17 +321,17 @@ def retry(
     watch: Watch = None,
     as_json: Json = False,
 ) -> None:
-    """Try again only those tenants that failed.
+    """Retry only the tenants that failed.
 
-    That is another rollout, with the same stages.
+    This starts another rollout, with the same stages.
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
         with here.asking() as asking:
-            meant = the_one_meant(api, asking, given, dry_runs_too=False)
-        answer = _begin(here, partial(api.order_rollout, meant, "retry", reason=reason))
+            name = named_or_newest(api, asking, given, dry_runs=False)
+        answer = _begin(here, partial(api.order_rollout, name, "retry", reason=reason))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -339,10 +339,10 @@ def retry(
 @app.command(name="list")
 def list_rollouts(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="How many to list at most.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="The maximum number to list.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List the rollouts, newest first, dry runs too."""
+    """List the rollouts, newest first, including dry runs."""
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
@@ -356,20 +356,20 @@ def list_rollouts(
                 if each["status"] in (RolloutStatus.SUCCEEDED, RolloutStatus.FAILED):
                     done[each["rolloutId"]] = each["total"]
                 else:
-                    # How far the others are is not in the list.
+                    # The list does not have the progress of other rollouts.
                     stages = details(api, asking, each["rolloutId"])["stages"]
                     done[each["rolloutId"]] = sum(map(settled, stages))
         if found:
             show_list(found, done)
         else:
-            render.show_line("There are no rollouts yet. Begin with: berth rollout plan")
+            render.show_line("There are no rollouts yet. Plan one: berth rollout plan")
         if cursor:
-            render.note(f"There may be more: --limit {limit * 5}")
+            render.note(f"There may be more. List more: --limit {limit * 5}")
 
 
 def _begin(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
     with (
-        noting_an_interrupt("Interrupted. If it was started, it goes on. See: berth rollout list"),
+        noting_an_interrupt("Interrupted. If the rollout was started, it continues. See: berth rollout list"),
         here.asking() as asking,
     ):
         answer = asking(order)
@@ -379,28 +379,28 @@ def _begin(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
 
 
 def _go_on(here: Invocation, api: Api, answer: ApiAnswer, *, watched: bool, as_json: bool) -> ExitCode:
-    """After a rollout has begun, or there was nothing to be done."""
-    begun = answer.body
-    is_begun = answer.status == _STARTED
-    if as_json and not (is_begun and watched):
-        render.show_json(begun)
-    elif not is_begun:
-        show_unchanged(begun)
-    elif not as_json and not (begun["dryRun"] and watched):
-        # A plan that is waited for shows all of this again.
-        show_started(begun)
-    if not is_begun:
+    """Show the rollout that was started, or that no tenant has to be moved; then watch it if ``watched``."""
+    rollout = answer.body
+    started = answer.status == _STARTED
+    if as_json and not (started and watched):
+        render.show_json(rollout)
+    elif not started:
+        show_unchanged(rollout)
+    elif not as_json and not (rollout["dryRun"] and watched):
+        # The result of a plan that is waited for shows all of this again.
+        show_started(rollout)
+    if not started:
         return ExitCode.OK
     if not watched:
-        _note_next(begun)
+        _note_next(rollout)
         return ExitCode.OK
-    if not begun["dryRun"]:
-        name = begun["rolloutId"]
-        render.note(f"\nStarted. Hold it: berth rollout pause {name}. End it: berth rollout abort {name}")
-    return _see_to_its_end(here, api, begun["rolloutId"], as_json=as_json)
+    if not rollout["dryRun"]:
+        name = rollout["rolloutId"]
+        render.note(f"\nStarted. Pause it: berth rollout pause {name}. Abort it: berth rollout abort {name}")
+    return _watch_until_end(here, api, rollout["rolloutId"], as_json=as_json)
 
 
-def _see_to_its_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) -> ExitCode:
+def _watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) -> ExitCode:
     ended = watch_rollout(api, here.world, rollout)
     if as_json:
         render.show_json(ended)
@@ -418,15 +418,15 @@ def _order(
     with here.telling_errors(as_json=as_json):
         api = here.connect()
         with here.asking() as asking:
-            meant = the_one_meant(api, asking, given, dry_runs_too=False)
+            name = named_or_newest(api, asking, given, dry_runs=False)
         if ask:
-            _confirm(here, f"This ends rollout {meant} for good.")
+            _confirm(here, f"This ends rollout {name} for good.")
         with here.asking() as asking:
-            answer = asking(partial(api.order_rollout, meant, verb, reason=reason))
-        _show_ordered(answer, partial(_told, verb), as_json=as_json)
+            answer = asking(partial(api.order_rollout, name, verb, reason=reason))
+        _show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 
-def _show_ordered(answer: ApiAnswer, tell: Callable[[Document], str], *, as_json: bool) -> None:
+def _show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool) -> None:
     if answer.status not in (_DONE, _STARTED):
         raise problem(answer)
     if as_json:
@@ -434,45 +434,45 @@ def _show_ordered(answer: ApiAnswer, tell: Callable[[Document], str], *, as_json
     elif answer.status == _DONE:
         render.show_line(answer.body["detail"])
     else:
-        render.show_line(tell(answer.body))
+        render.show_line(message(answer.body))
     if answer.status == _STARTED:
         _note_next(answer.body)
 
 
-def _ask_about_the_stage(here: Invocation, rollout: Document) -> int:
-    """The stage that waits, once someone has said that it is meant.
+def _confirmed_stage(here: Invocation, rollout: Document) -> int:
+    """The stage that waits for approval, after the operator has confirmed it.
 
-    Otherwise a command that is given twice would approve of two stages.
+    Without the confirmation, a command that is run twice would approve two stages.
     """
     name, number = rollout["rolloutId"], stage_to_approve(rollout)
     if number is None:
         current = rollout["stages"][rollout["currentStage"] - 1]
         raise NothingToApprove(
-            f"Rollout {name}: no stage awaits approval. It is {rollout['status']}, in stage {current['number']} "
-            f"({stage_status(rollout, current).plain}). How it stands: berth rollout status {name}"
+            f"Rollout {name}: no stage awaits approval. The rollout is {rollout['status']}, in stage "
+            f"{current['number']} ({stage_status(rollout, current).plain}). See: berth rollout status {name}"
         )
     if not here.world.someone_is_there():
         raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
     tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
-    _confirm(here, f"This lets stage {number} of rollout {name} begin: {tenants}.")
+    _confirm(here, f"This starts stage {number} of rollout {name}: {tenants}.")
     return number
 
 
-def _told_of_approval(number: int, rollout: Document) -> str:
+def _approved_message(number: int, rollout: Document) -> str:
     is_paused = rollout["status"] == RolloutStatus.PAUSED
-    then = "It begins when the rollout is resumed." if is_paused else "It begins."
+    then = "It starts when the rollout is resumed." if is_paused else "It starts now."
     return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
 
 
-def _told(verb: str, rollout: Document) -> str:
+def _changed_message(verb: str, rollout: Document) -> str:
     name = rollout["rolloutId"]
-    under_way = render.counted(rollout["inFlight"], "tenant is", "tenants are")
-    finishing = f" {under_way} under way and will be finished." if rollout["inFlight"] else ""
+    updates = render.counted(rollout["inFlight"], "update is", "updates are")
+    finishing = f" {updates} still running and will be finished." if rollout["inFlight"] else ""
     match verb:
         case "pause":
             return f"Rollout {name} is paused.{finishing}"
         case "resume":
-            return f"Rollout {name} goes on."
+            return f"Rollout {name} is resumed."
         case _:
             ended = "aborted" if rollout["status"] == RolloutStatus.ABORTED else "being aborted"
             return f"Rollout {name} is {ended}.{finishing}"
@@ -483,11 +483,11 @@ def _note_next(rollout: Document) -> None:
         render.note(step)
 
 
-def _confirm(here: Invocation, what: str) -> None:
-    """Ask someone, if there is someone."""
-    if here.world.someone_is_there() and render.ask(f"{what} Type yes to go on:") != "yes":
-        raise NotConfirmed("That is not a yes, so nothing was done.")
+def _confirm(here: Invocation, warning: str) -> None:
+    """Ask the operator to confirm, if there is a terminal."""
+    if here.world.someone_is_there() and render.ask(f"{warning} Type yes to continue:") != "yes":
+        raise NotConfirmed("The answer was not yes, so nothing was done.")
 
 
-def _watched(here: Invocation, wished: bool | None) -> bool:
-    return here.world.someone_is_there() if wished is None else wished
+def _watched(here: Invocation, requested: bool | None) -> bool:
+    return here.world.someone_is_there() if requested is None else requested

@@ -1,4 +1,4 @@
-"""Finding rollouts by the API: one, the newest, or all."""
+"""Finding rollouts through the API: one by its id, the newest, or all."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from orchestrator.adapters.berth_api import ApiAnswer
 
 MOST_A_PAGE = 500
-"""As many as the API gives at once."""
+"""The API's maximum page size."""
 
 _FOUND = 200
-_A_FEW = 20
+_SMALL_PAGE = 20
 
 
-def the_one_meant(api: Api, asking: Asking, given: str | None, *, dry_runs_too: bool = True) -> str:
-    """The one that is named, else the newest."""
+def named_or_newest(api: Api, asking: Asking, given: str | None, *, dry_runs: bool = True) -> str:
+    """The id of the rollout: ``given``, else the newest one. Dry runs count only with ``dry_runs``."""
     if given is not None:
         return given
     cursor: str | None = None
     while True:
-        page = _found(asking(partial(api.rollouts, cursor=cursor, limit=1 if dry_runs_too else _A_FEW)))
+        page = _found(asking(partial(api.rollouts, cursor=cursor, limit=1 if dry_runs else _SMALL_PAGE)))
         for rollout in page["rollouts"]:
-            if dry_runs_too or not rollout["dryRun"]:
+            if dry_runs or not rollout["dryRun"]:
                 return str(rollout["rolloutId"])
         cursor = page["cursor"]
         if cursor is None:
             raise NoRollout(
-                "There is no rollout yet. Begin with: berth rollout plan"
-                if dry_runs_too
-                else "There is no rollout yet that is more than a dry run. Start one: berth rollout start"
+                "There are no rollouts yet. Plan one: berth rollout plan"
+                if dry_runs
+                else "There are no rollouts yet, except for dry runs. Start one: berth rollout start"
             )
 
 
@@ -44,7 +44,7 @@ def details(api: Api, asking: Asking, rollout: str) -> Document:
 
 
 def listed(api: Api, asking: Asking, limit: int) -> tuple[list[Document], str | None]:
-    """The newest ones, and where to go on if there may be more."""
+    """The newest rollouts, and the cursor of the next page if there may be more."""
     found: list[Document] = []
     cursor: str | None = None
     while len(found) < limit:

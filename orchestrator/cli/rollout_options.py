@@ -1,4 +1,4 @@
-"""The options of `berth rollout start` and `plan` that ask for the same as an earlier rollout did."""
+"""The options of `berth rollout start` and `plan` that repeat the spec of an earlier rollout."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from orchestrator.cli.rollout_wish import StageOptions
 from orchestrator.rollouts.documents import DEFAULT_SIZES, stage_document, wish_from
 
 MOST_TENANTS = 10
-"""How many tenants are named in a command that somebody is to read. More are left to their file."""
+"""The maximum number of tenants that a suggested command names. More tenants have to come from a file."""
 
 
 def options_of(wish: Document) -> str:
-    """Begins with a blank, unless there are none."""
+    """The options as text. It begins with a blank, unless there are no options."""
     tenants = wish.get("tenants", [])
     given = [
         *_option("--to", wish.get("version")),
@@ -30,7 +30,7 @@ def options_of(wish: Document) -> str:
 
 
 def _stage_options(stages: Sequence[Document]) -> list[str]:
-    """The options that lead to these stages. Where none do, the stages were given one by one, in a file."""
+    """The options that result in these stages. If there are none, the stages came from a file."""
     first, last = stages[0], stages[-1]
     sizes = ",".join(stage["size"] for stage in stages)
     has_several = len(stages) > 1
@@ -43,13 +43,13 @@ def _stage_options(stages: Sequence[Document]) -> list[str]:
         approval=has_several and last["approval"],
         file=None,
     )
-    asked = wish_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
-    if [stage_document(stage) for stage in asked.stages] != list(stages):
+    repeated = wish_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
+    if [stage_document(stage) for stage in repeated.stages] != list(stages):
         return ["--stages-file", "FILE"]
     by_default = wish_from({"stages": [{"size": stage["size"]} for stage in stages]}, max_concurrency=0).stages
     return [
         *_option("--stages", options.stages),
-        # The default is the control plane's own, and not known here.
+        # Always given, because the default is a setting of the control plane, which is not known here.
         *_option("--concurrency", options.concurrency),
         *_option("--tolerate", options.tolerate if options.tolerate != str(by_default[-1].tolerated) else None),
         *_option("--bake", options.bake if options.bake != by_default[0].bake_seconds else None),

@@ -1,4 +1,4 @@
-"""How rollouts are shown. The documents are those of the API."""
+"""The output of `berth rollout`, from the API's documents."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 
 MAX_NAMED = 5
-"""How many tenants are named in one line; --json names more."""
+"""The maximum number of tenants that one line names; --json names more."""
 
-_LEFT_OUT: Mapping[str, tuple[str, str]] = {
-    Skip.CURRENT: ("is there already", "are there already"),
+_SKIP_REASONS: Mapping[str, tuple[str, str]] = {
+    Skip.CURRENT: ("is already at the release", "are already at the release"),
     Skip.NEWER: ("is at a newer release (--allow-downgrade)", "are at a newer release (--allow-downgrade)"),
     Skip.PINNED: ("is pinned to another release", "are pinned to another release"),
     Skip.BUSY: ("is busy with another operation", "are busy with another operation"),
     Skip.NOT_PROVISIONED: ("has no queue in service", "have no queue in service"),
     Skip.DELETED: ("was deleted", "were deleted"),
     Skip.UNKNOWN: ("does not exist", "do not exist"),
-    Skip.MOVED_SINCE: ("was moved elsewhere since", "were moved elsewhere since"),
+    Skip.MOVED_SINCE: ("was moved to another release since", "were moved to another release since"),
     Skip.UNDER_WAY: (
-        "has an update that is yet to begin: undo again after that",
-        "have updates that are yet to begin: undo again after that",
+        "has an update that has not started yet: undo again after the update",
+        "have updates that have not started yet: undo again after the updates",
     ),
 }
-_LOOKED_AT: Mapping[str, str] = {
+_DRY_RUN_RESULTS: Mapping[str, str] = {
     Result.SUCCEEDED: "would change",
-    Result.UNCHANGED: "would not change, but for the version on record",
-    Result.SKIPPED: "would be left out by now",
+    Result.UNCHANGED: "would not change, except for the recorded version",
+    Result.SKIPPED: "would be skipped",
     Result.FAILED: "would fail",
 }
 _NOT_BEGUN = "NOT BEGUN"
 _LOST_QUEUE = re.compile(r"may replace or remove .* \(AWS::SQS::Queue\)")
-"""How a dry run tells of a queue that might not be there afterwards, nor what is in it."""
+"""A dry run's line about a queue that may be lost, with its messages."""
 
 
 def target(rollout: Document) -> str:
-    return rollout["version"] or "where each tenant was before"
+    return rollout["version"] or "each tenant's earlier release"
 
 
 def kind(rollout: Document) -> str:
@@ -54,12 +54,12 @@ def kind(rollout: Document) -> str:
 
 
 def settled(stage: Document) -> int:
-    """How many of its tenants have had their turn."""
+    """The number of the stage's tenants that have a result."""
     return int(stage["succeeded"] + stage["failed"] + stage["skipped"])
 
 
 def stage_status(rollout: Document, stage: Document) -> Text:
-    """What is true of the stage. When a rollout ends early, its rows say how far each stage was, not that it ended."""
+    """The stage's status. When a rollout ends early, the stages' recorded statuses stay as they were before the end."""
     if is_over(rollout) and stage["status"] != StageStatus.DONE:
         has_begun = stage["status"] in (StageStatus.RUNNING, StageStatus.BAKING)
         return (
@@ -73,41 +73,41 @@ def stage_status(rollout: Document, stage: Document) -> Text:
     return render.state(stage["status"])
 
 
-def under_way(rollout: Document, stage: Document) -> str:
+def running_of_limit(rollout: Document, stage: Document) -> str:
     running = stage["status"] == StageStatus.RUNNING and not is_over(rollout)
     return f"{stage['inFlight']} of {stage['concurrency']}" if running else ""
 
 
 def show_status(rollout: Document) -> None:
-    """All of it: `berth rollout status`."""
+    """Show everything about the rollout, for `berth rollout status`."""
     if rollout["dryRun"] and is_over(rollout):
         show_plan(rollout)
         return
     show_summary(rollout)
     render.show_line("\nStages", "bold")
     render.stdout().print(_stages(rollout))
-    _show_left_out(rollout["skipped"])
+    _show_skipped(rollout["skipped"])
     _show_failures(rollout["failures"])
     _show_history(rollout["history"])
     _show_next(rollout)
     if rollout["status"] == RolloutStatus.PENDING:
-        render.note(f"If it does not begin within a minute: berth rollout resume {rollout['rolloutId']}")
+        render.note(f"If it does not start within a minute: berth rollout resume {rollout['rolloutId']}")
 
 
 def show_started(rollout: Document) -> None:
-    """What the rollout that has just begun will do."""
+    """Show the plan of a rollout that was just started."""
     show_summary(rollout)
     _show_planned(rollout)
-    _show_left_out(rollout["skipped"])
+    _show_skipped(rollout["skipped"])
 
 
 def show_unchanged(answer: Document) -> None:
     render.show_line(answer["detail"])
-    _show_left_out(answer.get("skipped", {}))
+    _show_skipped(answer.get("skipped", {}))
 
 
 def show_ended(rollout: Document) -> None:
-    """The end of what was watched; or where it waits for someone."""
+    """Show the result of a watched rollout, or that it waits for an operator."""
     if rollout["dryRun"] and is_over(rollout):
         show_plan(rollout)
         return
@@ -122,25 +122,25 @@ def show_ended(rollout: Document) -> None:
 
 
 def show_plan(rollout: Document) -> None:
-    """What a dry run has found out."""
-    looked_at, found = rollout["total"], rollout["changes"]
-    seen = f"{looked_at} of {rollout['selected']}" if looked_at < rollout["selected"] else f"all {looked_at}"
+    """Show the result of a dry run."""
+    total, found = rollout["total"], rollout["changes"]
+    checked = f"{total} of {rollout['selected']}" if total < rollout["selected"] else f"all {total}"
     render.show_line(
         Text.assemble(
             f"Dry run {rollout['rolloutId']} to {target(rollout)}: ",
             _status(rollout),
-            f". It looked at {seen} tenants, and changed nothing.",
+            f". It checked {checked} tenants and changed nothing.",
         )
     )
     if rollout["reason"] and not rollout["failed"]:
         render.show_line(rollout["reason"])
-    for result, told in _LOOKED_AT.items():
+    for result, text in _DRY_RUN_RESULTS.items():
         if count := found["tenants"].get(result, 0):
-            render.show_line(f"{count:>6} {told}", "bold red" if result == Result.FAILED else "")
-    _show_left_out(rollout["skipped"])
+            render.show_line(f"{count:>6} {text}", "bold red" if result == Result.FAILED else "")
+    _show_skipped(rollout["skipped"])
     _show_planned(rollout)
     if found["resources"]:
-        render.show_line("\nWhat would change, and in how many tenants", "bold")
+        render.show_line("\nChanges, and the number of tenants with each", "bold")
         for each in found["resources"]:
             lost = _LOST_QUEUE.fullmatch(each["change"])
             render.show_line(f"{each['count']:>6} {each['change']}", "bold red" if lost else "")
@@ -154,7 +154,7 @@ def show_list(rollouts: Sequence[Document], done: Mapping[str, int]) -> None:
         table.add_row(
             rollout["rolloutId"],
             render.state(rollout["status"]),
-            rollout["version"] or "before",
+            rollout["version"] or "earlier",
             f"{done[rollout['rolloutId']]}/{rollout['total']}",
             render.moment(rollout["createdAt"], "%Y-%m-%d %H:%M"),
             kind(rollout),
@@ -166,20 +166,20 @@ def show_list(rollouts: Sequence[Document], done: Mapping[str, int]) -> None:
 def show_summary(rollout: Document) -> None:
     selected = rollout["selected"]
     if rollout["dryRun"]:
-        about = f"{rollout['total']} of {selected} are looked at"
+        about = f"{rollout['total']} of {selected} are checked"
     else:
         about = f"{selected}, in {render.counted(len(rollout['planned']), 'stage')}"
-    what = {
+    suffix = {
         "": "",
         "dry run": " (dry run)",
         "undo": f" (undoes {rollout['undo']})",
-        "retry": f" (what failed in {rollout['retry']})",
+        "retry": f" (retries {rollout['retry']})",
     }
     render.show_pairs(
         {
-            "rollout": rollout["rolloutId"] + what[kind(rollout)],
+            "rollout": rollout["rolloutId"] + suffix[kind(rollout)],
             "status": _status(rollout),
-            "why": rollout["reason"],
+            "reason": rollout["reason"],
             "to": target(rollout),
             "tenants": about,
             "so far": _counts(rollout) if any(map(settled, rollout["stages"])) else None,
@@ -200,18 +200,18 @@ def _status(rollout: Document) -> Text:
 
 def _counts(rollout: Document) -> str:
     left = rollout["total"] - sum(map(settled, rollout["stages"])) - rollout["inFlight"]
-    told = {
+    counts = {
         "succeeded": rollout["succeeded"],
         "failed": rollout["failed"],
-        "left out since": rollout["skippedSince"],
-        "under way": rollout["inFlight"],
+        "skipped": rollout["skippedSince"],
+        "running": rollout["inFlight"],
         "not begun": left,
     }
-    return ", ".join(f"{count} {what}" for what, count in told.items() if count or what == "succeeded")
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "succeeded")
 
 
 def _stages(rollout: Document) -> Table:
-    table = render.columns("Stage", "Tenants", "OK", "Failed", "May fail", "Left out", "Under way", "Status")
+    table = render.columns("Stage", "Tenants", "OK", "Failed", "May fail", "Skipped", "Running", "Status")
     for stage in rollout["stages"]:
         failed = stage["failed"]
         table.add_row(
@@ -221,14 +221,14 @@ def _stages(rollout: Document) -> Table:
             Text(str(failed), "bold red" if failed else ""),
             str(stage["tolerated"]),
             str(stage["skipped"]),
-            under_way(rollout, stage),
+            running_of_limit(rollout, stage),
             stage_status(rollout, stage),
         )
     return table
 
 
 def _show_planned(rollout: Document) -> None:
-    # Stages that nobody is left for are wished for, but not planned: the last ones.
+    # The spec may have more stages than were planned: the last ones, if there were not enough tenants.
     render.show_line("\nStages", "bold")
     for number, (size, wish) in enumerate(zip(rollout["planned"], rollout["wish"]["stages"], strict=False), 1):
         is_last = number == len(rollout["planned"])
@@ -237,29 +237,29 @@ def _show_planned(rollout: Document) -> None:
 
 def _planned(size: int, wish: Document, *, is_last: bool) -> list[str]:
     may_fail = share_of(wish["tolerated"]).bound_of(size)
-    told = [
+    parts = [
         render.counted(size, "tenant"),
         f"at most {wish['maxConcurrency']} at once",
         f"{may_fail or 'none'} may fail",
     ]
     if wish["approval"]:
-        told.insert(0, "once approved")
+        parts.insert(0, "once approved")
     if wish["bakeSeconds"] and not is_last:
-        told.append(f"then {render.duration(wish['bakeSeconds'])} of waiting")
+        parts.append(f"then a wait of {render.duration(wish['bakeSeconds'])}")
     if wish["alarm"]:
-        told.append(f"stopped by the alarm {wish['alarm']}")
-    return told
+        parts.append(f"halted by the alarm {wish['alarm']}")
+    return parts
 
 
-def _show_left_out(skipped: Mapping[str, Document]) -> None:
+def _show_skipped(skipped: Mapping[str, Document]) -> None:
     if not skipped:
         return
-    render.show_line("\nLeft out", "bold")
-    for why, those in skipped.items():
-        one, many = _LEFT_OUT.get(why, (why, why))
+    render.show_line("\nSkipped", "bold")
+    for reason, those in skipped.items():
+        one, many = _SKIP_REASONS.get(reason, (reason, reason))
         count, tenants = those["count"], those["tenants"]
-        # Nobody looks for those who are where they are to be.
-        names = "" if why == Skip.CURRENT and count > MAX_NAMED else f": {_named(tenants, count)}"
+        # Operators do not look for tenants that are already at the release, so many of them are not named.
+        names = "" if reason == Skip.CURRENT and count > MAX_NAMED else f": {_named(tenants, count)}"
         render.show_line(f"{count:>6} {one if count == 1 else many}{names}")
 
 
@@ -276,7 +276,7 @@ def _show_history(history: Sequence[Document]) -> None:
     if not history:
         return
     render.show_line("\nHistory", "bold")
-    table = render.columns("At (UTC)", "Order", "Asked by", "Why")
+    table = render.columns("Time (UTC)", "Order", "Asked by", "Reason")
     for entry in history:
         altered = [render.ALTERED] if entry["altered"] else []
         reason = [Text(entry["reason"])] if entry["reason"] else []
@@ -290,12 +290,12 @@ def _show_history(history: Sequence[Document]) -> None:
 
 
 def _order(entry: Document) -> str:
-    told: str = entry["order"] or ""
+    order: str = entry["order"] or ""
     if entry["stage"]:
-        return f"{told} stage {entry['stage']}"
+        return f"{order} stage {entry['stage']}"
     if not entry["rolloutId"]:
-        return told
-    return f"{told} {'after' if told == Order.START else 'by'} {entry['rolloutId']}"
+        return order
+    return f"{order} {'after' if order == Order.START else 'by'} {entry['rolloutId']}"
 
 
 def _named(tenants: Sequence[str], count: int) -> str:

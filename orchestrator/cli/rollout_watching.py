@@ -1,4 +1,4 @@
-"""Watching a rollout: bars that move on a terminal, a line whenever something has changed elsewhere."""
+"""Watching a rollout: progress bars on a terminal; elsewhere a line for every change."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from orchestrator.cli.invocation import World
 from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
-from orchestrator.cli.rollout_view import settled, stage_status, target, under_way
+from orchestrator.cli.rollout_view import running_of_limit, settled, stage_status, target
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
 PATIENCE_SECONDS = 300
-"""How long an API that is too busy to answer is asked again: a rollout takes hours, and is not to be lost sight of."""
+"""The time for which requests to a busy API are retried. Rollouts take hours, so watching does not end at once."""
 
 PACE_SECONDS = 180
-"""The pace is that of the last minutes: it changes with how much CloudFormation bears."""
+"""The period over which the pace is measured. The pace changes with CloudFormation's throttling."""
 
 _FOUND = 200
 _BAR_WIDTH = 14
 
 
 def watch(api: Api, world: World, rollout: str) -> Document:
-    """Look at the rollout until it is over, or until it waits for an operator and nobody is there."""
+    """Watch the rollout until it has ended, or until it waits for an operator and there is no terminal."""
     with (
-        noting_an_interrupt(f"No longer watching. The rollout goes on. See: berth rollout status {rollout}"),
+        noting_an_interrupt(f"No longer watching. The rollout continues. See: berth rollout status {rollout}"),
         RolloutProgress(world) as progress,
     ):
         while True:
@@ -53,33 +53,33 @@ def watch(api: Api, world: World, rollout: str) -> Document:
 
 
 class Pace:
-    """How fast the current stage has been going lately."""
+    """The recent pace of the current stage."""
 
     def __init__(self) -> None:
         self._stage: int | None = None
-        self._looks: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
-    def look(self, rollout: Document, at: float) -> None:
+    def observe(self, rollout: Document, at: float) -> None:
         stage = rollout["stages"][rollout["currentStage"] - 1]
-        moving = rollout["status"] == RolloutStatus.RUNNING and stage["status"] == StageStatus.RUNNING
-        if stage["number"] != self._stage or not moving:
-            self._looks.clear()
+        running = rollout["status"] == RolloutStatus.RUNNING and stage["status"] == StageStatus.RUNNING
+        if stage["number"] != self._stage or not running:
+            self._samples.clear()
         self._stage = stage["number"]
-        if moving:
-            self._looks.append((at, settled(stage)))
-            while at - self._looks[0][0] > PACE_SECONDS:
-                self._looks.popleft()
+        if running:
+            self._samples.append((at, settled(stage)))
+            while at - self._samples[0][0] > PACE_SECONDS:
+                self._samples.popleft()
 
     def seconds_left(self, rollout: Document) -> float | None:
-        """Until the rollout is over, if nobody has to approve of anything and nothing changes. Not known at first."""
-        if not self._looks:
+        """The estimated time until the rollout ends, without waits for approvals. ``None`` while it is not known."""
+        if not self._samples:
             return None
-        (began, before), (now, after) = self._looks[0], self._looks[-1]
+        (began, before), (now, after) = self._samples[0], self._samples[-1]
         if after == before:
             return None
-        to_go = rollout["total"] - sum(map(settled, rollout["stages"]))
+        remaining = rollout["total"] - sum(map(settled, rollout["stages"]))
         bakes = sum(stage["wish"]["bakeSeconds"] for stage in rollout["stages"][rollout["currentStage"] - 1 :])
-        return float(to_go * (now - began) / (after - before) + bakes)
+        return float(remaining * (now - began) / (after - before) + bakes)
 
 
 class RolloutProgress:
@@ -89,8 +89,8 @@ class RolloutProgress:
         self._pace = Pace()
         self._rollout: Document | None = None
         self._live = Live(get_renderable=self._frame, console=self._console, refresh_per_second=4)
-        self._told: object = None
-        self._told_at = 0.0
+        self._shown: object = None
+        self._shown_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -102,26 +102,26 @@ class RolloutProgress:
             self._live.stop()
 
     def tell(self, what: str) -> None:
-        """Why there is nothing new to be shown."""
+        """Show why there is no news of the rollout."""
         if self._is_new(what):
             self._console.print(Text(what, "dim"), soft_wrap=True)
 
     def show(self, rollout: Document) -> None:
         self._rollout = rollout
-        self._pace.look(rollout, self._world.monotonic())
+        self._pace.observe(rollout, self._world.monotonic())
         if self._console.is_interactive:
             with holding_interrupts():
                 self._live.start()
             self._live.refresh()
-        elif self._is_new(_what_counts(rollout)):
+        elif self._is_new(_news(rollout)):
             self._console.print(Text(self._line(rollout), "dim"), soft_wrap=True)
 
     def _is_new(self, what: object) -> bool:
-        """Or so old that a log needs a sign of life."""
+        """True if this has not been shown, or if it was shown so long ago that a log needs a sign of life."""
         now = self._world.monotonic()
-        if what == self._told and now - self._told_at < REMIND_SECONDS:
+        if what == self._shown and now - self._shown_at < REMIND_SECONDS:
             return False
-        self._told, self._told_at = what, now
+        self._shown, self._shown_at = what, now
         return True
 
     def _line(self, rollout: Document) -> str:
@@ -130,7 +130,7 @@ class RolloutProgress:
             f"stage {stage['number']} of {len(rollout['stages'])} {stage_status(rollout, stage).plain}",
             f"{settled(stage)} of {stage['total']} done",
             *([f"{stage['failed']} failed"] if stage["failed"] else []),
-            *([f"{stage['inFlight']} under way"] if stage["inFlight"] else []),
+            *([f"{stage['inFlight']} running"] if stage["inFlight"] else []),
             *self._times(rollout),
         ]
         return f"Rollout {rollout['rolloutId']} {rollout['status']}: {', '.join(parts)}"
@@ -143,15 +143,15 @@ class RolloutProgress:
         return [render.duration(elapsed), *([] if left is None else [f"about {render.duration(left)} left"])]
 
     def _frame(self) -> Group:
-        """Asked for several times a second, so that the time runs between two looks."""
+        """The live display. It is rendered several times per second, so that the elapsed time is current."""
         rollout = self._rollout
         if rollout is None:
             return Group()
         name = rollout["rolloutId"]
-        what = "Dry run" if rollout["dryRun"] else "Rollout"
-        heading = Text.assemble(f"{what} {name} to {target(rollout)}: ", render.state(rollout["status"]))
+        kind = "Dry run" if rollout["dryRun"] else "Rollout"
+        heading = Text.assemble(f"{kind} {name} to {target(rollout)}: ", render.state(rollout["status"]))
         heading.append("".join(f", {each}" for each in self._times(rollout)))
-        table = render.columns("Stage", "", "Done", "Failed (may)", "Under way", "Status")
+        table = render.columns("Stage", "", "Done", "Failed (may)", "Running", "Status")
         for stage in rollout["stages"]:
             failed = f"{stage['failed']} ({stage['tolerated']})" if stage["failed"] else ""
             table.add_row(
@@ -159,7 +159,7 @@ class RolloutProgress:
                 ProgressBar(total=max(1, stage["total"]), completed=settled(stage), width=_BAR_WIDTH),
                 f"{settled(stage)}/{stage['total']}",
                 Text(failed, "bold red"),
-                under_way(rollout, stage),
+                running_of_limit(rollout, stage),
                 stage_status(rollout, stage),
             )
         awaited = _awaited(rollout)
@@ -169,13 +169,13 @@ class RolloutProgress:
 def _awaited(rollout: Document) -> str | None:
     name = rollout["rolloutId"]
     if stage := awaiting_approval(rollout):
-        return f"Approve of it, in another terminal: berth rollout approve {name} --stage {stage}"
+        return f"Approve it in another terminal: berth rollout approve {name} --stage {stage}"
     if rollout["status"] == RolloutStatus.PAUSED:
-        return f"Let it go on, from another terminal: berth rollout resume {name}"
+        return f"Resume it in another terminal: berth rollout resume {name}"
     return None
 
 
-def _what_counts(rollout: Document) -> object:
-    """What a log is told of at once. Who is under way is no news until something came of it."""
+def _news(rollout: Document) -> object:
+    """The values whose changes a log shows at once. The number of running updates is not among them."""
     stages = [(stage_status(rollout, stage).plain, settled(stage), stage["failed"]) for stage in rollout["stages"]]
     return rollout["status"], rollout["currentStage"], stages

@@ -1,4 +1,4 @@
-"""What is asked for in a rollout: the options of `berth rollout start` and `plan`, as the API takes them."""
+"""The options of `berth rollout start` and `plan`, and the API's request body that they result in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHICH, _HOW = "Which tenants", "How"
 
 To = Annotated[
     str | None,
-    typer.Option(metavar="VERSION", help="The release to move to, if not the current one.", rich_help_panel=_WHICH),
+    typer.Option(metavar="VERSION", help="The release to move to. Default: the current one.", rich_help_panel=_WHICH),
 ]
 Tenants = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ Tenants = Annotated[
 TenantsFrom = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="Only the tenants in this file, one id a line; - is stdin.", rich_help_panel=_WHICH
+        metavar="FILE", help="Only the tenants in this file, one id per line; - is stdin.", rich_help_panel=_WHICH
     ),
 ]
 Labels = Annotated[
@@ -39,7 +39,7 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="NAME=VALUE",
-        help="Only tenants with this label; may be repeated, then with all of them.",
+        help="Only tenants with this label. If repeated, only tenants with all labels.",
         rich_help_panel=_WHICH,
     ),
 ]
@@ -47,7 +47,7 @@ Share = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Only so many of them: 25% or 100. A larger share later adds to it.",
+        help="Only this share of the tenants to move, like 25% or 100. A later rollout can move the rest.",
         rich_help_panel=_WHICH,
     ),
 ]
@@ -55,7 +55,7 @@ Undo = Annotated[
     str | None,
     typer.Option(
         metavar="ROLLOUT",
-        help="The tenants that this rollout has moved: back to where each was, or to --to.",
+        help="Only the tenants that this rollout has moved: back to their earlier release, or to --to.",
         rich_help_panel=_WHICH,
     ),
 ]
@@ -63,7 +63,7 @@ Stages = Annotated[
     str | None,
     typer.Option(
         metavar="SIZES",
-        help=f"The stages, as shares of all tenants: {','.join(DEFAULT_SIZES)} unless told otherwise.",
+        help=f"The stages, as shares of all tenants. Default: {','.join(DEFAULT_SIZES)}.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -72,7 +72,7 @@ Concurrency = Annotated[
     typer.Option(
         metavar="NUMBER",
         min=1,
-        help="How many tenants at once at most: as many as the control plane allows unless told otherwise.",
+        help="The maximum number of tenants at once. Default: the control plane's own maximum.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -80,8 +80,8 @@ Tolerate = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="How many of a stage may fail before all stops: 2, or 5% (unless told otherwise). In the first of "
-        "several stages none may.",
+        help="How many tenants of a stage may fail before the rollout halts, like 2 or 5%. Default: 5%. None may fail "
+        "in the first of several stages, nor, by default, in a single stage.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -90,13 +90,13 @@ Bake = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="How long to wait between stages: 300 unless told otherwise.",
+        help="How long to wait between stages. Default: 300.",
         rich_help_panel=_HOW,
     ),
 ]
 Alarm = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Stop if this CloudWatch alarm is on after a stage.", rich_help_panel=_HOW),
+    typer.Option(metavar="NAME", help="Halt if this CloudWatch alarm goes off after a stage.", rich_help_panel=_HOW),
 ]
 Approval = Annotated[
     bool,
@@ -108,21 +108,21 @@ StagesFile = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="The stages one by one instead, as a JSON list: see below; - is stdin.",
+        help="A file with the stages as a JSON list, see below; - is stdin.",
         rich_help_panel=_HOW,
     ),
 ]
 AllowDowngrade = Annotated[
     bool,
     typer.Option(
-        "--allow-downgrade", help="Also tenants at a newer release than that: they go back.", rich_help_panel=_WHICH
+        "--allow-downgrade", help="Include tenants at a newer release, and move them back.", rich_help_panel=_WHICH
     ),
 ]
 AllowReplacement = Annotated[
     bool,
     typer.Option(
         "--allow-replacement",
-        help="Also if that replaces or removes a queue, with the messages in it.",
+        help="Update tenants even if that replaces or removes a queue with its messages.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -142,7 +142,7 @@ class StageOptions:
     file: str | None
 
     def documents(self) -> list[Any] | None:
-        """The stages as the API takes them; ``None`` leaves them to the API."""
+        """The stages for the API; ``None`` if no option is given, so that the API's defaults apply."""
         given = {
             "--stages": self.stages is not None,
             "--concurrency": self.concurrency is not None,
@@ -152,22 +152,22 @@ class StageOptions:
             "--approval": self.approval,
         }
         if self.file is not None:
-            if too_much := [name for name, is_given in given.items() if is_given]:
-                raise _bad("--stages-file", f"it does not go with {', '.join(too_much)}.")
+            if others := [name for name, is_given in given.items() if is_given]:
+                raise _bad("--stages-file", f"it cannot be combined with {', '.join(others)}.")
             return _stages_in(self.file)
         if not any(given.values()):
             return None
         sizes = _sizes(self.stages) if self.stages is not None else list(DEFAULT_SIZES)
         tolerated = None if self.tolerate is None else _share("--tolerate", self.tolerate, _BOUND)
         if len(sizes) == 1 and (self.approval or self.bake is not None):
-            raise _bad("--stages", "there is only one, so neither --bake nor --approval has anything to come between.")
+            raise _bad("--stages", "there is only one stage, but --bake and --approval apply between stages.")
         return [self._stage(number, len(sizes), size, tolerated) for number, size in enumerate(sizes, 1)]
 
     def _stage(self, number: int, of: int, size: str, tolerated: str | None) -> dict[str, object]:
         stage: dict[str, object | None] = {
             "size": size,
             "maxConcurrency": self.concurrency,
-            # The first of several is the canary.
+            # The first of several stages is the canary, which must not fail.
             "tolerated": tolerated if number > 1 or of == 1 else None,
             "bakeSeconds": self.bake if number < of else None,
             "alarm": self.alarm,
@@ -191,14 +191,14 @@ def body_of(
     sample: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, object]:
-    """What the API is sent. Whatever is wrong with it is told here, before anything is asked."""
+    """The API's request body. Invalid options are reported here, before the API is called."""
     if undo and (tenants or tenants_from):
-        raise _bad("--undo", "it is about the tenants of that rollout, so it goes with neither --tenant nor a list.")
+        raise _bad("--undo", "it selects the tenants of that rollout, so --tenant and --tenants-from cannot be used.")
     if tenants_from == "-" and stages.file == "-":
-        raise _bad("--stages-file", "stdin is the list of tenants already.")
+        raise _bad("--stages-file", "stdin is already used for the list of tenants.")
     if to is not None and not re.fullmatch(VERSION_PATTERN, to):
         raise _bad("--to", f"{to!a} is not a version like 1.2.3.")
-    said: dict[str, object | None] = {
+    values: dict[str, object | None] = {
         "version": to,
         "tenants": _tenants(tenants, tenants_from),
         "labels": dict(labels_of(labels)) or None,
@@ -211,22 +211,22 @@ def body_of(
         "undo": None if undo is None else rollout_id(undo, "--undo"),
         "reason": reason,
     }
-    body = {name: value for name, value in said.items() if value is not None}
+    body = {name: value for name, value in values.items() if value is not None}
     _check(body)
     return body
 
 
 def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
-    # Not at the top: JSON schemas take long to load, and --help does not need them.
+    # Imported here, so that --help does not wait for the import.
     from orchestrator.common.times import ID_PATTERN
 
     if not re.fullmatch(ID_PATTERN, given):
-        raise _bad(hint, f"{given!a} is not the id of a rollout, like 20261231-235959-0a1b: see berth rollout list.")
+        raise _bad(hint, f"{given!a} is not the id of a rollout, like 20261231-235959-0a1b. See: berth rollout list")
     return given
 
 
 def _check(body: dict[str, object]) -> None:
-    """By the API's own rules, except for how many at once: only the control plane knows that."""
+    """Check the body by the API's rules, except for the maximum concurrency, which only the control plane knows."""
     from orchestrator.api.reading import decode
     from orchestrator.api.rollout_routes import MAX_CONCURRENCY, StartRollout
     from orchestrator.common.errors import InvalidRequest
@@ -243,8 +243,8 @@ def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
         lines = enumerate(_text("--tenants-from", file).splitlines(), 1)
         listed = [_tenant(line.strip(), "--tenants-from", f"line {number}: ") for number, line in lines if line.strip()]
         if not listed:
-            # It must not be taken for "no restriction".
-            raise _bad("--tenants-from", "there is no tenant in it.")
+            # Without the error, an empty file would select all tenants.
+            raise _bad("--tenants-from", "the file names no tenant.")
         tenants += listed
     from orchestrator.api.rollout_routes import MAX_TENANTS
 
@@ -268,12 +268,12 @@ def _sizes(given: str) -> list[str]:
     from orchestrator.rollouts.records import MAX_STAGES
 
     sizes = [each.strip() for each in given.split(",")]
-    # Whatever else is wrong is told first, so that what is suggested here is accepted.
+    # Each size is checked first, so that the suggested value is valid.
     suggested = [*(_share("--stages", size) for size in sizes if size not in ("", REST)), REST]
     if len(suggested) > MAX_STAGES:
         raise _bad("--stages", f"there may be {MAX_STAGES} stages at most, the last of which is {REST}.")
     if sizes != suggested:
-        raise _bad("--stages", f"the last stage, and no other, takes all that are left: {','.join(suggested)}")
+        raise _bad("--stages", f"the last stage, and only that one, must be {REST}: {','.join(suggested)}")
     return sizes
 
 
@@ -287,9 +287,9 @@ def _stages_in(file: str) -> list[Any]:
     try:
         stages = json.loads(_text("--stages-file", file))
     except (ValueError, RecursionError) as error:
-        raise _bad("--stages-file", f"it is not JSON: {error}") from error
+        raise _bad("--stages-file", f"the file is not JSON: {error}") from error
     if not isinstance(stages, list):
-        raise _bad("--stages-file", f'it is not a list like [{{"size": "1"}}, {{"size": "{REST}"}}].')
+        raise _bad("--stages-file", f'the file is not a list like [{{"size": "1"}}, {{"size": "{REST}"}}].')
     return stages
 
 
@@ -300,7 +300,7 @@ def _text(hint: str, file: str) -> str:
     except OSError as error:
         raise _bad(hint, f"{file}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise _bad(hint, f"{file}: it is not text.") from error
+        raise _bad(hint, f"{file}: the file is not text.") from error
 
 
 def _bad(hint: str, message: str) -> typer.BadParameter:

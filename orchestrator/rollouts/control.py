@@ -255,7 +255,7 @@ class Rollouts:
             return Refused(
                 Refusal.DOWNGRADE,
                 f"{newer.count} tenants are at a newer version than {wish.version}. To move them back, allow the "
-                "downgrade: --allow-downgrade",
+                "downgrade.",
             )
         return selected
 

@@ -183,10 +183,10 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
         ("rollout start", ["--undo", "--allow-replacement", "--yes", "--no-watch", "rollout start --approval"]),
         ("rollout status", ["ROLLOUT"]),
         ("rollout watch", ["ROLLOUT", "exit code is 0"]),
-        ("rollout pause", ["ROLLOUT", "no dry run"]),
-        ("rollout resume", ["ROLLOUT", "no dry run"]),
-        ("rollout abort", ["ROLLOUT", "no dry run", "--yes"]),
-        ("rollout approve", ["ROLLOUT", "no dry run"]),
+        ("rollout pause", ["ROLLOUT", "not a dry run"]),
+        ("rollout resume", ["ROLLOUT", "not a dry run"]),
+        ("rollout abort", ["ROLLOUT", "not a dry run", "--yes"]),
+        ("rollout approve", ["ROLLOUT", "not a dry run"]),
         ("rollout retry", ["ROLLOUT", "--watch"]),
         ("rollout list", ["--limit"]),
     ],
@@ -210,7 +210,7 @@ def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> N
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
     commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "retry", "list"]
     assert [line.split()[1] for line in lines if line.startswith("│ ") and "--help" not in line] == commands
-    assert "From beginning to end" in lines
+    assert "From start to end" in lines
 
 
 @pytest.mark.parametrize("command", [[], ["rollout", "start"], ["reconcile"], ["doctor"]], ids=" ".join)

@@ -58,7 +58,7 @@ class TestTheSameOptions:
         fleet.berth("rollout", "plan", "--no-wait", *[each for each in arguments if each != "--yes"])
         planned = fleet.api.newest.wish
         fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
-        assert fleet.berth(*advised(fleet, "Do it")).exit_code == ExitCode.OK
+        assert fleet.berth(*advised(fleet, "Start it")).exit_code == ExitCode.OK
         assert fleet.api.newest.wish == replace(planned, dry_run=False, sample=None)
 
     def test_what_is_left_after_an_abort_is_asked_for_in_the_same_way(self, fleet: Scene, arguments: list[str]) -> None:
@@ -67,7 +67,7 @@ class TestTheSameOptions:
         fleet.berth("rollout", "start", *arguments)
         first = fleet.api.newest
         fleet.api.is_now(status=RolloutStatus.ABORTED)
-        assert fleet.berth(*advised(fleet, "Move those that are left")).exit_code == ExitCode.OK
+        assert fleet.berth(*advised(fleet, "Move the remaining tenants")).exit_code == ExitCode.OK
         assert fleet.api.newest.id != first.id
         assert fleet.api.newest.wish == first.wish
 
@@ -92,7 +92,7 @@ def test_an_undo_that_was_aborted_is_not_followed_by_a_move_forward(fleet: Scene
     fleet.berth("rollout", "start", "--undo", original)
     first = fleet.api.newest
     fleet.api.is_now(status=RolloutStatus.ABORTED)
-    arguments = advised(fleet, "Return those that are left")
+    arguments = advised(fleet, "Move the remaining tenants back")
     assert arguments[:4] == ["rollout", "start", "--undo", original]
     fleet.berth(*arguments)
     assert fleet.api.newest.id != first.id
@@ -107,7 +107,7 @@ def test_a_retry_that_was_aborted_is_retried(fleet: Scene) -> None:
     fleet.api.clock.advance(timedelta(minutes=1))
     fleet.berth("rollout", "retry", original)
     fleet.api.is_now(status=RolloutStatus.ABORTED)
-    assert advised(fleet, "Try again those that are left") == ["rollout", "retry", original]
+    assert advised(fleet, "Retry the remaining tenants") == ["rollout", "retry", original]
 
 
 def test_a_dry_run_of_those_that_would_have_failed_leads_back_to_the_whole(fleet: Scene) -> None:
@@ -118,7 +118,7 @@ def test_a_dry_run_of_those_that_would_have_failed_leads_back_to_the_whole(fleet
     fleet.api.clock.advance(timedelta(minutes=1))
     fleet.berth("rollout", "retry", original)
     fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
-    assert advised(fleet, "How to move all") == ["rollout", "status", original]
+    assert advised(fleet, "See how to move all") == ["rollout", "status", original]
 
 
 def test_what_was_in_a_file_is_left_there(fleet: Scene, tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ def test_what_was_in_a_file_is_left_there(fleet: Scene, tmp_path: Path) -> None:
     stages.write_text(json.dumps([{"size": "1", "tolerated": "1"}, {"size": "rest"}]))
     fleet.berth("rollout", "plan", "--no-wait", "--tenants-from", str(listed), "--stages-file", str(stages))
     fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
-    assert advised(fleet, "Do it")[4:] == ["--tenants-from", "FILE", "--stages-file", "FILE"]
+    assert advised(fleet, "Start it")[4:] == ["--tenants-from", "FILE", "--stages-file", "FILE"]

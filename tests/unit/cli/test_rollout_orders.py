@@ -71,15 +71,15 @@ class TestStatus:
             "status:     RUNNING",
             "to:         0.2.0",
             "tenants:    10, in 3 stages",
-            "so far:     1 succeeded, 3 failed, 2 under way, 4 not begun",
+            "so far:     1 succeeded, 3 failed, 2 running, 4 not begun",
             "started:    2026-11-16 12:00:00 UTC, by ada",
             f"execution:  {api.newest.execution}",
             "",
             "Stages",
-            "Stage Tenants OK Failed May fail Left out Under way Status",
-            "1     1       1  0      0        0                  DONE",
-            "2     5       0  3      3        0        2 of 4    RUNNING",
-            "3     4       0  0      3        0                  WAITING",
+            "Stage Tenants OK Failed May fail Skipped Running Status",
+            "1     1       1  0      0        0               DONE",
+            "2     5       0  3      3        0       2 of 4  RUNNING",
+            "3     4       0  0      3        0               WAITING",
             "",
             "Failed",
             "     2 InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
@@ -88,14 +88,14 @@ class TestStatus:
             "       t2",
             "",
             "History",
-            "At (UTC)            Order Asked by Why",
+            "Time (UTC)          Order Asked by Reason",
             "2026-11-16 12:00:00 START ada",
         ]
         assert result.stderr.splitlines() == [
             "",
-            f"Follow it: berth rollout watch {name}",
-            f"Hold it: berth rollout pause {name}",
-            f"End it: berth rollout abort {name}",
+            f"Watch it: berth rollout watch {name}",
+            f"Pause it: berth rollout pause {name}",
+            f"Abort it: berth rollout abort {name}",
         ]
 
     def test_of_many_that_failed_a_few_are_named(self, underway: Scene) -> None:
@@ -132,7 +132,7 @@ class TestStatus:
             ({"status": StageStatus.WAITING}, "WAITING"),
             ({"status": StageStatus.AWAITING_APPROVAL}, "AWAITING APPROVAL"),
             ({"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}, "APPROVED"),
-            ({"status": StageStatus.RUNNING}, "0 of 4    RUNNING"),
+            ({"status": StageStatus.RUNNING}, "0 of 4  RUNNING"),
             ({"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}, "BAKING until 13:00:00 UTC"),
             ({"status": StageStatus.BAKING}, "BAKING"),
             ({"status": StageStatus.DONE}, "DONE"),
@@ -168,13 +168,13 @@ class TestStatus:
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "status")
         command = f"berth rollout approve {underway.api.newest.id} --stage 3"
-        assert f"Approve of stage 3: {command}\n" in result.stderr
+        assert f"Approve stage 3: {command}\n" in result.stderr
 
     def test_why_it_is_so_and_how_long_it_took(self, underway: Scene) -> None:
         ended_at = NOON + timedelta(hours=2, minutes=3, seconds=4)
         underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.", ended_at=ended_at)
         shown = underway.berth("rollout", "status").stdout
-        assert "status:     HALTED after 2 h 3 min\nwhy:        An alarm went off.\n" in shown
+        assert "status:     HALTED after 2 h 3 min\nreason:     An alarm went off.\n" in shown
         assert "ended:      2026-11-16 14:03:04 UTC\n" in shown
 
     def test_as_json_it_is_the_answer_itself(self, underway: Scene) -> None:
@@ -208,7 +208,7 @@ class TestOrders:
         scene.berth("rollout", "plan", "--no-wait")
         result = scene.berth("rollout", verb)
         assert result.exit_code == ExitCode.GONE
-        assert result.stderr.startswith("Error: There is no rollout yet that is more than a dry run.")
+        assert result.stderr.startswith("Error: There are no rollouts yet, except for dry runs.")
 
     def test_many_dry_runs_are_looked_past(self, underway: Scene) -> None:
         older = underway.api.newest.id
@@ -221,8 +221,8 @@ class TestOrders:
         name = underway.api.newest.id
         result = underway.berth("rollout", "pause")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {name} is paused. 2 tenants are under way and will be finished.\n"
-        assert result.stderr.splitlines()[0] == f"Let it go on: berth rollout resume {name}"
+        assert result.stdout == f"Rollout {name} is paused. 2 updates are still running and will be finished.\n"
+        assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
         assert underway.api.newest.status is RolloutStatus.PAUSED
 
     def test_pause_what_is_paused(self, underway: Scene) -> None:
@@ -236,15 +236,15 @@ class TestOrders:
         underway.berth("rollout", "pause")
         result = underway.berth("rollout", "resume")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {name} goes on.\n"
-        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
+        assert result.stdout == f"Rollout {name} is resumed.\n"
+        assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
     def test_abort(self, underway: Scene) -> None:
         name = underway.api.newest.id
         result = underway.berth("rollout", "abort")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {name} is being aborted. 2 tenants are under way and will be finished.\n"
+        assert result.stdout == f"Rollout {name} is being aborted. 2 updates are still running and will be finished.\n"
         assert result.stderr.endswith(f"berth rollout watch {name}\n")
         assert underway.api.newest.status is RolloutStatus.ABORTING
 
@@ -258,7 +258,7 @@ class TestOrders:
         underway.typed = "yes\n"
         result = underway.berth("rollout", "abort")
         assert result.exit_code == ExitCode.OK
-        question = f"This ends rollout {underway.api.newest.id} for good. Type yes to go on:"
+        question = f"This ends rollout {underway.api.newest.id} for good. Type yes to continue:"
         assert result.stderr.startswith(question)
 
     @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
@@ -280,16 +280,16 @@ class TestOrders:
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "3")
         assert result.exit_code == ExitCode.OK
-        assert result.stdout == f"Rollout {name}: stage 3 is approved. It begins.\n"
-        assert result.stderr.splitlines()[0] == f"Follow it: berth rollout watch {name}"
+        assert result.stdout == f"Rollout {name}: stage 3 is approved. It starts now.\n"
+        assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
 
     def test_a_stage_that_is_approved_during_a_pause_begins_after_it(self, underway: Scene) -> None:
         name = underway.api.newest.id
         underway.api.is_now(current_stage=3, status=RolloutStatus.PAUSED)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "3")
-        assert result.stdout == f"Rollout {name}: stage 3 is approved. It begins when the rollout is resumed.\n"
-        assert result.stderr.splitlines()[0] == f"Let it go on: berth rollout resume {name}"
+        assert result.stdout == f"Rollout {name}: stage 3 is approved. It starts when the rollout is resumed.\n"
+        assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
 
     @pytest.mark.parametrize("status", [RolloutStatus.RUNNING, RolloutStatus.PAUSED])
     def test_on_a_terminal_the_stage_that_waits_is_asked_about(self, underway: Scene, status: RolloutStatus) -> None:
@@ -298,7 +298,7 @@ class TestOrders:
         underway.typed = "yes\n"
         result = underway.berth("rollout", "approve")
         assert result.exit_code == ExitCode.OK
-        question = f"This lets stage 3 of rollout {underway.api.newest.id} begin: 4 tenants. Type yes to go on:"
+        question = f"This starts stage 3 of rollout {underway.api.newest.id}: 4 tenants. Type yes to continue:"
         assert result.stderr.startswith(question)
         assert "stage 3 is approved" in result.stdout
 
@@ -341,8 +341,8 @@ class TestOrders:
         result = underway.berth("rollout", "approve", "--json")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr == (
-            f"Error: Rollout {name}: no stage awaits approval. It is RUNNING, in stage 2 (BAKING until 13:00:00 UTC). "
-            f"How it stands: berth rollout status {name}\n"
+            f"Error: Rollout {name}: no stage awaits approval. The rollout is RUNNING, in stage 2 (BAKING until 13:00:00 UTC). "
+            f"See: berth rollout status {name}\n"
         )
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
 
@@ -409,8 +409,8 @@ class TestRetry:
         result = underway.berth("rollout", "retry")
         second = underway.api.newest.id
         assert result.exit_code == ExitCode.OK
-        assert result.stdout.startswith(f"rollout:    {second} (what failed in {first})\n")
-        assert result.stderr.startswith(f"Follow it: berth rollout watch {second}\n")
+        assert result.stdout.startswith(f"rollout:    {second} (retries {first})\n")
+        assert result.stderr.startswith(f"Watch it: berth rollout watch {second}\n")
         assert underway.pauses == []
 
     def test_as_json(self, underway: Scene) -> None:
@@ -427,4 +427,4 @@ class TestRetry:
     def test_it_is_not_over(self, underway: Scene) -> None:
         result = underway.berth("rollout", "retry")
         assert result.exit_code == ExitCode.REFUSED
-        assert f"End it: berth rollout abort {underway.api.newest.id}\n" in result.stderr
+        assert f"Abort it: berth rollout abort {underway.api.newest.id}\n" in result.stderr

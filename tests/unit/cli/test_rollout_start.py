@@ -42,19 +42,19 @@ class TestStart:
             "started:    2026-11-16 12:02:10 UTC, by ada",
             "",
             "Stages",
-            "     1: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting, stopped by the alarm errors",
-            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then 5 min of waiting, "
-            "stopped by the alarm errors",
-            "     3: once approved, 8 tenants, at most 50 at once, 2 may fail, stopped by the alarm errors",
+            "     1: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min, halted by the alarm errors",
+            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then a wait of 5 min, "
+            "halted by the alarm errors",
+            "     3: once approved, 8 tenants, at most 50 at once, 2 may fail, halted by the alarm errors",
             "",
-            "Left out",
-            "     1 is there already: new",
+            "Skipped",
+            "     1 is already at the release: new",
             "     1 is pinned to another release: pinned",
         ]
         assert result.stderr.splitlines() == [
-            f"Follow it: berth rollout watch {name}",
-            f"Hold it: berth rollout pause {name}",
-            f"End it: berth rollout abort {name}",
+            f"Watch it: berth rollout watch {name}",
+            f"Pause it: berth rollout pause {name}",
+            f"Abort it: berth rollout abort {name}",
         ]
         assert fleet.pauses == []
 
@@ -70,8 +70,8 @@ class TestStart:
         assert result.stdout.splitlines() == [
             "No tenant has to be moved (1 current, 1 unknown).",
             "",
-            "Left out",
-            "     1 is there already: new",
+            "Skipped",
+            "     1 is already at the release: new",
             "     1 does not exist: nobody",
         ]
         assert scene.api.ledger.rollouts(limit=1) == []
@@ -85,7 +85,7 @@ class TestStart:
             scene.api.pin(TenantId.parse(f"t{number}"), "0.1.0")
             scene.has(TenantId.parse(f"n{number}"), version="0.2.0")
         assert scene.berth("rollout", "start").stdout.splitlines()[-2:] == [
-            "     7 are there already",
+            "     7 are already at the release",
             "     7 are pinned to another release: t0, t1, t2, t3, t4 and 2 more",
         ]
 
@@ -96,8 +96,8 @@ class TestStart:
         result = fleet.berth("rollout", "start", "--tenant", "t01")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.splitlines()[1:] == [
-            f"Follow it: berth rollout watch {first}",
-            f"End it: berth rollout abort {first}",
+            f"Watch it: berth rollout watch {first}",
+            f"Abort it: berth rollout abort {first}",
         ]
 
     def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
@@ -111,14 +111,14 @@ class TestStart:
         fleet.api.interjections = [ApiAnswer(429, {"message": "Too Many Requests"})]
         result = fleet.berth("rollout", "start")
         assert result.exit_code == ExitCode.INTERRUPTED
-        assert result.stderr.endswith("If it was started, it goes on. See: berth rollout list\n")
+        assert result.stderr.endswith("If the rollout was started, it continues. See: berth rollout list\n")
 
     @pytest.mark.parametrize("typed", ["y\n", "\n", ""])
     def test_losing_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
         fleet.typed = typed
         result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch")
         assert result.exit_code == ExitCode.REFUSED
-        assert "every message in them. Type yes to go on:" in result.stderr
+        assert "every message in them. Type yes to continue:" in result.stderr
         assert fleet.connected_to == []
 
     @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, [])])
@@ -137,8 +137,8 @@ class TestPlanWithoutWaiting:
         name = fleet.api.newest.id
         assert result.exit_code == ExitCode.OK
         assert result.stdout.startswith(f"rollout:    {name} (dry run)\nstatus:     PENDING\n")
-        assert "tenants:    4 of 11 are looked at\n" in result.stdout
-        assert result.stderr.startswith(f"Follow it: berth rollout watch {name}\n")
+        assert "tenants:    4 of 11 are checked\n" in result.stdout
+        assert result.stderr.startswith(f"Watch it: berth rollout watch {name}\n")
 
 
 class TestUndoAndRetry:
@@ -154,15 +154,15 @@ class TestUndoAndRetry:
         result = scene.berth("rollout", "start", "--undo", first)
         assert result.exit_code == ExitCode.OK
         assert f"rollout:    {scene.api.newest.id} (undoes {first})\n" in result.stdout
-        assert "to:         where each tenant was before\n" in result.stdout
-        assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:4] == ["PENDING", "before", "0/1"]
+        assert "to:         each tenant's earlier release\n" in result.stdout
+        assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:4] == ["PENDING", "earlier", "0/1"]
 
 
 class TestList:
     def test_there_are_none(self, scene: Scene) -> None:
         result = scene.berth("rollout", "list")
         assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
-        assert result.stdout == "There are no rollouts yet. Begin with: berth rollout plan\n"
+        assert result.stdout == "There are no rollouts yet. Plan one: berth rollout plan\n"
 
     @pytest.fixture
     def three(self, fleet: Scene) -> Scene:
@@ -194,7 +194,7 @@ class TestList:
     def test_so_many_at_most(self, three: Scene) -> None:
         result = three.berth("rollout", "list", "--limit", "2")
         assert len(result.stdout.splitlines()) == 3
-        assert result.stderr == "There may be more: --limit 10\n"
+        assert result.stderr == "There may be more. List more: --limit 10\n"
 
     def test_as_json(self, three: Scene) -> None:
         told = json.loads(three.berth("rollout", "list", "--json").stdout)

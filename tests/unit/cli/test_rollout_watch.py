@@ -93,13 +93,13 @@ class TestInALog:
         assert result.exit_code == ExitCode.FAILED
         said = f"Rollout {name} RUNNING: stage"
         assert result.stderr.splitlines()[:6] == [
-            f"{said} 1 of 2 RUNNING, 0 of 2 done, 2 under way, 0 s",
+            f"{said} 1 of 2 RUNNING, 0 of 2 done, 2 running, 0 s",
             # Seven are left, one in two seconds; and a minute of baking.
-            f"{said} 1 of 2 RUNNING, 1 of 2 done, 2 under way, 2 s, about 1 min 14 s left",
-            f"{said} 1 of 2 RUNNING, 2 of 2 done, 2 under way, 4 s, about 1 min 12 s left",
+            f"{said} 1 of 2 RUNNING, 1 of 2 done, 2 running, 2 s, about 1 min 14 s left",
+            f"{said} 1 of 2 RUNNING, 2 of 2 done, 2 running, 4 s, about 1 min 12 s left",
             f"{said} 1 of 2 BAKING until 12:01:10 UTC, 2 of 2 done, 6 s",
-            f"{said} 2 of 2 RUNNING, 0 of 6 done, 4 under way, 10 s",
-            f"{said} 2 of 2 RUNNING, 1 of 6 done, 1 failed, 5 under way, 14 s, about 20 s left",
+            f"{said} 2 of 2 RUNNING, 0 of 6 done, 4 running, 10 s",
+            f"{said} 2 of 2 RUNNING, 1 of 6 done, 1 failed, 5 running, 14 s, about 20 s left",
         ]
         assert underway.pauses == [2] * 8
 
@@ -133,7 +133,7 @@ class TestTheEnd:
         assert result.stdout.splitlines()[:3] == [
             f"Rollout {underway.api.newest.id} to 0.2.0: {status} after 3 min 20 s",
             "So it is.",
-            "1 succeeded, 2 under way, 5 not begun.",
+            "1 succeeded, 2 running, 5 not begun.",
         ]
 
     def test_as_json_it_is_the_rollout(self, underway: Scene, status: RolloutStatus) -> None:
@@ -145,12 +145,12 @@ class TestTheEnd:
     def test_how_to_go_back_is_told(self, underway: Scene, status: RolloutStatus) -> None:
         done(underway, 0)()
         ends(underway, status)()
-        undo = f"Return those that were moved: berth rollout start --undo {underway.api.newest.id}"
+        undo = f"Move the tenants back: berth rollout start --undo {underway.api.newest.id}"
         assert underway.berth("rollout", "watch").stderr.splitlines()[-1] == undo
 
     def test_how_to_try_again_is_told_if_something_failed(self, underway: Scene, status: RolloutStatus) -> None:
         ends(underway, status)()
-        retry = f"Try again only those that failed: berth rollout retry {underway.api.newest.id}"
+        retry = f"Retry the failed tenants: berth rollout retry {underway.api.newest.id}"
         assert retry not in underway.berth("rollout", "watch").stderr
         done(underway, 0, result=Result.FAILED)()
         result = underway.berth("rollout", "watch")
@@ -175,8 +175,8 @@ class TestAnOperatorIsAwaited:
         assert result.exit_code == ExitCode.NOT_READY
         assert "Stage 2 awaits approval.\n" in result.stdout
         assert result.stderr.splitlines()[-2:] == [
-            f"Approve of stage 2: berth rollout approve {name} --stage 2",
-            f"End it: berth rollout abort {name}",
+            f"Approve stage 2: berth rollout approve {name} --stage 2",
+            f"Abort it: berth rollout abort {name}",
         ]
 
     def test_nobody_is_there_to_resume(self, underway: Scene) -> None:
@@ -184,7 +184,7 @@ class TestAnOperatorIsAwaited:
         result = underway.berth("rollout", "watch", "--json")
         assert result.exit_code == ExitCode.NOT_READY
         assert json.loads(result.stdout)["status"] == "PAUSED"
-        assert f"Let it go on: berth rollout resume {underway.api.newest.id}\n" in result.stderr
+        assert f"Resume it: berth rollout resume {underway.api.newest.id}\n" in result.stderr
 
     def test_what_was_approved_goes_on(self, underway: Scene) -> None:
         awaits_approval(underway)
@@ -256,7 +256,7 @@ class TestTrouble:
         result = underway.berth("rollout", "watch")
         assert result.exit_code == ExitCode.INTERRUPTED
         assert result.stderr.endswith(
-            f"No longer watching. The rollout goes on. See: berth rollout status {underway.api.newest.id}\n"
+            f"No longer watching. The rollout continues. See: berth rollout status {underway.api.newest.id}\n"
         )
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
@@ -276,7 +276,7 @@ class TestTrouble:
     def test_there_is_none(self, scene: Scene) -> None:
         result = scene.berth("rollout", "watch")
         assert result.exit_code == ExitCode.GONE
-        assert result.stderr == "Error: There is no rollout yet. Begin with: berth rollout plan\n"
+        assert result.stderr == "Error: There are no rollouts yet. Plan one: berth rollout plan\n"
 
 
 class TestStartAndWatch:
@@ -324,7 +324,7 @@ class TestStartAndWatch:
         result = fleet.berth("rollout", "retry", "--watch")
         assert result.exit_code == ExitCode.OK
         assert f"POST /rollouts/{first}/retry" in fleet.api.asked
-        assert f"(what failed in {first})\n" in result.stdout
+        assert f"(retries {first})\n" in result.stdout
         assert "tenants:    1, in 1 stage\n" in result.stdout
 
 
@@ -360,19 +360,19 @@ class TestPlan:
         assert result.exit_code == ExitCode.OK
         assert result.stdout.splitlines() == [
             f"Dry run {fleet.api.newest.id} to 0.2.0: SUCCEEDED after 30 s. "
-            "It looked at 3 of 8 tenants, and changed nothing.",
+            "It checked 3 of 8 tenants and changed nothing.",
             "     2 would change",
-            "     1 would not change, but for the version on record",
+            "     1 would not change, except for the recorded version",
             "",
-            "Left out",
-            "     1 is there already: new",
+            "Skipped",
+            "     1 is already at the release: new",
             "",
             "Stages",
-            "     1: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting",
-            "     2: 1 tenant, at most 50 at once, none may fail, then 5 min of waiting",
+            "     1: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min",
+            "     2: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min",
             "     3: 6 tenants, at most 50 at once, none may fail",
             "",
-            "What would change, and in how many tenants",
+            "Changes, and the number of tenants with each",
             "     2 changes InboundQueue (AWS::SQS::Queue)",
             "     1 changes Alarm (AWS::CloudWatch::Alarm)",
         ]
@@ -384,7 +384,7 @@ class TestPlan:
         result = fleet.berth("rollout", "plan", "--all")
         assert result.exit_code == ExitCode.FAILED
         shown = plain(result.stdout)
-        assert "It looked at all 8 tenants" in shown
+        assert "It checked all 8 tenants" in shown
         assert "     2 would fail\n" in shown
         assert f"     2 berth-tenant-… (AWS::CloudFormation::Stack): {LOST}\n       t3, t4\n" in shown
         red = [plain(line).strip() for line in result.stdout.splitlines() if "31m" in line]
