@@ -341,8 +341,8 @@ class TestOrders:
         result = underway.berth("rollout", "approve", "--json")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr == (
-            f"Error: Rollout {name}: no stage awaits approval. The rollout is RUNNING, in stage 2 (BAKING until 13:00:00 UTC). "
-            f"See: berth rollout status {name}\n"
+            f"Error: Rollout {name}: no stage awaits approval. The rollout is RUNNING, in stage 2 "
+            f"(BAKING until 13:00:00 UTC). See: berth rollout status {name}\n"
         )
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
 
