@@ -1,4 +1,4 @@
-"""``python -m stacks.app``: what ``cdk`` runs to synthesise the control plane."""
+"""``python -m stacks.app``: ``cdk`` runs this to synthesise the control plane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stacks.settings import Settings
 
 
 def build(app: App) -> ControlPlaneStack:
-    """Synthesis fails on every security finding that is not acknowledged with a reason."""
+    """Add the control plane. Synthesis fails on security findings that are not acknowledged with a reason."""
     stack = ControlPlaneStack(app, version=read_version(), settings=Settings.from_context(app.node))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return stack
@@ -24,8 +24,8 @@ def main() -> None:
     app = App(analytics_reporting=False)
     try:
         build(app)
-    except BerthError as mistake:
-        sys.exit(str(mistake))
+    except BerthError as error:
+        sys.exit(str(error))
     app.synth()
 
 

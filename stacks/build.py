@@ -1,4 +1,4 @@
-"""``python -m stacks.build``: what the functions are made of, into ``build/``: their code and their dependencies."""
+"""``python -m stacks.build``: build the code and the dependencies of the functions into ``build/``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def main() -> None:
     python = runtime_python()
     build_code(python=python)
     megabytes = build_layer(python=python)
-    sys.stdout.write(f"{LAYER.relative_to(ROOT)} and {CODE.relative_to(ROOT)} hold the functions: {megabytes} MB.\n")
+    sys.stdout.write(f"{LAYER.relative_to(ROOT)} and {CODE.relative_to(ROOT)} are built: {megabytes} MB.\n")
     if python is None:
         sys.stderr.write(
-            f"They are not compiled, so each cold start takes about twice as long: Python {PYTHON_VERSION}, on which "
-            f"they run, was not found. Install it, or name it: {INTERPRETER}=/path/to/python{PYTHON_VERSION}\n"
+            f"The functions are not compiled, so each cold start takes about twice as long: Python {PYTHON_VERSION}, "
+            f"their runtime, was not found. Install it, or set {INTERPRETER}=/path/to/python{PYTHON_VERSION}\n"
         )
 
 

@@ -1,4 +1,4 @@
-"""Berth's control plane: everything that exists once, whatever the number of tenants."""
+"""Berth's control plane: everything that exists once, independent of the number of tenants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ControlPlaneStack(Stack):
             settings.names.control_plane,
             description=f"Berth {version}: gives every tenant its own inbound queue.",
             analytics_reporting=False,
-            # Without the control plane nobody can tell whose the tenants' stacks are.
+            # Without the control plane nobody knows which stack belongs to which tenant.
             termination_protection=True,
         )
         self.names = settings.names
@@ -69,7 +69,7 @@ class ControlPlaneStack(Stack):
             stack_role=stack_role,
         )
         behind_api: list[Capability] = [table, releases, stack_role, machines, stack_events, rollouts, reconciliation]
-        # The API's URL is known to its callers. It hangs on this id, which is from when the API was only getQueue's.
+        # Callers know the API's URL, which depends on this id. The id is from the time when the API had only getQueue.
         api = Api(
             self,
             "QueueApi",
@@ -98,5 +98,5 @@ class ControlPlaneStack(Stack):
             capabilities.append(automatic)
         compose(self, capabilities, version=version, alarm_topic_arn=settings.alarm_topic_arn)
         if automatic is not None:
-            automatic.begin_after(self.node.children)
+            automatic.start_after(self.node.children)
         table.protect_history()

@@ -1,6 +1,6 @@
-"""``python -m stacks.deploy``: ``cdk deploy`` with the same arguments, and with what the account allows.
+"""``python -m stacks.deploy``: ``cdk deploy`` with the same arguments, and with settings that fit the account's quotas.
 
-``make deploy`` runs it. Whoever calls ``cdk deploy`` instead gets the settings' defaults.
+``make deploy`` runs it. Plain ``cdk deploy`` uses the defaults of the settings.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ SETTINGS_FILES = (Path.home() / ".cdk.json", ROOT / "cdk.json", ROOT / "cdk.cont
 
 
 def value_of(setting: str, arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> object:
-    """What somebody has said that the setting is, on the command line or in the CDK's files; ``None`` if nobody has."""
+    """The value of a setting on the command line or in the CDK's files; ``None`` if it is not set."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-c", "--context", action="append", default=[])
-    given = [each.partition("=") for each in parser.parse_known_args(arguments)[0].context]
-    # Of two values, the CDK takes the later one.
-    said: list[object] = [value for name, _, value in given if name == setting][-1:]
-    said += (_value_in(file, setting) for file in files)
-    return next((value for value in said if value is not None), None)
+    given = [option.partition("=") for option in parser.parse_known_args(arguments)[0].context]
+    # If a setting is given twice, the CDK takes the later value.
+    values: list[object] = [value for name, _, value in given if name == setting][-1:]
+    values += (_value_in(file, setting) for file in files)
+    return next((value for value in values if value is not None), None)
 
 
 def _value_in(file: Path, setting: str) -> object:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
-        return None  # The CDK says what is wrong with a file.
+        return None  # The CDK reports what is wrong with the file.
     if not isinstance(found, dict):
         return None
     return (found.get("context") or {}).get(setting, found.get(setting))
 
 
 def outputs_of(stacks: CloudFormationClient, names: Names) -> Mapping[str, str]:
-    """What the deployment before has put out; nothing if this is the first."""
+    """The outputs of the previous deployment; empty if this is the first."""
     try:
         (stack,) = stacks.describe_stacks(StackName=names.control_plane)["Stacks"]
     except ClientError as error:
@@ -79,13 +79,13 @@ def choose_concurrency(session: Session, names: Names) -> Choice:
 
 
 def ask_for_stacks(stacks: CloudFormationClient) -> int:
-    """How many stacks the account may have."""
+    """The account's quota of stacks."""
     pages = stacks.get_paginator("describe_account_limits").paginate()
     return next(limit["Value"] for page in pages for limit in page["AccountLimits"] if limit["Name"] == "StackLimit")
 
 
 def count_tenants(table: DynamoDBClient, outputs: Mapping[str, str]) -> int | None:
-    """``None`` for an operator who may not read the table: the quota is what decides."""
+    """The number of tenants; ``None`` if the operator may not read the table. The limit can be chosen without it."""
     name = outputs.get("TableName")
     try:
         return DynamoTable(table, name).count_tenants() if name else 0
@@ -105,18 +105,18 @@ CHOICES: Mapping[str, Callable[[Session, Names], Choice]] = {
 }
 DEFAULTS = {
     concurrency.SETTING: "No concurrency is reserved for getQueue",
-    tenant_cap.SETTING: f"There may be {Settings.max_tenants} tenants, and none is created once there are so many",
+    tenant_cap.SETTING: f"The limit is the default of {Settings.max_tenants} tenants",
 }
 
 
 def chosen(setting: str, profile: str | None, names: Names) -> Choice:
     try:
-        # The CDK heeds AWS_REGION, which the SDK for Python does not know.
+        # The CDK uses AWS_REGION, which the SDK for Python ignores.
         session = Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
         return CHOICES[setting](session, names)
     except (BerthError, BotoCoreError, ClientError) as error:
-        told = f"{DEFAULTS[setting]}: the account could not be asked what it allows ({error})."
-        return Choice(None, f"{told} To set it: -c {setting}=N.")
+        message = f"{DEFAULTS[setting]}: the account's quota could not be read ({error})."
+        return Choice(None, f"{message} To set it: -c {setting}=N.")
 
 
 def main() -> None:
@@ -133,7 +133,7 @@ def main() -> None:
         if value_of(setting, arguments) is not None:
             continue
         choice = chosen(setting, profile, names)
-        sys.stdout.write(f"{choice.told}\n")
+        sys.stdout.write(f"{choice.message}\n")
         sys.stdout.flush()
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]

@@ -1,7 +1,7 @@
-"""An example of another team's stack: it uses a tenant's queue without knowing how that comes about.
+"""An example of another team's stack, which uses a tenant's queue without knowing how Berth provisions it.
 
 Deploy it beside the control plane: ``cdk deploy BerthExample --app "python -m stacks.example" -c tenantId=acme``.
-With ``-c berth:name=NAME`` it uses the control plane of that name, and its own name begins with that.
+With ``-c berth:name=NAME`` it uses the control plane NAME, and the stack is called NAMEExample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stacks.tenant_queue import TenantQueue
 
 
 class ExampleStack(Stack):
-    """A producer that may send to one tenant's queue, and where that queue is."""
+    """A role that may send to one tenant's queue, and outputs with the queue's URL and ARN."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What may differ between two deployments of the same version: read once, from the CDK's context."""
+"""The settings of a deployment, read once from the CDK's context."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _KEY_ARN = re.compile(
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
 )
 _URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
-# The only retentions CloudWatch Logs knows, up to ten years.
+# The retentions that CloudWatch Logs allows, up to ten years.
 _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 )
 
-_OURS = "berth:"
+_PREFIX = "berth:"
 NAME = "berth:name"
 LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
 _MAX_LEGACY_PREFIXES = 5
-"""Every prefix makes every policy longer, and IAM bounds those."""
+"""Every prefix makes every policy longer, and IAM limits the size of policies."""
 KNOWN = frozenset(
     {
         "berth:alarmTopicArn",
@@ -62,19 +62,19 @@ KNOWN = frozenset(
         "berth:tenantMetadataConcurrency",
     }
 )
-"""All there are. Those that README.md does not list are for the emulator."""
+"""All settings. Those that README.md does not list are for the emulator."""
 _MAX_FORMER_KEYS = 5
-"""Every key makes the policy of every session longer, and STS bounds that."""
+"""Every key makes the policy of every session longer, and STS limits the size of that policy."""
 MOST_GENERATIONS = 999_999_999
 MAX_TENANTS_AT_MOST = 1_000_000
 
 
 class SettingInvalid(BerthError):
-    """A setting in the CDK context cannot be used; the message says which, and what would do."""
+    """A setting in the CDK context is invalid. The message names it and says what would be valid."""
 
 
 class Dependencies(Enum):
-    """Where the functions find the packages they import."""
+    """Where the functions find the packages that they import."""
 
     LAYER = "layer"
     """In a Lambda layer, built beforehand by ``python -m stacks.build``."""
@@ -83,7 +83,7 @@ class Dependencies(Enum):
 
 
 class DeploymentMode(Enum):
-    """How CloudFormation brings about a tenant's stack."""
+    """The mode in which CloudFormation deploys a tenant's stack."""
 
     EXPRESS = "EXPRESS"
     STANDARD = "STANDARD"
@@ -92,58 +92,59 @@ class DeploymentMode(Enum):
 @dataclass(frozen=True)
 class Settings:
     names: Names = field(default_factory=Names)
-    """What the control plane is called, and how the names of an earlier system's stacks begin. Several control planes
-    can be in one account and region, each by its own name."""
+    """The name of the control plane, and the prefixes of an earlier system's stacks. An account and region can have
+    several control planes, each under its own name."""
     await_stack_seconds: int = 60
-    """How long AwaitStack waits for CloudFormation's event before it looks itself."""
+    """How long AwaitStack waits for CloudFormation's event before it asks CloudFormation."""
     await_review_seconds: int = 3
-    """How long an update waits for CloudFormation to draw up what would change, before it looks."""
+    """How long an update waits for its change set before it asks for it."""
     dependencies: Dependencies = Dependencies.LAYER
     deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
     alarm_topic_arn: str | None = None
-    """The SNS topic that alarms notify; without it they only change colour."""
+    """The SNS topic that alarms notify. Without it, alarms are only visible in CloudWatch."""
     kms_key_arn: str | None = None
-    """The customer's own key, for table, bucket, queues and logs; without it, AWS's keys are used."""
+    """The customer's own key for table, bucket, queues and logs. Without it, keys of AWS are used."""
     former_kms_key_arns: tuple[str, ...] = ()
-    """Keys from before this one. Queues of tenants that have not been updated since are encrypted with them."""
+    """Previous keys. The queues of tenants that were not updated since are still encrypted with them."""
     log_retention_days: int = 90
     get_queue_concurrency: int | None = None
-    """Reserved for getQueue and its upper bound, so that a storm of calls cannot starve the machines' functions."""
+    """Concurrency reserved for getQueue, which is also its limit: many calls cannot block the machines' functions."""
     tenant_metadata_concurrency: int | None = None
-    """Reserved for the custom resource in tenants' stacks: without a function free for it, they fail."""
+    """Concurrency reserved for the custom resource in tenants' stacks. The stacks fail if no function is free."""
     credentials_seconds: int | None = None
-    """How long temporary credentials for a queue are good for; without it, getQueue gives none."""
+    """How long temporary credentials for a queue last. Without it, getQueue issues none."""
     rollout_concurrency: int = 50
-    """How many tenants a rollout moves at once at most, whatever is asked for."""
+    """The maximum number of tenants that a rollout moves at once, even if an operator asks for more."""
     linger_seconds: int = 60
-    """For how long a function may still be at work after its execution was aborted or timed out."""
+    """How long a function may keep running after its execution was aborted or timed out."""
     empty_for_seconds: int = 60
-    """For how long a tenant's queues have to look empty before a delete believes it: as long as SQS takes to count."""
+    """How long a tenant's queues must look empty before a delete believes it: SQS's counts are late by about as much.
+    """
     rollout_on_publish: bool = False
-    """Whether a deployment ends by moving every tenant to the release that it has published."""
+    """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
-    """Another number has the deployment make anew what API Gateway proves itself with."""
+    """Another number makes the deployment replace the secret by which API Gateway proves itself to the functions."""
     max_tenants: int = 1_900
-    """How many tenants may be created. CloudFormation lets an account have 2,000 stacks unless that quota is raised.
+    """The maximum number of tenants. The default quota of CloudFormation is 2,000 stacks per account and region.
 
-    ``make deploy`` asks for the quota, and sets this where nobody has.
+    ``make deploy`` reads the quota, and sets this unless it is already set.
     """
     creates_per_minute: int = 60
-    """How many creates each caller of getQueue may start per minute; 0 for as many as it likes."""
+    """How many creates each caller of getQueue may start per minute; 0 for no limit."""
     create_on_get_queue: bool = True
-    """Whether asking for the queue of a tenant that is not there creates the tenant."""
+    """Whether asking for the queue of an unknown tenant creates the tenant."""
 
     stack_role_source: bool = False
-    """Whether CloudFormation has to say which stack it takes on the tenants' service role for."""
+    """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
 
     response_url_prefix: str | None = None
-    """How the addresses begin at which an emulator's CloudFormation takes answers; on AWS they are known."""
+    """The prefix of an emulator's response URLs for custom resources. Those of AWS are known."""
 
     @classmethod
     def from_context(
         cls, context: Node, layer: Path = LAYER, code: Path = CODE, environment: Mapping[str, str] = os.environ
     ) -> Settings:
-        """``environment`` is where the CDK says which account and region it is about to deploy to."""
+        """Read all settings. The CDK sets the target account and region in ``environment``."""
         _check_all_are_known(context)
         settings = cls(
             names=name_in(context),
@@ -159,7 +160,7 @@ class Settings:
             tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),
             credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
             rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
-            # What ended waits as long in a queue, and a little longer: SQS holds a message back for 15 minutes at most.
+            # Events of ended executions are delayed in a queue for a little longer than this. SQS allows 15 minutes.
             linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
@@ -167,25 +168,26 @@ class Settings:
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_AT_MOST),
-            # The tenants are kept in one row per caller, which must not grow large.
+            # One row per caller lists the tenants that it created within the minute. The row must not grow large.
             creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
         if settings.dependencies is Dependencies.LAYER and not (layer.is_dir() and is_current(code)):
             raise SettingInvalid(
-                "The functions are not built, or were built from other code: run `python -m stacks.build` first (`make "
-                "deploy` does), or set berth:dependencies=host where they run in an interpreter that has all they need."
+                "The functions are not built, or the code has changed since: run `python -m stacks.build` first (`make "
+                "deploy` does that). For the emulator, set berth:dependencies=host instead."
             )
         return settings
 
 
 def _check_all_are_known(context: Node) -> None:
-    """A setting that is misspelt would be left out without a word."""
+    """Refuse unknown settings: a misspelt setting would otherwise be ignored silently."""
     for key in context.get_all_context():
-        if key.startswith(_OURS) and key not in KNOWN:
-            meant = get_close_matches(key, KNOWN, n=1)
+        if key.startswith(_PREFIX) and key not in KNOWN:
+            similar = get_close_matches(key, KNOWN, n=1)
             raise SettingInvalid(
-                f"There is no setting {key}.{f' Did you mean {meant[0]}?' if meant else ''} README.md lists them all."
+                f"There is no setting {key}.{f' Did you mean {similar[0]}?' if similar else ''} README.md lists all "
+                "settings."
             )
 
 
@@ -206,11 +208,11 @@ def parse_name(value: object) -> Names:
 
 
 def _texts(context: Node, key: str, *, at_most: int) -> list[str]:
-    """Several values: a list in cdk.json, separated by commas on the command line."""
+    """A setting with several values: a list in cdk.json, separated by commas on the command line."""
     value = context.try_get_context(key)
     texts = value.split(",") if isinstance(value, str) else value or []
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) > at_most:
-        raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} texts, separated by commas.")
+        raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} values, separated by commas.")
     return [text.strip() for text in texts if text.strip()]
 
 
@@ -240,15 +242,17 @@ def _number(context: Node, key: str, default: int, *, at_least: int = 0, at_most
 
 
 def _concurrency(context: Node, key: str) -> int | None:
-    # Zero means "not set", and would mean "never run" to Lambda.
+    # Here zero means "not set". To Lambda it would mean "never run".
     concurrency = _integer(context, key, 0)
     if concurrency < 0:
-        raise SettingInvalid(f"{key} is {concurrency}; it must be a whole number above zero.")
+        raise SettingInvalid(
+            f"{key} is {concurrency}; it must be a whole number, and not negative (0: none is reserved)."
+        )
     return concurrency or None
 
 
 def _credentials(context: Node, key: str) -> int | None:
-    # STS gives no session for less than 15 minutes, and a role that is taken on by another role none for more than 1 h.
+    # A session of STS lasts at least 15 minutes, and at most one hour if the caller is itself an assumed role.
     seconds = _integer(context, key, 0)
     if seconds and not 900 <= seconds <= 3600:
         raise SettingInvalid(f"{key} is {seconds}; it must be 900 to 3600 seconds, or 0 for no credentials.")
@@ -306,7 +310,7 @@ def _url_prefix(context: Node, key: str) -> str | None:
     value = context.try_get_context(key)
     if value is None:
         return None
-    # With the slash after the host: without it, another host could begin in the same way.
+    # The slash after the host is required: otherwise the name of another host could start with the prefix.
     if not isinstance(value, str) or not _URL_PREFIX.fullmatch(value):
         raise SettingInvalid(f"{key} is {value!r}; it must be a URL with a host and a path that ends with a slash.")
     return value
@@ -335,11 +339,11 @@ def _checked_key_arn(value: object, key: str, environment: Mapping[str, str]) ->
     match = _KEY_ARN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of a KMS key, not of an alias.")
-    # Where the CDK does not know yet where it deploys to, it does not say.
+    # The CDK leaves these out if it does not know its target yet.
     region = environment.get("CDK_DEFAULT_REGION") or match["region"]
     account = environment.get("CDK_DEFAULT_ACCOUNT") or match["account"]
     if (match["region"], match["account"]) != (region, account):
         raise SettingInvalid(
-            f"{key} is {value!r}; it must be a key of the account and region that are deployed to: {account}, {region}."
+            f"{key} is {value!r}; it must be a key of the target account and region: {account}, {region}."
         )
     return str(value)

@@ -1,6 +1,6 @@
 """A tenant's queue, for stacks of other teams: ``TenantQueue(self, "Acme", tenant_id="acme").queue``.
 
-The control plane has to be deployed in the same account and region. In a template without the CDK the same is
+The control plane must be deployed in the same account and region. Without the CDK, write in the template:
 ``Type: Custom::TenantQueue`` with ``ServiceToken: !ImportValue BerthTenantQueueServiceToken``.
 """
 
@@ -15,18 +15,18 @@ from constructs import Construct
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from orchestrator.tenants.resource_requests import OnDelete
 
-# As long as CloudFormation can wait. The control plane answers before that, whatever happens.
+# The maximum of CloudFormation. The control plane always responds earlier.
 _SERVICE_TIMEOUT = Duration.seconds(3600)
 
 
 class TenantQueue(Construct):
-    """Provisions the tenant if there is none, and provides its queue.
+    """Provisions the tenant if it does not exist, and provides its queue.
 
-    ``version`` pins the tenant to a release. Only the resource that had the tenant created sets ``version`` and
-    ``labels``; any other leaves them out. ``on_delete`` says what becomes of the tenant when this resource goes: it is
-    retained, unless deleting was asked for and it was this resource that had the tenant created. ``control_plane`` is
-    the name of the one that has the tenant, where there are several in the account and region. ``kms_key_arn`` is the
-    key of that control plane, if it has one: whoever is granted the use of the queue is granted the use of the key.
+    ``version`` pins the tenant to a release. Only the resource that created the tenant may set ``version`` and
+    ``labels``. ``on_delete`` says what happens to the tenant when this resource is deleted: the tenant is retained,
+    unless ``on_delete`` asks for its deletion and this resource created it. ``control_plane`` is the name of the
+    tenant's control plane, if there are several in the account and region. ``kms_key_arn`` is the key of that control
+    plane, if it has one: grants on the queue then include the use of the key.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What API Gateway proves itself with to the functions of the API.
+"""The secret by which API Gateway proves itself to the functions of the API.
 
-It is made by the deployment, once, and known to API Gateway alone: the stage has it, the functions have its digest.
+The deployment generates the secret once. Only API Gateway's stage has it; the functions have its digest.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class ApiProof(Construct):
             "ApiProof",
             kit=kit,
             name="api_proof",
-            # Asking CloudFormation may take 8 of them and more, and answering it 21.
+            # Asking CloudFormation may take 8 seconds and more, and responding to it 21.
             timeout_seconds=60,
             environment={"BERTH_API": api, "BERTH_API_STAGE": stage},
         )
-        self.make.answer_the_deployment("DescribeStacks")
+        self.make.allow_verifying_requests("DescribeStacks")
         allow(
             self.make.role,
             ["apigateway:GET"],
             f"arn:{Aws.PARTITION}:apigateway:{Aws.REGION}::/apis/{api}/stages/*",
-            wildcard_because="The API has one stage. AWS does not say how the $ of its name is spelled in an ARN.",
+            wildcard_because="The API has one stage. AWS does not document how the $ in its name is spelled in an ARN.",
         )
         self._proof = CustomResource(
             self,

@@ -1,1 +1,1 @@
-"""What every capability's constructs are made with."""
+"""The building blocks that the constructs of all capabilities share."""

@@ -1,4 +1,4 @@
-"""What a capability exposes of itself to the stack that it is part of."""
+"""The interface between a capability and the stack that it is part of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the stack: `berth` and the tests find things by these."""
+    """An output of the stack. `berth` and the tests find resources by the outputs."""
 
     name: str
     value: str
@@ -27,24 +27,24 @@ class Output:
 
 
 class Capability(Construct):
-    """A construct that says what of it is watched, shown and output. :mod:`stacks.common.plane` loops over these.
+    """A construct that lists its functions, dead letters, alarms, graphs and outputs.
 
-    Each property that a capability does not override is empty.
+    :mod:`stacks.common.plane` loops over these. A property that a capability does not override is empty.
     """
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
-        """All functions of the capability. Each gets the alarms that every function has."""
+        """All functions of the capability. Each of them gets the alarms that every function has."""
         return ()
 
     @property
     def dead_letters(self) -> Sequence[DeadLetters]:
-        """Each gets an alarm and a line on the dashboard, and `berth doctor` looks at it."""
+        """Each dead-letter queue gets an alarm and a line on the dashboard, and `berth doctor` checks it."""
         return ()
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        """The alarms besides those of the functions and the dead letters."""
+        """The capability's own alarms, besides those of its functions and dead letters."""
         return ()
 
     @property

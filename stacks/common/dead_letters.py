@@ -1,4 +1,4 @@
-"""Queues of what could not be delivered or done, kept for somebody to look at."""
+"""Dead-letter queues: messages that could not be delivered or processed, kept for an operator to look at."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stacks.common.encryption import Encryption
 class DeadLetters:
     queue: sqs.Queue
     holds: str
-    """What its messages are about, as `berth doctor` and the dashboard call it."""
+    """The subject of the messages, as `berth doctor` and the dashboard show it."""
     alarm_name: str
     alarm_description: str
 
@@ -30,5 +30,5 @@ class DeadLetters:
 
 
 def dead_letter_queue(scope: Construct, construct_id: str, *, encryption: Encryption) -> sqs.Queue:
-    # As long as SQS can.
+    # The maximum that SQS allows.
     return encryption.queue(scope, construct_id, retention_period=Duration.days(14))

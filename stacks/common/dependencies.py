@@ -1,8 +1,8 @@
-"""The functions' dependencies: a layer.
+"""The functions' dependencies, in a Lambda layer.
 
-Wheels for Lambda's platform are downloaded as they are, so the layer comes out the same on any machine. Each must have
-the hash that ``stacks/layer-requirements.txt`` names: another file under the same version is refused.
-``python -m stacks.common.dependencies lock`` writes that file anew, after a version in ``constraints.txt`` was changed.
+The layer is made of wheels for Lambda's platform, so it is the same on any machine. Each wheel must have the hash in
+``stacks/layer-requirements.txt``: another file under the same version is refused.
+``python -m stacks.common.dependencies lock`` rewrites that file after a version in ``constraints.txt`` has changed.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _PYTHON = ("--python-version", PYTHON_VERSION, "--only-binary=:all:")
 
 
 def build_layer(layer: Path = LAYER, *, python: str | None) -> int:
-    """Build the layer afresh, compile it with that interpreter, and return its size in megabytes when unpacked."""
+    """Build the layer from scratch, compile it with ``python``, and return its unpacked size in megabytes."""
     shutil.rmtree(layer, ignore_errors=True)
-    # Without dependencies: all of them are listed, and one that is not has no hash.
-    what = ["--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(layer / "python")]
-    subprocess.run([*_PIP, *_PLATFORM, *_PYTHON, *what], check=True)  # noqa: S603 - no input from outside
-    _forget_this_machine(layer / "python")
+    # --no-deps, because the file lists every dependency with its hash.
+    options = ["--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(layer / "python")]
+    subprocess.run([*_PIP, *_PLATFORM, *_PYTHON, *options], check=True)  # noqa: S603 - no input from outside
+    _remove_traces_of_this_machine(layer / "python")
     if python is not None:
         compile_all(layer, installed_at=_INSTALLED_AT, python=python)
     megabytes = round(sum(file.stat().st_size for file in layer.rglob("*") if file.is_file()) / 1_000_000)
     if megabytes >= _LAMBDA_LIMIT_MB:
-        raise RuntimeError(f"The layer has {megabytes} MB; Lambda takes less than {_LAMBDA_LIMIT_MB}.")
+        raise RuntimeError(f"The layer has {megabytes} MB; Lambda allows less than {_LAMBDA_LIMIT_MB} MB.")
     return megabytes
 
 
 def lock() -> None:
-    """Write down every package that the layer needs, at the version in ``constraints.txt``, with its hash."""
-    what = ["--dry-run", "--ignore-installed", "--report", "-", "--constraint", str(ROOT / "constraints.txt")]
-    command = [*_PIP, *_PLATFORM, *_PYTHON, *what, "--target", str(LAYER), *PACKAGES]
+    """Write the requirements: every package of the layer, at the version in ``constraints.txt``, with its hash."""
+    options = ["--dry-run", "--ignore-installed", "--report", "-", "--constraint", str(ROOT / "constraints.txt")]
+    command = [*_PIP, *_PLATFORM, *_PYTHON, *options, "--target", str(LAYER), *PACKAGES]
     report = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603 - no input from outside
     lines = []
     for package in json.loads(report)["install"]:
@@ -59,8 +59,9 @@ def lock() -> None:
     REQUIREMENTS.write_text(_HEADING + "".join(sorted(lines)), encoding="utf-8")
 
 
-def _forget_this_machine(packages: Path) -> None:
-    # Scripts name the interpreter that installed them, and RECORD has the scripts' digests; no function uses either.
+def _remove_traces_of_this_machine(packages: Path) -> None:
+    # Scripts contain the path of the interpreter that installed them, and RECORD the digests of the scripts. Functions
+    # use neither.
     shutil.rmtree(packages / "bin", ignore_errors=True)
     for record in packages.glob("*.dist-info/RECORD"):
         record.unlink()

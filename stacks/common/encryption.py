@@ -1,7 +1,7 @@
-"""The customer's own key, where there is one: what is encrypted with it, and who may use it for what.
+"""The customer's own KMS key, if it is set: the resources that it encrypts, and the roles that may use it.
 
-The key's own policy is the customer's. It lets the account's roles use the key as far as their policies say, and lets
-those services use it that come in their own name: the README has the statements.
+The customer writes the key policy. It lets the account's roles use the key as their own policies allow, and it lets
+the AWS services use the key that call KMS directly: docs/encryption.md has the statements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from constructs import Construct, IConstruct
 from orchestrator.tenants.credentials import KEY_ACTIONS, Access
 from stacks.common.permissions import statement
 
-# DynamoDB uses the key in the name of whoever reads or writes the table.
+# DynamoDB uses the key with the permissions of the role that reads or writes the table.
 _READING_TABLE = ("kms:Decrypt", "kms:DescribeKey")
 _WRITING_TABLE = ("kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo")
 _READING_OBJECTS = ("kms:Decrypt",)
@@ -27,7 +27,7 @@ _WRITING_OBJECTS = ("kms:GenerateDataKey",)
 
 
 class Encryption(Construct):
-    """Without a key everything is encrypted with keys of AWS, which everybody may use who may use the resource."""
+    """Without a customer's key, everything is encrypted with keys of AWS, which need no permissions of their own."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, key_arn: str | None, former_key_arns: Sequence[str] = ()
@@ -36,20 +36,20 @@ class Encryption(Construct):
         self.key_arn = key_arn
         self._former_key_arns = [arn for arn in dict.fromkeys(former_key_arns) if arn != key_arn]
         self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
-        self._given: set[tuple[str, str, str]] = set()
-        """What each role, by its path, may do by way of each service."""
+        self._allowed: set[tuple[str, str, str]] = set()
+        """The permissions granted so far: path of the role, service, action."""
         self._policies: dict[str, iam.Policy] = {}
-        """The policy of each role, by its path, that lets it use the key."""
+        """The policy that lets each role use the key, by the path of the role."""
         self._encrypted: list[CfnResource] = []
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a function is told that gives the key to others."""
+        """The variables of a function that allows others to use the key."""
         return {"BERTH_KMS_KEY": self.key_arn} if self.key_arn else {}
 
     @property
     def former_environment(self) -> dict[str, str]:
-        """The same of the keys from before this one."""
+        """The variables of such a function for the former keys."""
         return {"BERTH_FORMER_KMS_KEYS": ",".join(self._former_key_arns)} if self._former_key_arns else {}
 
     def queue(self, scope: Construct, construct_id: str, **settings: Any) -> sqs.Queue:
@@ -61,26 +61,26 @@ class Encryption(Construct):
             **settings,
         )
         if self.key_arn:
-            # Not by the construct: it would let whoever uses the queue use the key for anything.
+            # Not set through the construct, which would let every user of the queue use the key for anything.
             resource = queue.node.default_child
             assert isinstance(resource, sqs.CfnQueue)  # noqa: S101 - what the construct is made of
             resource.kms_master_key_id = self.key_arn
             resource.sqs_managed_sse_enabled = False
-            self.comes_after_policies(queue)
+            self.encrypt_after_policies(queue)
         return queue
 
-    def comes_after_policies(self, encrypted: IConstruct) -> None:
-        """Have something encrypted with the key only when everybody may use the key who needs it for that.
+    def encrypt_after_policies(self, encrypted: IConstruct) -> None:
+        """Encrypt a resource with the key only after all roles that use the resource may use the key.
 
-        A deployment may bring the key to a control plane that is at work. This holds within a stack: another stack,
-        which uses something encrypted of this one, is deployed after it, and its roles may use the key only then.
+        A deployment may add the key to a control plane that is in use. This works within one stack: another stack that
+        uses a resource of this one is deployed later, and until then its roles may not use the key.
         """
         if self.key_arn is None:
             return
         resource = _resource_of(encrypted)
         self._encrypted.append(resource)
         for policy in self._policies.values():
-            _wait_for(policy, resource)
+            _depend_on(policy, resource)
 
     def allow_table(self, role: iam.Role, *, writing: bool) -> None:
         self._allow(role, "dynamodb", [*_READING_TABLE, *(_WRITING_TABLE if writing else ())])
@@ -91,36 +91,36 @@ class Encryption(Construct):
     def allow_queues(self, role: iam.Role, *accesses: Access) -> None:
         self._allow(role, "sqs", [action for access in accesses for action in KEY_ACTIONS[access]])
 
-    def allow_queues_of_before(self, role: iam.Role, *accesses: Access) -> None:
-        """Let a role use queues, and messages in them, that are still encrypted with a former key."""
+    def allow_queues_with_former_keys(self, role: iam.Role, *accesses: Access) -> None:
+        """Let a role use queues and messages that are still encrypted with a former key."""
         actions = list(dict.fromkeys(action for access in accesses for action in KEY_ACTIONS[access]))
         for arn in self._former_key_arns:
-            # Not the policy that the deployment with that key has made: it stays as it is, and goes last.
+            # A new policy. CloudFormation removes the policy that an earlier deployment made for this key, at the end.
             policy = iam.Policy(role, f"Former{_id_of(arn)}", roles=[role])
             policy.add_statements(statement(actions, [arn], _via("sqs")))
 
     def _allow(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
-        """Let a role use the key by way of that service, and not by itself. Once, however often that is asked for."""
+        """Let a role use the key through the service, but not directly. Repeated calls add nothing."""
         if self.key_arn is None:
             return
         path = role.node.path
-        further = [action for action in dict.fromkeys(actions) if (path, service, action) not in self._given]
-        self._given |= {(path, service, action) for action in further}
-        if further:
-            self._policy_of(role, self.key_arn).add_statements(statement(further, [self.key_arn], _via(service)))
+        new = [action for action in dict.fromkeys(actions) if (path, service, action) not in self._allowed]
+        self._allowed |= {(path, service, action) for action in new}
+        if new:
+            self._policy_of(role, self.key_arn).add_statements(statement(new, [self.key_arn], _via(service)))
 
     def _policy_of(self, role: iam.Role, key_arn: str) -> iam.Policy:
-        """A policy for the key alone, because the role's other policy names the table and so comes after the table.
+        """A separate policy for the key. The role's main policy names the table, so it is created after the table.
 
-        With another key it is another resource. CloudFormation removes the former one at the end of the deployment,
-        when nothing is encrypted with the former key any more.
+        Another key makes another policy resource. CloudFormation removes the policy of the former key at the end of
+        the deployment, when no resource is encrypted with the former key any more.
         """
         path = role.node.path
         if path not in self._policies:
             policy = iam.Policy(role, _id_of(key_arn), roles=[role])
             self._policies[path] = policy
             for resource in self._encrypted:
-                _wait_for(policy, resource)
+                _depend_on(policy, resource)
         return self._policies[path]
 
 
@@ -132,8 +132,8 @@ def _id_of(key_arn: str) -> str:
     return f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}"
 
 
-def _wait_for(policy: iam.Policy, encrypted: CfnResource) -> None:
-    """Encrypt a resource after a policy of the same stack is there."""
+def _depend_on(policy: iam.Policy, encrypted: CfnResource) -> None:
+    """Make the encrypted resource depend on the policy, if both are in the same stack."""
     if policy.stack.node.path == encrypted.stack.node.path:
         encrypted.add_dependency(_resource_of(policy))
 

@@ -1,4 +1,4 @@
-"""The functions' own code, as they get it: the handlers and the domain they call, compiled if that is possible here."""
+"""The code of the functions as it is deployed: the handlers and the domain, compiled if an interpreter is found."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from stacks.project import CODE, ROOT
 
 PACKAGES = ("lambdas", "orchestrator")
 LEFT_OUT = ("orchestrator/cli", "orchestrator/local")
-"""What only runs on an operator's machine."""
+"""Packages that only run on an operator's machine."""
 
 _INSTALLED_AT = "/var/task"
 _FORWARDS = """from {module} import handler
 
 __all__ = ["handler"]
 """
-"""Up to 0.7.0 all functions were in one folder. Lambda gets new code and the new name of its handler one after the
-other, and is called in between: by the old name. To be removed with the release after this one."""
+"""A module under the old name of a handler. Up to 0.7.0 all handlers were in one folder. A deployment updates the code
+of a function before the name of its handler, so calls in between use the old name. Remove this in the next release."""
 
 
 def module_of(name: str) -> str:
-    """The module of the function of that name. No two functions have the same, whichever folder they are in."""
+    """The module of a function. Names of functions are unique across all folders."""
     (file,) = (ROOT / "lambdas").glob(f"*/{name}.py")
     return f"lambdas.{file.parent.name}.{name}"
 
@@ -32,12 +32,12 @@ def handler_of(name: str) -> str:
 
 
 def function_names() -> set[str]:
-    """Of every function, also of those that settings leave out."""
+    """The names of all functions, including those that are only deployed with certain settings."""
     return {file.stem for file in (ROOT / "lambdas").glob("*/*.py")} - {"__init__"}
 
 
 def build_code(code: Path = CODE, *, python: str | None, source: Path = ROOT) -> None:
-    """Copy the code afresh, and compile it with that interpreter."""
+    """Copy the code from scratch, and compile it with ``python``."""
     shutil.rmtree(code, ignore_errors=True)
     for path, content in _files(source).items():
         (code / path).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def build_code(code: Path = CODE, *, python: str | None, source: Path = ROOT) ->
 
 
 def is_current(code: Path = CODE, *, source: Path = ROOT) -> bool:
-    """Whether it was built from what is in the checkout now."""
+    """Whether the built code was made from the code that is in the checkout now."""
     forwards = {Path("lambdas") / f"{name}.py" for name in function_names()}
     return {path: content for path, content in _files(code).items() if path not in forwards} == _files(source)
 

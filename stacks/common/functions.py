@@ -1,4 +1,4 @@
-"""How every Berth function is made: one runtime, one code asset, its own log group and its own role."""
+"""The construct of every Berth function: the shared runtime and code, its own log group and its own role."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 
 WHOLE_FLEET_MEGABYTES = 1769
-"""For functions that list the whole fleet while somebody waits: with so much memory comes one whole processor."""
+"""For functions that list the whole fleet while a caller waits. From this size on, Lambda gives a whole processor."""
 
 DEPLOYMENT_TIMEOUT = Duration.seconds(300)
-"""How long CloudFormation waits for a custom resource of ours. Lambda calls a function that failed again after one
-minute, and after two more."""
+"""How long CloudFormation waits for a custom resource of the control plane. Lambda retries a function that failed after
+one minute, and again after two more."""
 
-# As in .gitignore.
+# Patterns in the syntax of .gitignore.
 _NOT_FUNCTION_CODE = ("/*", *(f"!/{name}" for name in PACKAGES), *(f"/{path}" for path in LEFT_OUT), "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionKit:
-    """What all functions of a stack share. Another stack needs its own kit, because it uploads its own code."""
+    """The parts that all functions of a stack share. Each stack needs its own kit, because it uploads its own code."""
 
     code: lambda_.Code
     runtime: lambda_.Runtime
@@ -81,7 +81,7 @@ class FunctionKit:
 
 
 class BerthFunction(Construct):
-    """The function of that name, whose handler is in ``lambdas/``, in the folder of its capability."""
+    """A function. Its handler is the module ``name`` in a folder of ``lambdas/``."""
 
     def __init__(
         self,
@@ -141,19 +141,20 @@ class BerthFunction(Construct):
     def arn(self) -> str:
         return self.function.function_arn
 
-    def answer_the_deployment(self, *operations: str) -> None:
-        """Let the function see whether it is this deployment that calls it, by a resource in the function's own stack.
+    def allow_verifying_requests(self, *operations: str) -> None:
+        """Let the function check that a request comes from this deployment, by a resource in the function's own stack.
 
-        Anybody else who may invoke the function can send the same event. ``operations`` show more of that stack.
+        Anybody else who may invoke the function can send the same event. ``operations`` are further CloudFormation
+        operations that the function may call on that stack.
         """
         self.function.add_environment("BERTH_STACK_ID", Aws.STACK_ID)
-        shown = [f"cloudformation:{operation}" for operation in ("DescribeStackResource", *operations)]
-        allow(self.role, shown, Aws.STACK_ID)
+        actions = [f"cloudformation:{operation}" for operation in ("DescribeStackResource", *operations)]
+        allow(self.role, actions, Aws.STACK_ID)
 
     def counted(
         self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None
     ) -> cloudwatch.Metric:
-        """What the function counts by ``lambdas.runtime.count``."""
+        """A metric that the function emits with ``lambdas.runtime.count``."""
         return cloudwatch.Metric(
             namespace=names_of(self).metrics,
             metric_name=metric,

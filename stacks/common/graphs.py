@@ -19,7 +19,7 @@ def graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
 
 
 def executions_graph(title: str, machine: sfn.StateMachine) -> cloudwatch.GraphWidget:
-    """How many executions of a machine were started, and how those ended that did not succeed."""
+    """The number of executions of a machine that were started, and of those that did not succeed, by status."""
     return graph(
         title,
         machine.metric_started(label="started"),
@@ -29,9 +29,9 @@ def executions_graph(title: str, machine: sfn.StateMachine) -> cloudwatch.GraphW
     )
 
 
-def search(scope: Construct, what: str) -> cloudwatch.SearchExpression:
-    """All metrics of that kind that functions count, without a name for each."""
+def search(scope: Construct, terms: str) -> cloudwatch.SearchExpression:
+    """All metrics of functions that match the search terms, without listing them by name."""
     # A namespace with a hyphen has to be quoted.
     return cloudwatch.SearchExpression(
-        expression=f"""SEARCH('{{"{names_of(scope).metrics}",service}} {what}', 'Sum')""", label="", period=PERIOD
+        expression=f"""SEARCH('{{"{names_of(scope).metrics}",service}} {terms}', 'Sum')""", label="", period=PERIOD
     )

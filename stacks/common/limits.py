@@ -1,4 +1,4 @@
-"""How many tenants there may be, and how fast callers may add to them: what functions that start creates are told."""
+"""The limits for functions that start creates: the number of tenants, and the rate of each caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def limit_tenants(function: BerthFunction, *, settings: Settings) -> None:
 
 
 def limit_creates(function: BerthFunction, *, kit: FunctionKit, settings: Settings) -> None:
-    """Hold those who call the function to the number of tenants, and each of them to a rate."""
+    """Make the function enforce the limit on tenants, and a rate limit for each of its callers."""
     limit_tenants(function, settings=settings)
     kit.table.allow_counting_tenants(function.role)
     function.function.add_environment("BERTH_CREATES_PER_MINUTE", str(settings.creates_per_minute))

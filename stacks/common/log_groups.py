@@ -1,4 +1,4 @@
-"""Log groups that forget in time and go with the stack: what must be kept is in the table."""
+"""Log groups. Logs expire and are deleted with the stack; records that must be kept are in the table."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def log_group(
     )
     resource = group.node.default_child
     assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 - what the construct is made of
-    # The construct takes an enum of names ("THREE_MONTHS"); the setting is in days, as CloudWatch has it.
+    # The construct takes an enum of names ("THREE_MONTHS"); the setting is in days, as in CloudWatch.
     resource.retention_in_days = days
     return group

@@ -1,7 +1,7 @@
-"""How permissions are given, and how a security finding is acknowledged.
+"""Grant permissions, and acknowledge security findings.
 
-Every statement names its actions. A resource that must end in a wildcard is given together with the reason,
-which acknowledges exactly that finding of cdk-nag and no other.
+Every statement names its actions. A resource that must end in a wildcard needs a reason, which acknowledges exactly
+that finding of cdk-nag and no other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def allow_on_tenant_stacks(
 
 
 def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:
-    """Whose stack it is, and which queue is among its resources; and what ``operations`` show besides."""
+    """Let a role see tenants' stacks and their resources, and use the further ``operations``."""
     allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackResources", *operations)
 
 
@@ -69,14 +69,14 @@ def allow_on_tenant_queues(
 
 
 def acknowledge_wildcard(construct: Construct, resource: str, reason: str) -> None:
-    spelled = _as_nag_spells_it(Stack.of(construct).resolve(resource))
+    spelled = _spelled_by_cdk_nag(Stack.of(construct).resolve(resource))
     acknowledge(construct, f"AwsSolutions-IAM5[Resource::{spelled}]", reason)
 
 
 def names_of(scope: Construct) -> Names:
     """The names of the control plane that the construct is part of.
 
-    A stack of Berth's has them as ``names``. Any other stack bears the control plane's own name.
+    Berth's own stacks have the attribute ``names``. For any other stack, the stack's name is the control plane's name.
     """
     stack = Stack.of(scope)
     names = getattr(stack, "names", None)
@@ -94,20 +94,20 @@ def tenant_queue_arns(scope: Construct) -> list[str]:
     return [Stack.of(scope).format_arn(service="sqs", resource=f"{prefix}*") for prefix in names_of(scope).prefixes]
 
 
-_TENANT_STACKS_ARE_MANY = "Tenants come and go; their stacks are recognised by the prefix of their names."
+_TENANT_STACKS_ARE_MANY = "There are many tenants' stacks, created at run time; their names share a prefix."
 TENANT_QUEUES_ARE_MANY = (
-    "CloudFormation names a tenant's queues after its stack, so they are recognised by the stacks' prefix."
+    "CloudFormation names a tenant's queues after its stack, so their names share the stacks' prefix."
 )
 
 
-def _as_nag_spells_it(value: Any) -> str:
+def _spelled_by_cdk_nag(value: Any) -> str:
     match value:
         case str():
             return value
         case {"Fn::Join": [delimiter, parts]}:
-            return str(delimiter).join(_as_nag_spells_it(part) for part in parts)
+            return str(delimiter).join(_spelled_by_cdk_nag(part) for part in parts)
         case {"Fn::GetAtt": [resource, attribute]}:
             return f"<{resource}.{attribute}>"
         case {"Ref": name}:
             return f"<{name}>"
-    raise TypeError(f"cdk-nag's spelling of {value!r} is not known.")
+    raise TypeError(f"It is not known how cdk-nag spells {value!r}.")

@@ -1,4 +1,4 @@
-"""How a stack is put together from capabilities: everything that they expose is watched, shown and output."""
+"""Compose a stack from capabilities: add their alarms, the dashboard and their outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stacks.common.dashboard import Dashboard
 def compose(
     stack: Stack, capabilities: Sequence[Capability], *, version: str, alarm_topic_arn: str | None = None
 ) -> None:
-    """The dashboard shows the capabilities in the order that they are given in."""
+    """Add the alarms, the dashboard (in the order of the capabilities) and the outputs."""
     alarms = Alarms(stack, "Alarms", topic_arn=alarm_topic_arn)
     for capability in capabilities:
         for alarm in capability.alarms:

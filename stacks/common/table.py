@@ -1,4 +1,4 @@
-"""The one table that remembers tenants, operations, releases and rollouts."""
+"""The one table, with all tenants, operations, releases and rollouts."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELEASE_ROWS = RELEASES
 ROLLOUT_ROWS = f"{ROLLOUT_PREFIX}*"
 REGISTRY_ROWS = registry_key()["pk"]["S"]
-"""Which rollouts have a claim on tenants now."""
+"""The unfinished rollouts, which have a claim on their tenants."""
 PACE_ROWS = pace_key()["pk"]["S"]
-"""How often CloudFormation has throttled, which slows rollouts down."""
+"""How often CloudFormation throttled. Rollouts slow down when it does."""
 RECONCILIATION_ROWS = RECONCILIATIONS
 CREATES_ROWS = f"{CREATES_PREFIX}*"
-"""How many creates each caller has started in the current minute."""
+"""The number of creates that each caller has started in the current minute."""
 
 _READING = frozenset({"GetItem", "Query", "ConditionCheckItem"})
 
 LISTED_TENANTS = "TENANT#*"
-"""The partitions of the index that tenants are listed in, whatever their state."""
+"""The partitions of the index that list tenants, one per state."""
 LISTED_IN_ROLLOUTS = (LISTED_ROLLOUTS, ROLLOUT_ROWS)
-"""Those that rollouts are listed in, and the failed tenants of each."""
+"""The partitions of the index that list rollouts, and the failed tenants of each rollout."""
 
 
 class TenantTable(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, encryption: Encryption) -> None:
         super().__init__(scope, construct_id)
         self._encryption = encryption
-        self._policy = iam.PolicyDocument(statements=[_nobody_changes_history_in_bulk()])
+        self._policy = iam.PolicyDocument(statements=[_deny_bulk_writes_of_history()])
         self._appending: dict[str, str] = {}
-        """The ARNs of roles that append to history, each by the role's path in the tree of constructs."""
+        """The ARNs of the roles that may append to history, by the path of the role."""
         self._table = dynamodb.Table(
             self,
             "Table",
@@ -73,7 +73,7 @@ class TenantTable(Capability):
             removal_policy=RemovalPolicy.RETAIN,
             resource_policy=self._policy,
         )
-        encryption.comes_after_policies(self._table)
+        encryption.encrypt_after_policies(self._table)
         self._table.add_global_secondary_index(
             index_name=LISTING_INDEX,
             partition_key=_string("ListingKey"),
@@ -90,29 +90,29 @@ class TenantTable(Capability):
         return (Output("TableName", self.name),)
 
     def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
-        """Let a role do these operations on these rows only."""
+        """Let a role call these operations, on these rows only."""
         self._allow(role, operations, self._table.table_arn, [rows] if isinstance(rows, str) else rows)
 
     def allow_appending(self, role: iam.Role, *, along_with: Sequence[str] = ()) -> None:
-        """Let a role append to history, and put the rows that are written ``along_with`` it in one transaction.
+        """Let a role append to history, and put the rows ``along_with`` which history is written in one transaction.
 
-        They are allowed together, so that it does not matter whether each put of a transaction is looked at by itself
-        or all of them at once.
+        One statement allows both, so it works whether AWS evaluates each put of a transaction by itself or all of them
+        together.
         """
         self.allow(role, "PutItem", rows=[*along_with, HISTORY_ROWS])
         self._appending[role.node.path] = role.role_arn
 
     def protect_history(self) -> None:
-        """Keep everybody else from history, whatever their policies allow. To be called once, after all others."""
+        """Deny all other roles to write history, whatever their policies allow. Call this last, and once."""
         appending = list(self._appending.values())
-        self._policy.add_statements(_nobody_else_writes_history(appending), _nobody_changes_history(appending))
+        self._policy.add_statements(_deny_others_to_write_history(appending), _deny_changes_of_history(appending))
 
     def allow_listing(self, role: iam.Role) -> None:
-        """Let a role list tenants, by way of the index."""
+        """Let a role list tenants through the index."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
 
     def allow_counting_tenants(self, role: iam.Role) -> None:
-        """Let a role see how many tenants there are, and none of them."""
+        """Let a role count the tenants, without reading them."""
         allow(
             role,
             ["dynamodb:Query"],
@@ -129,13 +129,13 @@ class TenantTable(Capability):
         self.allow(role, "GetItem", "UpdateItem", rows=CREATES_ROWS)
 
     def allow_listing_unfinished(self, role: iam.Role) -> None:
-        """Let a role list the operations that say Started."""
+        """Let a role list the operations whose status is Started."""
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [UNFINISHED_OPERATIONS])
 
     def allow_scanning(self, role: iam.Role) -> None:
-        """Let a role look at every row of the table, and see no more than what tells unlisted tenants from others.
+        """Let a role scan the table, but read only the attributes that distinguish unlisted tenants.
 
-        A scan has no leading keys to be limited to.
+        A scan has no leading keys, so it cannot be limited to some rows.
         """
         allow(
             role,
@@ -151,7 +151,7 @@ class TenantTable(Capability):
         self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)
 
     def allow_noting_throttles(self, role: iam.Role) -> None:
-        """For every function that asks CloudFormation for something, and is told to come back later."""
+        """Let a role record that CloudFormation throttled it."""
         self.allow(role, "UpdateItem", rows=PACE_ROWS)
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
@@ -164,8 +164,8 @@ class TenantTable(Capability):
         self._encryption.allow_table(role, writing=not _READING.issuperset(operations))
 
 
-def _nobody_changes_history_in_bulk() -> iam.PolicyStatement:
-    """Neither the control plane nor anybody else: these write without a condition, and it never uses them."""
+def _deny_bulk_writes_of_history() -> iam.PolicyStatement:
+    """These operations write without a condition. Everybody is denied them; the control plane does not use them."""
     return _denied(
         "NobodyWritesHistoryInBulk",
         ["BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"],
@@ -173,7 +173,7 @@ def _nobody_changes_history_in_bulk() -> iam.PolicyStatement:
     )
 
 
-def _nobody_else_writes_history(appending: Sequence[str]) -> iam.PolicyStatement:
+def _deny_others_to_write_history(appending: Sequence[str]) -> iam.PolicyStatement:
     return _denied(
         "OnlyBerthAppendsToHistory",
         ["PutItem", "UpdateItem", "DeleteItem"],
@@ -181,18 +181,19 @@ def _nobody_else_writes_history(appending: Sequence[str]) -> iam.PolicyStatement
     )
 
 
-def _nobody_changes_history(appending: Sequence[str]) -> iam.PolicyStatement:
-    """Those who append change nothing. What a put may not overwrite, its condition says: no policy can.
+def _deny_changes_of_history(appending: Sequence[str]) -> iam.PolicyStatement:
+    """The roles that append may not update or delete. The condition of each put prevents overwriting; a policy cannot.
 
-    They write history in transactions that also update and delete other rows. AWS does not say whether each write of a
-    transaction is looked at with its own key or with the keys of all: so this holds only where all are history's.
+    These roles write history in transactions that also update and delete other rows. AWS does not document whether it
+    evaluates each write of a transaction with its own key or with the keys of all writes. So this statement denies only
+    requests whose keys are all of history.
     """
     return _denied(
         "HistoryIsAppendOnly",
         ["UpdateItem", "DeleteItem"],
         {
             "ForAllValues:StringLike": _HISTORY,
-            # Of no keys at all, everything can be said.
+            # ForAllValues is true for a request without keys.
             "Null": {"dynamodb:LeadingKeys": "false"},
             "ArnEquals": {"aws:PrincipalArn": list(appending)},
         },
@@ -208,7 +209,7 @@ def _denied(sid: str, operations: Sequence[str], conditions: Mapping[str, Mappin
         effect=iam.Effect.DENY,
         principals=[iam.AnyPrincipal()],
         actions=[f"dynamodb:{operation}" for operation in operations],
-        # The table itself: its ARN cannot be named in its own policy, which is made with it.
+        # In a table's own policy, `*` is the table. The policy is created with the table, so it cannot name its ARN.
         resources=["*"],
         conditions=conditions,
     )

@@ -1,1 +1,1 @@
-"""What `make deploy` chooses where nobody has set it, because it depends on the account."""
+"""The settings that `make deploy` chooses by the account's quotas, if nobody has set them."""

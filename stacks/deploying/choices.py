@@ -1,4 +1,4 @@
-"""What `make deploy` chooses where nobody has set it, because it depends on the account."""
+"""The result of choosing a setting by the account's quotas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Choice:
     value: int | None
-    """``None`` leaves the setting's default."""
-    told: str
-    """What the operator is told about it."""
+    """``None`` keeps the default of the setting."""
+    message: str
+    """The text that is printed for the operator."""

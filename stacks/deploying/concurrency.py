@@ -1,6 +1,6 @@
-"""How many of the account's concurrent executions are reserved for getQueue, where nobody has said.
+"""Choose how many of the account's concurrent executions to reserve for getQueue, if nobody has set it.
 
-Reserved concurrency is an upper bound, too: a storm of calls then cannot starve the functions that do the work.
+Reserved concurrency is also an upper limit: many calls of getQueue cannot take the concurrency of the other functions.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from stacks.deploying.choices import Choice
 SETTING = "berth:getQueueConcurrency"
 
 UNRESERVED_AT_LEAST = 100
-"""AWS keeps so many for functions that have none reserved, and refuses a deployment that would take one of them."""
+"""AWS requires this many to stay unreserved, and refuses a deployment that would leave fewer."""
 ENOUGH = 50
-"""An answer takes some 20 ms, so this is several times what API Gateway lets through per second."""
+"""A call takes about 20 ms, so this is several times what API Gateway allows per second."""
 TOO_FEW = 10
-"""A bound this low would turn away callers whom an unbounded function serves."""
+"""With a limit lower than this, callers would be throttled that are served without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What AWS says about the account, in this region."""
+    """The account's concurrency in this region."""
 
     limit: int
     unreserved: int
-    get_queues: int = 0
-    """Reserved for getQueue by the deployment before."""
+    reserved_for_get_queue: int = 0
+    """The reservation of the previous deployment."""
 
 
 def choose(account: Account) -> Choice:
-    """At most half of what may be reserved at all: others have a claim to it, too."""
-    room = account.unreserved + account.get_queues - UNRESERVED_AT_LEAST
+    """Take at most half of the concurrency that may be reserved: other functions may need some, too."""
+    room = account.unreserved + account.reserved_for_get_queue - UNRESERVED_AT_LEAST
     chosen = min(ENOUGH, room // 2)
     if chosen < TOO_FEW:
         return Choice(
             None,
             f"No concurrency is reserved for getQueue: of the account's {account.limit} concurrent executions "
-            f"{account.unreserved} are unreserved, and AWS keeps {UNRESERVED_AT_LEAST} of them. A storm of calls can "
-            "therefore hold up the other functions. Have the quota raised (Service Quotas, AWS Lambda, Concurrent "
-            "executions), and deploy again.",
+            f"{account.unreserved} are unreserved, and AWS requires {UNRESERVED_AT_LEAST} to stay unreserved. Many "
+            "calls of getQueue at once can therefore delay the other functions. Have AWS raise the quota (Service "
+            "Quotas, AWS Lambda, Concurrent executions), and deploy again.",
         )
     return Choice(
         chosen,
         f"{chosen} of the account's {account.limit} concurrent executions are reserved for getQueue, which is also "
-        f"the most that it uses. For another number: -c {SETTING}=N, or 0 for none.",
+        f"its limit. For another number: -c {SETTING}=N, or 0 for none.",
     )

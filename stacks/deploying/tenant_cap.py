@@ -1,4 +1,4 @@
-"""How many tenants there may be, where nobody has said: as many as the account may have stacks, less a few."""
+"""Choose the maximum number of tenants, if nobody has set it: 95 % of the account's quota of stacks."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from stacks.settings import MAX_TENANTS_AT_MOST
 SETTING = "berth:maxTenants"
 
 _KEPT_FREE = 20
-"""One stack in so many is kept free: the control plane, the CDK and other teams have stacks, too."""
+"""One in 20 stacks is kept free, for the control plane, the CDK and other teams."""
 
 
 def choose(stack_limit: int, tenants: int | None) -> Choice:
-    """``stack_limit`` is how many stacks the account may have in this region.
+    """``stack_limit`` is the account's quota of stacks in this region.
 
-    ``tenants`` is how many there are, if that is known.
+    ``tenants`` is the current number of tenants, if it is known.
     """
     chosen = min(max(stack_limit - stack_limit // _KEPT_FREE, 1), MAX_TENANTS_AT_MOST)
-    told = f"There may be {chosen} tenants ({SETTING}): the account may have {stack_limit} stacks in this region."
+    message = f"The limit is {chosen} tenants ({SETTING}): the account may have {stack_limit} stacks in this region."
     if tenants is None:
-        told += " How many tenants there are could not be read: see berth doctor afterwards."
+        message += " The current number of tenants could not be read: run `berth doctor` afterwards."
     elif tenants >= chosen:
-        told += (
-            f" WARNING: there are {tenants} tenants, so no further tenant will be created. Have the quota raised "
-            "(Service Quotas, AWS CloudFormation, Stack count) and deploy again, or deploy with a higher number: "
+        message += (
+            f" WARNING: there are {tenants} tenants, so no further tenant will be created. Have AWS raise the quota "
+            "(Service Quotas, AWS CloudFormation, Stack count) and deploy again, or deploy with a higher limit: "
             f"-c {SETTING}=N."
         )
-    return Choice(chosen, told)
+    return Choice(chosen, message)

@@ -1,1 +1,1 @@
-"""The functions, events and schedules that end what died and find what differs."""
+"""The functions, events and schedules that close operations that died, and compare the table with the stacks."""

@@ -1,7 +1,7 @@
-"""What gives operations their end whose executions died, and looks for what is not as it is recorded.
+"""Close the operations whose executions died, and find differences between the table and what exists.
 
-An execution that failed, timed out or was aborted is told by EventBridge, and looked at a little later. Behind that,
-and in case an event is lost, the whole fleet is looked at on a schedule, or when an operator asks for it.
+EventBridge reports every execution that failed, timed out or was aborted, and a function checks its operation a little
+later. In case an event is lost, a schedule checks the whole fleet, and an operator can start that check, too.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from stacks.tenants.stack_role import TenantStackRole
 
 _CLOSE_SECONDS = 60
 _RECONCILE_SECONDS = 900
-"""As long as a function can run. What is left then is told, and looked at next time."""
-_TO_SPARE_SECONDS = 5
-"""Clocks differ, and Step Functions says to the millisecond when an execution ended."""
-# A few at once: DescribeExecution and DescribeStacks bear only a few calls a second.
-_CLOSED_AT_ONCE = 5
-_RECEIVED_AT_MOST = 5
+"""The maximum for a function. Tenants that were not reached are reported, and checked the next time."""
+_CLOCK_DIFFERENCE_SECONDS = 5
+"""Added to the delay, because the clocks of Step Functions and SQS may differ."""
+# AWS allows only a few calls of DescribeExecution and DescribeStacks per second.
+_MAX_CONCURRENCY = 5
+_MAX_RECEIVES = 5
 
-# Longer than the time between two of them, so that the alarm lasts for as long as there is something to tell.
+# At least the time between two runs, so that an alarm lasts until the next run finds nothing.
 _UNTIL_THE_NEXT_SETTLING = Duration.minutes(10)
 _UNTIL_THE_NEXT_SURVEY = Duration.seconds(int(SURVEY_EVERY.total_seconds()))
 
 _ALL_STACKS = (
-    "CloudFormation lists stacks only to those who may describe all of them, and tells of a drift detection by its own "
-    "id, which is no resource."
+    "CloudFormation lists stacks only to callers that may describe all of them, and the id of a drift detection is not "
+    "a resource."
 )
 
 
@@ -79,8 +79,8 @@ class Reconciliation(Capability):
         self._not_run = dead_letter_queue(self, "NotRun", encryption=kit.encryption)
         self._reconcile = self._make_reconcile(rollouts)
         machines.publish_releases_before(self._reconcile)
-        self._schedule("Settling", SETTLING, SETTLING_EVERY, "Operations whose executions died are given their end.")
-        self._schedule("Survey", SURVEY, SURVEY_EVERY, "Every tenant and every stack is looked at.")
+        self._schedule("Settling", SETTLING, SETTLING_EVERY, "Closes operations whose executions died.")
+        self._schedule("Survey", SURVEY, SURVEY_EVERY, "Compares the table with all tenants' stacks.")
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -162,11 +162,11 @@ class Reconciliation(Capability):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a function is told that has the fleet reconciled."""
+        """The variables of a function that starts reconciliations."""
         return {"BERTH_RECONCILE_FUNCTION": self._reconcile.arn}
 
     def allow_asking(self, role: iam.Role) -> None:
-        """Let a role have the fleet reconciled, and see what came of it."""
+        """Let a role start a reconciliation, and read its result."""
         self._kit.table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
         allow(role, ["lambda:InvokeFunction"], self._reconcile.arn)
 
@@ -176,16 +176,16 @@ class Reconciliation(Capability):
         queue = self._kit.encryption.queue(
             self,
             "Ended",
-            # Until then the last function of an execution that was cut short may still be at work.
-            delivery_delay=Duration.seconds(self._kit.linger_seconds + _TO_SPARE_SECONDS),
-            # As Lambda advises: time for its own retries, when it has no room for another call.
+            # Until then, the last function of an aborted execution may still be running.
+            delivery_delay=Duration.seconds(self._kit.linger_seconds + _CLOCK_DIFFERENCE_SECONDS),
+            # Six times the timeout of the function, as Lambda advises: it needs time to retry when it is throttled.
             visibility_timeout=Duration.seconds(6 * _CLOSE_SECONDS),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self._not_closed, max_receive_count=_RECEIVED_AT_MOST),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self._not_closed, max_receive_count=_MAX_RECEIVES),
         )
         events.Rule(
             self,
             "WithoutSuccess",
-            description="An operation's execution has ended, and may not have said how the operation did.",
+            description="The execution of an operation has ended without success.",
             event_pattern=events.EventPattern(
                 source=["aws.states"],
                 detail_type=["Step Functions Execution Status Change"],
@@ -199,7 +199,7 @@ class Reconciliation(Capability):
                     queue,
                     dead_letter_queue=self._not_closed,
                     retry_attempts=8,
-                    # Long after this, the schedule has seen to it.
+                    # By then the schedule has long closed the operation.
                     max_event_age=Duration.hours(1),
                 )
             ],
@@ -218,13 +218,13 @@ class Reconciliation(Capability):
         self._allow_settling(function.role)
         self._machines.allow_describing(function.role)
         self._kit.encryption.allow_queues(function.role, Access.RECEIVE)
-        self._kit.encryption.allow_queues_of_before(function.role, Access.RECEIVE)
+        self._kit.encryption.allow_queues_with_former_keys(function.role, Access.RECEIVE)
         function.function.add_event_source(
             SqsEventSource(
                 self._ended,
-                # One by one: a message that cannot be understood takes no other with it.
+                # One message per call, so that a message that cannot be processed does not affect others.
                 batch_size=1,
-                max_concurrency=_CLOSED_AT_ONCE,
+                max_concurrency=_MAX_CONCURRENCY,
                 report_batch_item_failures=True,
             )
         )
@@ -240,7 +240,7 @@ class Reconciliation(Capability):
             name="reconcile",
             timeout_seconds=_RECONCILE_SECONDS,
             memory_megabytes=512,
-            # Nobody waits for its answer: Lambda calls it twice again, and puts here what still failed.
+            # The function is called asynchronously: Lambda retries it twice, and then sends the event to this queue.
             dead_letters=self._not_run,
             environment={**self._machines.environment, **self._stacks},
         )
@@ -268,17 +268,17 @@ class Reconciliation(Capability):
                     self._reconcile.function,
                     event=events.RuleTargetInput.from_object({"reconciliationId": reconciliation}),
                     dead_letter_queue=self._not_run,
-                    # The next one is soon enough.
+                    # No more retries are needed: the next scheduled run comes soon.
                     retry_attempts=2,
                     max_event_age=Duration.minutes(5),
                 )
             ],
         )
 
-    # What each of them may do
+    # The permissions
 
     def _allow_settling(self, role: iam.Role) -> None:
-        """What ``orchestrator.reconciling.settling`` does: look at the stack, and record the end of the operation."""
+        """Let a role close operations, as ``orchestrator.reconciling.settling`` does."""
         table = self._kit.table
         table.allow(role, "GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem", rows=TENANT_ROWS)
         table.allow_appending(role, along_with=[TENANT_ROWS])
@@ -292,7 +292,7 @@ class Reconciliation(Capability):
             role,
             [
                 "cloudformation:DescribeStacks",
-                # DescribeStacks without a name needs it as well.
+                # DescribeStacks without a stack's name needs this permission, too.
                 "cloudformation:ListStacks",
                 "cloudformation:DescribeStackDriftDetectionStatus",
                 "cloudformation:BatchDescribeTypeConfigurations",
@@ -300,6 +300,6 @@ class Reconciliation(Capability):
             "*",
             wildcard_because=_ALL_STACKS,
         )
-        # CloudFormation compares a stack with its resources by the rights of whoever asks it to.
+        # For drift detection, CloudFormation reads the resources with the permissions of the caller.
         allow_on_tenant_stacks(role, "DetectStackDrift", "DetectStackResourceDrift")
         allow_on_tenant_queues(role, "GetQueueAttributes", "ListQueueTags")

@@ -1,1 +1,1 @@
-"""What tenants are made from: the committed template of every version, and publishing them."""
+"""The committed tenant template of every version, and the construct that publishes them."""

@@ -1,6 +1,6 @@
-"""The tenant template of every released version, one file a version.
+"""The tenant template of every released version, one file per version.
 
-A released template never changes: tenants run on it, and a rollback goes back to it.
+A released template never changes: tenants' stacks are made from it, and a rollback returns to it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class ReleaseMissing(BerthError):
 
 
 class ReleaseUnexpected(BerthError):
-    """A committed template that the version cannot publish: a later version's, or no version's."""
+    """A committed template is of a later version than version.txt, or its file name is not a version."""
 
 
 def release_file(version: str, releases: Path = RELEASES) -> Path:
     file = releases / f"{version}.json"
     if not file.is_file():
-        raise ReleaseMissing(f"Version {version} has no release: run `make release`, then commit {file.name}.")
+        raise ReleaseMissing(f"Version {version} has no release. Run `make release`, then commit {file.name}.")
     return file
 
 
 def releases_up_to(version: str, releases: Path = RELEASES) -> list[Path]:
-    """The committed releases, oldest first. The version's own is the last: it has to be there, and none after it."""
+    """The committed releases, oldest first. The last must be that of ``version``."""
     newest = release_file(version, releases)
     committed = sorted(releases.glob("*.json"), key=_numbers)
     later = [file.name for file in committed if _numbers(file) > _numbers(newest)]
@@ -53,20 +53,22 @@ def releases_up_to(version: str, releases: Path = RELEASES) -> list[Path]:
 
 
 def _numbers(file: Path) -> tuple[int, ...]:
-    """A release's place in the order of versions, in which 0.10.0 comes after 0.9.0."""
+    """The sort key of a release: 0.10.0 comes after 0.9.0."""
     if not re.fullmatch(VERSION_PATTERN, file.stem):
-        raise ReleaseUnexpected(f"{file.name} is among the releases; each is named after its version, like 1.2.3.json.")
+        raise ReleaseUnexpected(f"{file.name} is among the releases, but its name is not a version, like 1.2.3.json.")
     return order(file.stem)
 
 
 def notes(version: str, *, current: str, changelog: Path = CHANGELOG) -> str:
-    """What the changelog says about a version. The current one has to have its section, older ones may have none."""
+    """The changelog's section about a version. The current version must have a section, older ones need not."""
     text = changelog.read_text(encoding="utf-8")
     section = re.search(rf"^## {re.escape(version)}(?![0-9.])[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if section is None and version == current:
-        raise ReleaseMissing(f"Version {version} has no section in {changelog.name}: say there what it changes.")
-    told = section[1].strip() if section else ""
-    return told if len(told) <= MOST_NOTES else told[: MOST_NOTES - 1] + "…"
+        raise ReleaseMissing(
+            f"Version {version} has no section in {changelog.name}. Add one that says what the version changes."
+        )
+    found = section[1].strip() if section else ""
+    return found if len(found) <= MOST_NOTES else found[: MOST_NOTES - 1] + "…"
 
 
 def digest(file: Path) -> str:
@@ -74,7 +76,7 @@ def digest(file: Path) -> str:
 
 
 def write_release(version: str, template: Mapping[str, Any], releases: Path = RELEASES) -> Path:
-    """Write the version's file, or find that it is there already; never change it."""
+    """Write the file of the version. A file that exists with other content is never changed."""
     file = releases / f"{version}.json"
     content = canonical(template)
     if file.exists() and file.read_bytes() != content:

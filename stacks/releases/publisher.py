@@ -1,7 +1,7 @@
-"""Publishing the tenant templates, as part of deploying the control plane.
+"""Publish the tenant templates as part of deploying the control plane.
 
-Every committed release is published, not only this version's: tenants can be created at an older one, pinned to it,
-or returned to it, also where this is the first version that was ever deployed.
+Every committed release is published, not only the release of this version: tenants can be created at an older release,
+pinned to it, or moved back to it, even if this version is the first that was ever deployed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from stacks.common.permissions import acknowledge, allow, statement
 from stacks.common.table import RELEASE_ROWS
 from stacks.releases.committed import digest, notes, releases_up_to
 
-PUBLISHED_FOR_EVER = "Each version has its own object, and only published releases are under this prefix."
+PUBLISHED_FOR_EVER = "Each version has its own object. The prefix has only published releases."
 
 
 class ReleasePublisher(Capability):
-    """The bucket of published templates, and a custom resource for each version that adds its own to it."""
+    """The bucket of published templates, and a custom resource per version that publishes its template there."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
         super().__init__(scope, construct_id)
@@ -33,28 +33,28 @@ class ReleasePublisher(Capability):
             "Bucket",
             encryption=s3.BucketEncryption.KMS if kit.encryption.key else s3.BucketEncryption.S3_MANAGED,
             encryption_key=kit.encryption.key,
-            # One data key serves many objects.
+            # One data key is used for many objects, so S3 calls KMS less often.
             bucket_key_enabled=True if kit.encryption.key else None,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
             versioned=True,
-            # Tenants' stacks are updated and rolled back from these templates.
+            # Tenants' stacks are created and updated from these templates.
             removal_policy=RemovalPolicy.RETAIN,
         )
-        kit.encryption.comes_after_policies(self.bucket)
+        kit.encryption.encrypt_after_policies(self.bucket)
         acknowledge(
             self.bucket,
             "AwsSolutions-S1",
-            "The bucket holds templates and lists of tenants, without secrets, read only by the control plane; who "
-            "published what is in the table, and CloudTrail's data events show every access where that is wanted.",
+            "The bucket has templates and lists of tenants, no secrets, and only the control plane reads it. The table "
+            "says who published which release. CloudTrail's data events, if they are on, show every access.",
         )
 
         sources = {
             template: s3_assets.Asset(self, f"Template{_id(template)}", path=str(template))
             for template in releases_up_to(kit.version)
         }
-        # The CDK uploads all of them to one bucket of its own. The function does not take the bucket from events.
+        # The CDK uploads all templates to the same bucket of its own. The function does not trust a bucket in an event.
         source_bucket = next(iter(sources.values())).s3_bucket_name
         self.publish_release = BerthFunction(
             self,
@@ -64,7 +64,7 @@ class ReleasePublisher(Capability):
             timeout_seconds=90,
             environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name, "BERTH_SOURCE_BUCKET": source_bucket},
         )
-        self.publish_release.answer_the_deployment()
+        self.publish_release.allow_verifying_requests()
         role = self.publish_release.role
         kit.table.allow(role, "GetItem", "PutItem", rows=RELEASE_ROWS)
         allow(
@@ -79,7 +79,7 @@ class ReleasePublisher(Capability):
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
         self._releases = tuple(
-            self._release(template, source, told=notes(template.stem, current=kit.version))
+            self._release(template, source, release_notes=notes(template.stem, current=kit.version))
             for template, source in sources.items()
         )
 
@@ -92,25 +92,25 @@ class ReleasePublisher(Capability):
         return (Output("ReleaseBucketName", self.bucket.bucket_name),)
 
     def publish_before(self, function: BerthFunction) -> None:
-        """Deploy the function after every release is published."""
+        """Deploy the function only after every release is published."""
         function.function.node.add_dependency(*self._releases)
 
-    def _release(self, template: Path, source: s3_assets.Asset, *, told: str) -> CustomResource:
-        """None waits for another: they are published at the same time, in any order."""
+    def _release(self, template: Path, source: s3_assets.Asset, *, release_notes: str) -> CustomResource:
+        """The releases do not depend on each other: they are published at the same time, in any order."""
         return CustomResource(
             self,
             f"Release{_id(template)}",
             resource_type="Custom::Release",
             service_token=self.publish_release.arn,
             service_timeout=DEPLOYMENT_TIMEOUT,
-            # What is published stays published, whatever becomes of this deployment.
+            # A published release stays published, even if the deployment is rolled back or its file is removed.
             removal_policy=RemovalPolicy.RETAIN,
             properties={
                 "Version": template.stem,
                 "Digest": digest(template),
                 "SourceKey": source.s3_object_key,
-                "Notes": told,
-                # With another key, what is published is stored again.
+                "Notes": release_notes,
+                # A change of the key has every release stored again.
                 **({"KmsKeyArn": self._encryption.key_arn} if self._encryption.key_arn else {}),
             },
         )
@@ -121,5 +121,5 @@ def published_templates(bucket: s3.Bucket) -> str:
 
 
 def _id(template: Path) -> str:
-    """The version, as part of a construct's id: it stays the same when further versions join."""
+    """The version as part of a construct's id. The id stays the same when further versions are released."""
     return template.stem.replace(".", "-")

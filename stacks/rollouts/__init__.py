@@ -1,1 +1,1 @@
-"""The machine and functions that move the fleet."""
+"""The machine and the functions that move the fleet to a release."""

@@ -1,4 +1,4 @@
-"""Where it is switched on: a deployment ends by moving every tenant to the release that it has published."""
+"""The automatic rollout, if it is switched on: a deployment ends by starting a rollout of the release it published."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class AutomaticRollout(Capability):
             "StartRollout",
             kit=kit,
             name="start_rollout",
-            # Asking CloudFormation may take 8 of them and more, and answering it 21.
+            # Asking CloudFormation may take 8 seconds and more, and responding to it 21.
             timeout_seconds=120,
             environment=rollouts.environment,
         )
-        self._start_rollout.answer_the_deployment()
+        self._start_rollout.allow_verifying_requests()
         rollouts.allow_starting(self._start_rollout.role)
         self._rollout = CustomResource(
             self,
             "Rollout",
             resource_type="Custom::Rollout",
             service_token=self._start_rollout.arn,
-            # It is started here, not waited for.
+            # The deployment starts the rollout, and does not wait for its end.
             service_timeout=DEPLOYMENT_TIMEOUT,
             properties={"Version": kit.version},
         )
@@ -40,6 +40,7 @@ class AutomaticRollout(Capability):
     def functions(self) -> Sequence[BerthFunction]:
         return (self._start_rollout,)
 
-    def begin_after(self, everything: Iterable[IConstruct]) -> None:
-        """A deployment that fails is undone, a rollout that has begun is not: so it begins when all else is done."""
-        self._rollout.node.add_dependency(*(each for each in everything if each.node.path != self.node.path))
+    def start_after(self, constructs: Iterable[IConstruct]) -> None:
+        """Start the rollout last. A failed deployment is rolled back, and a rollout that has started is not."""
+        others = (construct for construct in constructs if construct.node.path != self.node.path)
+        self._rollout.node.add_dependency(*others)

@@ -1,4 +1,4 @@
-"""Rollouts: the machine that moves the fleet to a release, its functions, and who may order what of it."""
+"""The rollout machine, which moves the fleet to a release, its functions, and permissions to use it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executi
 from stacks.tenants.stack_role import TenantStackRole
 
 LISTS = "rollouts/*"
-"""Where the lists of each stage's tenants are, in the bucket of releases."""
+"""The objects with the tenants of each stage, in the bucket of releases."""
 RESULTS = "rollouts/results/*"
-"""Where the map writes down what it has done."""
+"""The objects to which the map state writes its results."""
 MAP_LABEL = "Turn"
-"""As in the workflow's file: part of the names of the executions that its map starts."""
+"""The label of the map state in the workflow's file, which is part of the names of its executions."""
 
 _LISTS_ARE_MANY = "Every stage of every rollout has its own list of tenants, all of them under this prefix."
-_RESULTS_ARE_MANY = "Every run of the map has results of its own, all of them under this prefix."
-_NO_NARROWER = "CloudWatch tells about composite alarms only where describing alarms is allowed on all of them."
+_RESULTS_ARE_MANY = "Every run of the map state has its own results, all of them under this prefix."
+_NO_NARROWER = "CloudWatch describes composite alarms only to callers that may describe all alarms."
 
-# Advancing reads the rows of all tenants of a rollout.
+# AdvanceRollout reads the rows of all tenants of a rollout.
 _ADVANCE_SECONDS = 120
 
 
@@ -78,7 +78,7 @@ class RolloutMachine(Capability):
         self._allow_upgrading(role, machines.update)
         self._allow_lists_and_results(role)
         self._allow_mapping(role)
-        # The machine names this function, so what it may do with the machine is a policy of its own.
+        # The machine refers to this function, so the function's permission on the machine is a separate policy.
         iam.Policy(
             self,
             "AwaitOperatorOnMachine",
@@ -125,28 +125,28 @@ class RolloutMachine(Capability):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a function is told that starts rollouts."""
+        """The variables of a function that starts rollouts."""
         return {
             "BERTH_ROLLOUT_MACHINE": self.machine.state_machine_arn,
             "BERTH_ROLLOUT_CONCURRENCY": str(self._settings.rollout_concurrency),
-            **self._where_lists_are,
+            **self._bucket_environment,
         }
 
     def allow_starting(self, role: iam.Role) -> None:
-        """Let a role write a rollout down, keep others off the same tenants, and set it going."""
+        """Let a role record a rollout, claim its tenants, and start its execution."""
         table = self._kit.table
         table.allow(role, "Query", rows=ROLLOUT_ROWS)
         table.allow_appending(role, along_with=[ROLLOUT_ROWS])
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_listing(role)
-        # A list is removed again when another rollout of the same tenants came first.
+        # The lists are deleted again if another rollout claimed one of the tenants first.
         self._allow_lists(role, "s3:DeleteObject")
         allow(role, ["states:StartExecution"], self.machine.state_machine_arn)
         self._allow_describing(role)
 
     def allow_operating(self, role: iam.Role) -> None:
-        """Let a role start rollouts, look at them, and have their execution go on."""
+        """Let a role start rollouts, read them, and resume their executions."""
         self.allow_starting(role)
         self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
         self._kit.table.allow_listing_rollouts(role)
@@ -154,7 +154,7 @@ class RolloutMachine(Capability):
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
 
     def allow_watching(self, role: iam.Role) -> None:
-        """Let a role see which rollouts go on, and whether they still have an execution."""
+        """Let a role see the unfinished rollouts, and whether their executions are still running."""
         self._kit.table.allow(role, "GetItem", rows=ROLLOUT_ROWS)
         self._kit.table.allow(role, "GetItem", rows=REGISTRY_ROWS)
         self._allow_describing(role)
@@ -172,7 +172,7 @@ class RolloutMachine(Capability):
             name="advance_rollout",
             timeout_seconds=_ADVANCE_SECONDS,
             memory_megabytes=WHOLE_FLEET_MEGABYTES,
-            environment=self._where_lists_are,
+            environment=self._bucket_environment,
         )
         table = self._kit.table
         table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
@@ -183,9 +183,10 @@ class RolloutMachine(Capability):
         return function
 
     def _await(self) -> BerthFunction:
-        # It reads no list, but is part of a use case that does: so it is told where they are, and may not read them.
+        # Its use case needs to know the bucket of the lists, but this function reads no list, so it has no permission
+        # to.
         function = BerthFunction(
-            self, "AwaitOperator", kit=self._kit, name="await_operator", environment=self._where_lists_are
+            self, "AwaitOperator", kit=self._kit, name="await_operator", environment=self._bucket_environment
         )
         self._kit.table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
         return function
@@ -216,20 +217,20 @@ class RolloutMachine(Capability):
         table = self._kit.table
         table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
         table.allow_noting_throttles(function.role)
-        # It draws changes up and throws them away; nothing lets it make them.
+        # The function creates change sets and deletes them. It may not execute them.
         allow_looking_at_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")
         allow_on_tenant_queues(function.role, "GetQueueAttributes")
         return function
 
     def _allow_looking_at_tenants(self, function: BerthFunction) -> None:
-        """Where they are, and how fast they can be moved."""
+        """Let a function read the rows of tenants, and how much CloudFormation throttles."""
         self._kit.table.allow(function.role, "GetItem", "Query", rows=TENANT_ROWS)
         self._kit.table.allow(function.role, "GetItem", rows=PACE_ROWS)
 
     # The lists of tenants
 
     @property
-    def _where_lists_are(self) -> dict[str, str]:
+    def _bucket_environment(self) -> dict[str, str]:
         return {"BERTH_RELEASE_BUCKET": self._releases.bucket_name}
 
     def _allow_lists(self, role: iam.Role, *further_actions: str) -> None:
@@ -244,7 +245,7 @@ class RolloutMachine(Capability):
     # The machine
 
     def _allow_upgrading(self, role: iam.Role, update: sfn.StateMachine) -> None:
-        """What it takes to start an operation and to wait for its end."""
+        """Let the machine start an operation and wait for its end."""
         allow(role, ["states:StartExecution"], update.state_machine_arn)
         allow(
             role,
@@ -252,7 +253,7 @@ class RolloutMachine(Capability):
             executions_of(update),
             wildcard_because=EXECUTIONS_ARE_MANY,
         )
-        # Step Functions has itself told about the ends of executions by a rule of this name.
+        # Step Functions creates a rule of this name, by which it learns that an execution has ended.
         rule = Stack.of(self).format_arn(
             service="events", resource="rule", resource_name="StepFunctionsGetEventsForStepFunctionsExecutionRule"
         )
@@ -269,9 +270,9 @@ class RolloutMachine(Capability):
         self._kit.encryption.allow_objects(role, writing=True)
 
     def _allow_mapping(self, role: iam.Role) -> None:
-        """Every tenant's turn is an execution of the machine itself.
+        """Let the map state start an execution of the machine itself for every tenant.
 
-        The machine waits for its role's own policy, which therefore cannot name the machine: this is another.
+        The machine depends on its role's main policy, so that policy cannot name the machine: this policy is separate.
         """
         executions = [executions_of(self.machine), executions_of(self.machine, label=MAP_LABEL)]
         policy = iam.Policy(

@@ -1,1 +1,1 @@
-"""The machines and functions that look after one tenant, and what a tenant gets."""
+"""The machines and functions that operate on one tenant, and the template of a tenant's stack."""

@@ -1,4 +1,4 @@
-"""The functions that are the states of the tenants' workflows, and what each of them may do."""
+"""The functions behind the states of the tenants' workflows, and their permissions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
 
 _STACK_SECONDS = 30
-"""For functions that ask CloudFormation for something: its answers may take a while when it throttles."""
+"""The timeout of functions that change stacks: CloudFormation's responses may take a while when it throttles."""
 
 
 class TenantFunctions:
-    """What concerns the machines themselves is allowed by :mod:`stacks.tenants.machines`, once those are there."""
+    """The functions of all three operations. :mod:`stacks.tenants.machines` adds the permissions on the machines."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class TenantFunctions:
         self.by_name: Mapping[str, BerthFunction] = {function.name: function for function in functions}
         for function in functions:
             kit.table.allow_noting_throttles(function.role)
-        stack_role.known_to(
+        stack_role.add_to_environment_of(
             *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
         )
 
@@ -74,7 +74,7 @@ class TenantFunctions:
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
         table.allow_appending(begin.role, along_with=[TENANT_ROWS])
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
-        # A delete that died is undone by whoever takes its place, if it has not touched the stack.
+        # The next operation after a delete that died undoes the delete, if the delete had not touched the stack.
         allow_looking_at_tenant_stacks(begin.role)
         return begin
 
@@ -107,9 +107,9 @@ class TenantFunctions:
             *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
         )
         start_stack.function.add_environment(*self._empty_for)
-        # The id of the changes that were drawn up is kept with the lock.
+        # The id of the change set is kept with the lock.
         self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
-        # A change set brings the role that it was drawn up with.
+        # These need no condition on the role: a change set is executed with the role that it was created with.
         allow_looking_at_tenant_stacks(
             start_stack.role,
             "DescribeStackEvents",
@@ -129,7 +129,7 @@ class TenantFunctions:
 
     def _inspect_stack(self) -> BerthFunction:
         inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
-        # The stack of an adopted tenant bears another name, and is looked up.
+        # The stack of an adopted tenant has another name, which is in the table.
         self._kit.table.allow(inspect_stack.role, "GetItem", rows=TENANT_ROWS)
         allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
         allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
@@ -143,7 +143,7 @@ class TenantFunctions:
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
         table.allow_appending(finish.role, along_with=[TENANT_ROWS])
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
-        # What a stack has not recorded is looked up before it is published.
+        # A queue that the stack has not recorded is looked up in the stack before it is published.
         allow_looking_at_tenant_stacks(finish.role)
         return finish
 
@@ -182,7 +182,7 @@ def function_with_the_stack_role(
     stack_role: TenantStackRole,
     releases: s3.Bucket,
 ) -> BerthFunction:
-    """A function that has CloudFormation act on tenants' stacks, with the rights of their role and no others."""
+    """A function that changes tenants' stacks through CloudFormation, only with the permissions of the stack role."""
     role_arn = stack_role.role.role_arn
     function = BerthFunction(
         scope,
@@ -198,7 +198,7 @@ def function_with_the_stack_role(
     )
     kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
     kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)
-    # Without the condition CloudFormation could be made to act with other rights than the role's.
+    # Without the condition, the function could make CloudFormation use other permissions than those of the role.
     allow_on_tenant_stacks(
         function.role, *operations, conditions={"StringEquals": {"cloudformation:RoleArn": role_arn}}
     )
@@ -208,7 +208,7 @@ def function_with_the_stack_role(
         role_arn,
         conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
     )
-    # CloudFormation reads the template with the rights of whoever asks for the stack or for the changes.
+    # CloudFormation reads the template with the permissions of the caller that creates the stack or the change set.
     allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
     kit.encryption.allow_objects(function.role, writing=False)
     return function

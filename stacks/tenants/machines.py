@@ -1,4 +1,4 @@
-"""The workflows that bring a tenant's stack about: created, updated and deleted."""
+"""The machines that create, update and delete a tenant's stack."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
         "ReviewTenantFunctionArn": "review_tenant",
     },
 }
-"""For each workflow's file: each placeholder in it that stands for a function's ARN, and that function's name."""
+"""For each workflow's file: the placeholders of function ARNs, and the name of each function."""
 
-EXECUTIONS_ARE_MANY = "Every operation is an execution of its own, of a machine that is named."
+EXECUTIONS_ARE_MANY = "Every operation is an execution of its own. The machine is named."
 
 
 def definition(stem: str, settings: Settings) -> str:
-    """A workflow's file with its numbers in place; ARNs and names are left to CloudFormation.
+    """A workflow's file with its numbers filled in. CloudFormation fills in ARNs and names.
 
-    CloudFormation puts in text, and a placeholder has to be quoted for the file to be JSON: a number put in
-    by CloudFormation would come out as a string.
+    CloudFormation cannot fill in numbers: a placeholder must be quoted for the file to be JSON, so a number would
+    become a string.
     """
     text = (STATEMACHINES / f"{stem}.asl.json").read_text(encoding="utf-8")
     numbers = {
@@ -79,15 +79,15 @@ def machine(
     settings: Settings,
     others: Mapping[str, str] | None = None,
 ) -> sfn.StateMachine:
-    """The machine that runs a workflow's file. It may call the functions that the file names, and no others.
+    """The machine that runs a workflow's file. It may call only the functions that the file names.
 
-    ``others`` are what its placeholders stand for that are not functions.
+    ``others`` are the values of the placeholders that are not functions.
     """
     arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=_step_functions(scope))
     allow(role, ["lambda:InvokeFunction"], *arns.values())
     acknowledge_wildcard(
-        role, "*", "Log delivery and X-Ray, which the CDK lets a machine write to, have no resources to name."
+        role, "*", "The CDK lets a machine write to log delivery and X-Ray, whose actions take no resource but `*`."
     )
     return sfn.StateMachine(
         scope,
@@ -97,7 +97,7 @@ def machine(
         role=role,
         tracing_enabled=True,
         logs=sfn.LogOptions(
-            # Log delivery lists every group in one policy of limited size, except those under this prefix.
+            # Log delivery adds every group to one policy of limited size, except groups with this prefix.
             destination=log_group(
                 scope,
                 f"{construct_id}Logs",
@@ -106,14 +106,14 @@ def machine(
                 name=f"/aws/vendedlogs/states/{Stack.of(scope).stack_name}-{stem.replace('_', '-')}",
             ),
             level=sfn.LogLevel.ALL,
-            # The data includes task tokens: whoever reads one can answer in CloudFormation's place.
+            # The data includes task tokens. With a token, a reader of the logs could respond instead of CloudFormation.
             include_execution_data=False,
         ),
     )
 
 
 def _step_functions(scope: Construct) -> iam.ServicePrincipal:
-    """Step Functions, on behalf of a machine of this account. Which one, is not known before its role is."""
+    """Step Functions, for any machine of this account: the role is created before the machine's name is known."""
     stack = Stack.of(scope)
     return iam.ServicePrincipal(
         "states.amazonaws.com",
@@ -125,7 +125,7 @@ def _step_functions(scope: Construct) -> iam.ServicePrincipal:
 
 
 def executions_of(machine: sfn.StateMachine, *, label: str | None = None) -> str:
-    """All of a machine's executions; with a label, those that its map of that label has started."""
+    """All executions of a machine; with a label, the executions that its map state with that label starts."""
     name = f"{machine.state_machine_name}/{label}" if label else machine.state_machine_name
     return Stack.of(machine).format_arn(service="states", resource=f"execution:{name}:*")
 
@@ -146,15 +146,15 @@ class TenantMachines(Capability):
         functions = TenantFunctions(self, kit=kit, settings=settings, stack_role=stack_role, releases=releases.bucket)
         self._functions = tuple(functions.by_name.values())
 
-        def of(name: str, stem: str) -> sfn.StateMachine:
+        def build(name: str, stem: str) -> sfn.StateMachine:
             return machine(self, name, stem=stem, functions=functions.by_name, kit=kit, settings=settings)
 
-        self.create = of("Create", "create_tenant")
-        self.update = of("Update", "update_tenant")
-        self.delete = of("Delete", "delete_tenant")
+        self.create = build("Create", "create_tenant")
+        self.update = build("Update", "update_tenant")
+        self.delete = build("Delete", "delete_tenant")
 
-        # The machines name these functions, so permissions on the machines cannot be part of what the functions
-        # depend on: each is a policy of its own, attached once both are there.
+        # The machines refer to these functions, so the functions cannot depend on permissions on the machines. These
+        # permissions are separate policies, attached after both exist.
         for function in (functions.begin, functions.record_failure):
             policy = self._attach(function, statement(["states:DescribeExecution"], self.executions))
             for executions in self.executions:
@@ -195,7 +195,7 @@ class TenantMachines(Capability):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a function is told that starts every kind of operation."""
+        """The variables of a function that starts every kind of operation."""
         return {
             "BERTH_CREATE_MACHINE": self.create.state_machine_arn,
             "BERTH_UPDATE_MACHINE": self.update.state_machine_arn,
@@ -207,15 +207,17 @@ class TenantMachines(Capability):
         return [executions_of(each) for each in (self.create, self.update, self.delete)]
 
     def allow_describing(self, role: iam.Role) -> None:
-        """Let a role see whether the operations that it reads of are still running."""
+        """Let a role see whether the execution of an operation is still running."""
         allow(role, ["states:DescribeExecution"], *self.executions, wildcard_because=EXECUTIONS_ARE_MANY)
 
     def publish_releases_before(self, function: BerthFunction) -> None:
-        """For every function that starts creates, because a tenant may be created at any release."""
+        """For every function that starts creates: a tenant may be created at any release."""
         self._releases.publish_before(function)
 
     def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
-        """What ``orchestrator.tenants.lifecycle`` does when operations are asked for: look, describe, and start."""
+        """Let a role request operations as ``orchestrator.tenants.lifecycle`` does: read the tenant, then start a
+        machine.
+        """
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
         table.allow_appending(role)
         table.allow(role, "GetItem", rows=RELEASE_ROWS)

@@ -1,8 +1,8 @@
-"""Temporary credentials for tenants' queues, where they are switched on.
+"""Temporary credentials for tenants' queues, if they are switched on.
 
-getQueue takes on the role of this module with a tag that names the tenant, and hands the session's credentials on.
-They reach the queues that have the same tag, whatever they are asked for. The session's source identity names who
-asked: CloudTrail has it beside everything that is done with the credentials.
+getQueue assumes the role of this module with a session tag that names the tenant, and returns the credentials of the
+session. The credentials work only for queues with the same tag. The session's source identity names the caller, and
+CloudTrail shows it with every use of the credentials.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class QueueAccess(Construct):
         seconds: int,
     ) -> None:
         super().__init__(scope, construct_id)
-        get_queue_itself = iam.ArnPrincipal(get_queue.role.role_arn)
+        get_queue_role = iam.ArnPrincipal(get_queue.role.role_arn)
         only_this_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
-        a_tenant, a_caller = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
+        tenant_named, caller_named = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
         role = iam.Role(
             self,
             "Role",
             description="Sends to or receives from the queue of the one tenant that its session is tagged with.",
-            assumed_by=get_queue_itself.with_conditions({**only_this_tag, "StringLike": a_tenant | a_caller}),
+            assumed_by=get_queue_role.with_conditions({**only_this_tag, "StringLike": tenant_named | caller_named}),
             max_session_duration=Duration.hours(1),
         )
-        # Each action has only those conditions that AWS documents for it.
+        # Each action has only the conditions that AWS documents for it.
         for action, conditions in (
-            ("sts:TagSession", {**only_this_tag, "StringLike": a_tenant}),
-            ("sts:SetSourceIdentity", {"StringLike": a_caller}),
+            ("sts:TagSession", {**only_this_tag, "StringLike": tenant_named}),
+            ("sts:SetSourceIdentity", {"StringLike": caller_named}),
         ):
-            allowed = iam.PolicyStatement(actions=[action], principals=[get_queue_itself], conditions=conditions)
+            allowed = iam.PolicyStatement(actions=[action], principals=[get_queue_role], conditions=conditions)
             _trust_of(role).add_statements(allowed)
         actions = [action.removeprefix("sqs:") for access in ACTIONS.values() for action in access]
         allow_on_tenant_queues(
@@ -55,7 +55,7 @@ class QueueAccess(Construct):
         )
 
         encryption.allow_queues(role, Access.SEND, Access.RECEIVE)
-        encryption.allow_queues_of_before(role, Access.SEND, Access.RECEIVE)
+        encryption.allow_queues_with_former_keys(role, Access.SEND, Access.RECEIVE)
         for name, value in {**encryption.environment, **encryption.former_environment}.items():
             get_queue.function.add_environment(name, value)
 

@@ -1,4 +1,4 @@
-"""What CloudFormation may do in a tenant's stack, whoever asks it to."""
+"""The permissions of CloudFormation in tenants' stacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUEUE_OPERATIONS = (
     "CreateQueue",
     "DeleteQueue",
     "GetQueueAttributes",
-    # The handler that CloudFormation creates queues with looks the new queue up by its name.
+    # After creating a queue, CloudFormation's handler looks it up by its name.
     "GetQueueUrl",
     "SetQueueAttributes",
     "TagQueue",
@@ -38,7 +38,7 @@ _QUEUE_OPERATIONS = (
 
 
 class TenantStackRole(Capability):
-    """The service role of tenant stacks, and the custom resource in them that keeps the metadata true."""
+    """The service role of tenants' stacks, and the function of the custom resource that writes their metadata."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
         super().__init__(scope, construct_id)
@@ -61,7 +61,7 @@ class TenantStackRole(Capability):
             "cloudformation.amazonaws.com", conditions=self._only_for_tenants() if settings.stack_role_source else None
         )
         self.role = iam.Role(self, "Role", assumed_by=cloudformation, permissions_boundary=self._boundary())
-        self.known_to(self.tenant_metadata)
+        self.add_to_environment_of(self.tenant_metadata)
         allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
 
@@ -71,24 +71,24 @@ class TenantStackRole(Capability):
 
     @property
     def environment(self) -> dict[str, str]:
-        """With it a function can tell stacks that were made with the role from stacks that merely look like it."""
+        """With these variables, a function can tell Berth's stacks from others: they have this service role."""
         return {"BERTH_STACK_ROLE": self.role.role_arn}
 
     @property
     def parameters(self) -> dict[str, str]:
-        """With it, and with a release, a function can tell what a stack is made from."""
+        """With these variables and a release, a function knows the parameters of a tenant's stack."""
         return {"BERTH_METADATA_SERVICE_TOKEN": self.tenant_metadata.arn, **self._encryption.environment}
 
-    def known_to(self, *functions: BerthFunction) -> None:
+    def add_to_environment_of(self, *functions: BerthFunction) -> None:
         for function in functions:
             for name, value in self.environment.items():
                 function.function.add_environment(name, value)
 
     def _only_for_tenants(self) -> dict[str, dict[str, str | list[str]]]:
-        """Keep CloudFormation from using the role for a stack that is no tenant's.
+        """Keep CloudFormation from using the role for a stack that is not a tenant's.
 
-        AWS documents these conditions for StackSets, not for the service role of a stack. A role that CloudFormation
-        cannot take on fails every tenant, so they are a setting.
+        AWS documents these conditions for StackSets, not for the service role of a stack. If CloudFormation could not
+        assume the role, every tenant would fail, so the conditions are a setting.
         """
         return {
             "StringEquals": {"aws:SourceAccount": Stack.of(self).account},
@@ -96,8 +96,8 @@ class TenantStackRole(Capability):
         }
 
     def _boundary(self) -> iam.ManagedPolicy:
-        """What the role can never do more than, whatever is attached to it later: least of all give itself rights."""
-        # By its name, because the function itself is told of the role.
+        """The permissions boundary: policies attached to the role later cannot allow more, such as changing IAM."""
+        # The function is named by its name, not its reference, because it depends on the role itself.
         tenant_metadata = Stack.of(self).format_arn(
             service="lambda",
             resource="function",

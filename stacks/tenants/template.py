@@ -1,7 +1,7 @@
-"""What every tenant gets: an inbound queue with a dead-letter queue, and a row that says where it is.
+"""The stack of a tenant: an inbound queue with a dead-letter queue, and a custom resource that writes its metadata.
 
-The stack is never deployed by the CDK. It is synthesised to a template that is committed under
-``stacks/releases/``, published as a release, and deployed per tenant by the control plane.
+The CDK never deploys this stack. It is synthesised to a template, which is committed under ``stacks/releases/``,
+published as a release, and deployed by the control plane for each tenant.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from orchestrator.releases.published import KMS_KEY_PARAMETER
 KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
 
-# A message keeps its age when it moves to the dead-letter queue. So that it does not expire there soon after,
-# the dead-letter queue keeps messages for as long as SQS can, and the inbound queue for less.
+# A message keeps its age when it moves to the dead-letter queue. The dead-letter queue has the longest retention of SQS
+# and the inbound queue a shorter one, so that a message does not expire soon after it moved.
 _INBOUND_RETENTION_DAYS = 4
 _DEAD_LETTER_RETENTION_DAYS = 14
 
-# What the CDK's command line would switch on through the environment: none of it may leak into a release.
-_NOTHING_FROM_THE_COMMAND_LINE = {
+# The CDK's command line switches these on through the environment. They must not change a release.
+_WITHOUT_CDK_METADATA = {
     "aws:cdk:enable-path-metadata": False,
     "aws:cdk:enable-asset-metadata": False,
     "aws:cdk:version-reporting": False,
@@ -48,14 +48,14 @@ _NOTHING_FROM_THE_COMMAND_LINE = {
 
 
 class TenantStack(Stack):
-    """One tenant's resources. Names are left to CloudFormation, so a queue can be recreated at once."""
+    """One tenant's resources. CloudFormation chooses the names, so a deleted queue can be created again at once."""
 
     def __init__(self, scope: Construct, construct_id: str, *, version: str) -> None:
         super().__init__(
             scope,
             construct_id,
             description=f"A tenant's inbound queue, provisioned by Berth {version}.",
-            # The template has no assets, so it does not ask for a bootstrapped account.
+            # The template has no assets, so it needs no bootstrapped account.
             synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
             analytics_reporting=False,
         )
@@ -97,7 +97,8 @@ class TenantStack(Stack):
         }
 
         dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_DEAD_LETTER_RETENTION_DAYS))
-        # No RedriveAllowPolicy names the inbound queue: the two queues would then need each other to exist.
+        # There is no RedriveAllowPolicy: it would name the inbound queue, and the two queues would depend on each
+        # other.
         inbound_queue = self._queue(
             "InboundQueue",
             retention_period=Duration.days(_INBOUND_RETENTION_DAYS),
@@ -113,8 +114,8 @@ class TenantStack(Stack):
             "TenantMetadata",
             resource_type="Custom::TenantMetadata",
             service_token=metadata_service_token.value_as_string,
-            # A handler that never answers would otherwise hold the stack for an hour. But Lambda tries again after one
-            # and after two more minutes when it is throttled or the handler fails, and that must still count.
+            # Without a timeout, a handler that never responds would block the stack for an hour. Lambda retries after
+            # one minute and after two more when it throttles or the handler fails; the timeout leaves time for that.
             service_timeout=Duration.seconds(300),
             properties={
                 "TenantId": tenant_id.value_as_string,
@@ -142,27 +143,27 @@ class TenantStack(Stack):
             "DenyOtherAccounts",
             {
                 "StringNotEquals": {"aws:PrincipalAccount": self.account},
-                # A service that delivers on the account's behalf calls as itself, which is of no account.
+                # An AWS service that delivers for the account calls as itself, and belongs to no account.
                 "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
             },
         )
-        # A changed logical id would replace a live queue, so none is left to the CDK's hashing.
+        # A changed logical id would replace a queue in use, so the ids do not depend on the CDK's hashing.
         _override_logical_id(queue, name)
         _override_logical_id(queue.node.find_child("Policy"), f"{name}Policy")
         return queue
 
 
 def tenant_template(version: str) -> dict[str, Any]:
-    """The tenant stack as one self-contained template: the same one for the same version, wherever it is run."""
+    """The tenant stack as one self-contained template. The same version gives the same template on every machine."""
     with TemporaryDirectory() as assembly:
-        app = App(outdir=assembly, analytics_reporting=False, post_cli_context=_NOTHING_FROM_THE_COMMAND_LINE)
+        app = App(outdir=assembly, analytics_reporting=False, post_cli_context=_WITHOUT_CDK_METADATA)
         stack = TenantStack(app, "Tenant", version=version)
         template: dict[str, Any] = app.synth().get_stack_artifact(stack.artifact_id).template
         return template
 
 
 def _deny(queue: sqs.Queue, sid: str, conditions: Mapping[str, Mapping[str, str]]) -> None:
-    """Deny everything under these conditions, to whomever, whatever else allows it."""
+    """Deny everybody everything under these conditions."""
     queue.add_to_resource_policy(
         iam.PolicyStatement(
             sid=sid,

@@ -1,4 +1,4 @@
-"""Where a policy may have a wildcard, and why. There are no others."""
+"""All wildcards that policies may have, each with its reason."""
 
 from __future__ import annotations
 
@@ -25,47 +25,48 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
             "logs:DescribeLogGroups",
         }
     ),
-    "composite alarms are told of only to those who may see all alarms": frozenset(
+    "composite alarms are described only to callers that may describe all alarms": frozenset(
         {"cloudwatch:DescribeAlarms", "cloudwatch:DescribeAlarmHistory"}
     ),
-    "the account's own limits": frozenset(
+    "the account's quotas": frozenset(
         {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"}
     ),
-    "all stacks are listed only to those who may describe all of them": frozenset(
+    "stacks are listed only to callers that may describe all stacks": frozenset(
         {"cloudformation:DescribeStacks", "cloudformation:ListStacks"}
     ),
-    "drift detections have ids, and are no resources": frozenset(
+    "drift detections have ids, but are not resources": frozenset(
         {"cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:BatchDescribeTypeConfigurations"}
     ),
 }
-"""What may be done on `*`, by the reason: none of it takes a narrower resource."""
+"""The actions that are allowed on `*`, by the reason: they accept no narrower resource."""
 
 MANY: Mapping[str, str] = {
-    "tenant stacks": "tenants come and go, and their stacks begin alike",
+    "tenant stacks": "tenants are created at run time, and their stacks share a prefix",
     "all stacks": "any team's stack may ask for a tenant's queue",
-    "tenant queues": "CloudFormation names them after the stacks",
-    "published templates": "each version has an object of its own",
-    "rollouts' lists": "each stage of each rollout has one",
-    "rollouts' results": "each run of the map has some",
-    "executions of create_tenant": "each operation is one",
-    "executions of update_tenant": "each operation is one",
-    "executions of delete_tenant": "each operation is one",
-    "executions of tenant_queue": "each request is one",
-    "executions of rollout": "each attempt of a rollout is one",
-    "turns in rollouts": "each tenant's turn is one",
-    "the API's stage": "there is one, and AWS does not say how its `$` is spelled in an ARN",
+    "tenant queues": "CloudFormation names queues after their stacks",
+    "published templates": "each version has its own object",
+    "rollouts' lists": "each stage of each rollout has a list",
+    "rollouts' results": "each run of the map state has results",
+    "executions of create_tenant": "each operation is an execution",
+    "executions of update_tenant": "each operation is an execution",
+    "executions of delete_tenant": "each operation is an execution",
+    "executions of tenant_queue": "each request is an execution",
+    "executions of rollout": "each attempt of a rollout is an execution",
+    "turns in rollouts": "each tenant's turn is an execution",
+    "the API's stage": "the API has one stage, and AWS does not document how its `$` is spelled in an ARN",
     "routes with ids": "callers are trusted with all tenants, rollouts and reconciliations, or with none",
 }
-"""Resources that end in a wildcard, or have one within: of a kind that is named, and of which there are many."""
+"""Resources with a wildcard in their ARN, by their kind: there are many of each kind."""
 
-NOT_ASKED_FOR: Mapping[str, str] = {
+WITHOUT_CONDITION: Mapping[str, str] = {
     "lambda.amazonaws.com": (
-        "Lambda does not document that it says for which function or account it takes on an execution role, so a "
-        "condition could keep every function from starting. A role can be given only to functions of its own account."
+        "Lambda does not document that it sends the function or account for which it assumes an execution role, so a "
+        "condition could keep every function from starting. Only functions of the same account can have the role."
     ),
     "cloudformation.amazonaws.com": (
         "AWS documents these conditions for StackSets, not for the service role of a stack, so they are a setting. "
-        "Only who may pass the role can have CloudFormation use it, and that is given for tenants' stacks alone."
+        "CloudFormation uses the role only for callers that may pass it, and those may pass it only for tenants' "
+        "stacks."
     ),
 }
-"""Services that take on roles without saying on whose behalf."""
+"""Services that assume roles without a condition on the account, each with the reason."""

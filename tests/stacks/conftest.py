@@ -1,4 +1,4 @@
-"""Synthesised once a session: the templates that the tests look at."""
+"""The templates that the tests read, synthesised once per session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# The environment's own Node, because the CDK refuses older ones. It has to be known before the CDK is imported.
+# Use the Node of the environment, because the CDK refuses older versions. Set this before the CDK is imported.
 os.environ.setdefault("JSII_NODE", str(Path(sys.executable).parent / "node"))
 
 from aws_cdk import App
@@ -34,7 +34,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
 def _synthesised(directory: Path, **settings: str) -> Path:
-    """Checked by cdk-nag on the way."""
+    """Synthesise the control plane, which fails on findings of cdk-nag."""
     context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
     app = App(outdir=str(directory), analytics_reporting=False, context=context)
     build(app)
@@ -60,31 +60,31 @@ def control_plane(assembly: Path) -> Json:
 
 @pytest.fixture(scope="session")
 def with_credentials(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane, giving temporary credentials for queues."""
+    """The control plane with temporary credentials for queues."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), credentialsSeconds="1800"))
 
 
 @pytest.fixture(scope="session")
 def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane, moving every tenant to the release that it publishes."""
+    """The control plane with automatic rollouts."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), rolloutOnPublish="true"))
 
 
 @pytest.fixture(scope="session")
 def looking_only(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane, whose getQueue creates no tenants."""
+    """The control plane with a getQueue that creates no tenants."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createOnGetQueue="false"))
 
 
 @pytest.fixture(scope="session")
 def uncounted(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane, whose callers may start as many creates as they like."""
+    """The control plane without a rate limit on creates."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createsPerMinute="0"))
 
 
 @pytest.fixture(scope="session")
 def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with all that can be switched on."""
+    """The control plane with everything switched on."""
     assembly = tmp_path_factory.mktemp("assembly")
     return _template(_synthesised(assembly, credentialsSeconds="1800", rolloutOnPublish="true"))
 
@@ -94,7 +94,7 @@ LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 
 @pytest.fixture(scope="session")
 def with_legacy_stacks(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with all that can be switched on, for tenants whose stacks an earlier system has made."""
+    """The control plane with everything switched on, for tenants whose stacks an earlier system made."""
     settings = {"credentialsSeconds": "1800", "rolloutOnPublish": "true"}
     assembly = tmp_path_factory.mktemp("assembly")
     return _template(_synthesised(assembly, legacyStackPrefixes=",".join(LEGACY_PREFIXES), **settings))
@@ -102,20 +102,20 @@ def with_legacy_stacks(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 @pytest.fixture(scope="session")
 def with_key(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with all that can be switched on, and with a key of the customer's."""
+    """The control plane with everything switched on, and with the customer's key."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **EVERYTHING))
 
 
 @pytest.fixture(scope="session")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """Another control plane with all that can be switched on. Its name goes on where the default name ends."""
+    """Another control plane with everything switched on. Its name starts with the default name."""
     settings = {"name": "Berth-dev", "credentialsSeconds": "1800", "rolloutOnPublish": "true"}
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings), "Berth-dev")
 
 
 @pytest.fixture(scope="session")
 def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """The control plane with every setting but its name different from its default."""
+    """The control plane with every setting except the name different from its default."""
     layer = tmp_path_factory.mktemp("layer")
     (layer / "python").mkdir()
     code = tmp_path_factory.mktemp("code")
@@ -193,12 +193,12 @@ def the_only(control_plane: Json) -> Callable[[str], str]:
 def machine_ids(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
     """The logical id of every machine, by the name of its workflow's file."""
     outputs, resources = control_plane["Outputs"], control_plane["Resources"]
-    told = resources[function_ids["tenant_queue"]]["Properties"]["Environment"]["Variables"]
+    variables = resources[function_ids["tenant_queue"]]["Properties"]["Environment"]["Variables"]
     found = {
         "create_tenant": outputs["CreateTenantMachineArn"]["Value"]["Ref"],
         "update_tenant": outputs["UpdateTenantMachineArn"]["Value"]["Ref"],
         "delete_tenant": outputs["DeleteTenantMachineArn"]["Value"]["Ref"],
-        "tenant_queue": told["BERTH_TENANT_QUEUE_MACHINE"]["Ref"],
+        "tenant_queue": variables["BERTH_TENANT_QUEUE_MACHINE"]["Ref"],
         "rollout": outputs["RolloutMachineArn"]["Value"]["Ref"],
     }
     machines = {name for name, resource in resources.items() if resource["Type"] == "AWS::StepFunctions::StateMachine"}
@@ -219,15 +219,15 @@ def stack_role(control_plane: Json) -> str:
 
 @pytest.fixture(scope="session")
 def dead_letter_queues(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
-    """The logical id of every queue that the operators' function is told of, by what it holds."""
-    told = control_plane["Resources"][function_ids["operators"]]["Properties"]["Environment"]["Variables"]
-    queues = json.loads(spelled(told["BERTH_DEAD_LETTER_QUEUES"]))
+    """The logical id of every dead-letter queue that the operators' function knows, by the subject of its messages."""
+    variables = control_plane["Resources"][function_ids["operators"]]["Properties"]["Environment"]["Variables"]
+    queues = json.loads(spelled(variables["BERTH_DEAD_LETTER_QUEUES"]))
     return {holds: reference.strip("<>") for holds, reference in queues.items()}
 
 
 @pytest.fixture(scope="session")
 def ended_executions(control_plane: Json) -> str:
-    """The queue of executions that ended."""
+    """The logical id of the queue of ended executions."""
     queue: str = control_plane["Outputs"]["EndedExecutionsQueueUrl"]["Value"]["Ref"]
     return queue
 
@@ -243,7 +243,7 @@ def names(
     dead_letter_queues: dict[str, str],
     ended_executions: str,
 ) -> dict[str, str]:
-    """ARNs as the template spells them, in the product's words."""
+    """Readable names of resources, by their ARNs as the template spells them."""
     here = "<AWS::Region>:<AWS::AccountId>"
     table = f"<{the_only('AWS::DynamoDB::Table')}.Arn>"
     bucket = f"<{the_only('AWS::S3::Bucket')}.Arn>"

@@ -1,4 +1,4 @@
-"""Reads the policies of a synthesised template, in the product's words."""
+"""Read the policies of a synthesised template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def statements(template: Json) -> Iterator[tuple[str, Json]]:
 
 
 def grants(template: Json, role: str, names: dict[str, str]) -> Grants:
-    """What a role may do, by what it may do it on."""
+    """The actions that a role may use, by the name of the resource."""
     found: Grants = defaultdict(set)
     for holder, statement in statements(template):
         if holder == role:
@@ -32,8 +32,8 @@ def grants(template: Json, role: str, names: dict[str, str]) -> Grants:
 
 def labels(statement: Json, names: dict[str, str]) -> Iterator[str]:
     for resource in listed(statement["Resource"]):
-        told = spelled(resource)
-        yield names.get(told, told) + _condition(statement.get("Condition"), names)
+        arn = spelled(resource)
+        yield names.get(arn, arn) + _condition(statement.get("Condition"), names)
 
 
 def _condition(condition: Json | None, names: dict[str, str]) -> str:
@@ -60,7 +60,7 @@ def _condition(condition: Json | None, names: dict[str, str]) -> str:
 
 
 def on_partition(template: Json, partition: str) -> Grants:
-    """What each role may do to rows of a partition of the table, or of its index."""
+    """The actions that each role may use on a partition of the table or of its index."""
     found: Grants = defaultdict(set)
     for role, statement in statements(template):
         actions = {action for action in listed(statement["Action"]) if action.startswith(("dynamodb:", "*"))}
@@ -70,7 +70,7 @@ def on_partition(template: Json, partition: str) -> Grants:
 
 
 def reaches(condition: Json, operator: str, partition: str) -> bool:
-    """Whether a statement is about a partition. Without a condition on partitions it is about all of them."""
+    """Whether a statement applies to a partition. A statement without a condition on partitions applies to all."""
     patterns = condition.get(operator, {}).get("dynamodb:LeadingKeys", ["*"])
     return any(fnmatchcase(partition, pattern) for pattern in patterns)
 
@@ -103,7 +103,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def documents(template: Json) -> Iterator[tuple[str, Json]]:
-    """Every statement of every policy of whatever kind of resource, with the resource that it is in."""
+    """Every statement of every policy in the template, with the logical id of its resource."""
     for logical_id, resource in template["Resources"].items():
         for document in _documents_in(resource.get("Properties", {})):
             for statement in listed(document["Statement"]):
@@ -124,7 +124,7 @@ def _documents_in(value: Any) -> Iterator[Json]:
 
 
 def _as_statement(permission: Json) -> Json:
-    """A permission to call a function, as the statement that Lambda makes of it."""
+    """A permission to call a function, as the equivalent policy statement."""
     conditions = {"SourceArn": "ArnLike", "SourceAccount": "StringEquals"}
     return {
         "Effect": "Allow",
@@ -132,8 +132,6 @@ def _as_statement(permission: Json) -> Json:
         "Action": permission["Action"],
         "Resource": permission["FunctionName"],
         "Condition": {
-            operator: {f"aws:{given}": permission[given]}
-            for given, operator in conditions.items()
-            if given in permission
+            operator: {f"aws:{key}": permission[key]} for key, operator in conditions.items() if key in permission
         },
     }

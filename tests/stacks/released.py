@@ -1,6 +1,6 @@
-"""The resources of the released control plane, each logical id with its type.
+"""The resources of the released control plane: the type of each logical id.
 
-``python -m tests.stacks.released REVISION`` writes ``released.json`` anew, when a version has been released.
+Run ``python -m tests.stacks.released REVISION`` after a release, to rewrite ``released.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVERYTHING: Mapping[str, str] = {"kmsKeyArn": KEY, "credentialsSeconds": "1800",
 
 class Released(TypedDict):
     defaults: dict[str, str]
-    """With the settings' defaults."""
+    """The resources with the default settings."""
     added: dict[str, str]
     """The further resources that the settings ``EVERYTHING`` add."""
 
@@ -41,15 +41,15 @@ def main() -> None:
     (revision,) = sys.argv[1:] or sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True, check=True).stdout
-        with tarfile.open(fileobj=io.BytesIO(archive)) as everything:
-            everything.extractall(folder, filter="data")
+        with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
+            sources.extractall(folder, filter="data")
         defaults = _resources(folder, {})
         added = {name: kind for name, kind in _resources(folder, EVERYTHING).items() if name not in defaults}
     RELEASED.write_text(json.dumps({"defaults": defaults, "added": added}, indent=1) + "\n", encoding="utf-8")
 
 
 def _resources(sources: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Synthesised by the sources of that revision, as the CDK's command line has them do it."""
+    """Synthesise with the sources of that revision, in the way the CDK's command line does."""
     context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
     with tempfile.TemporaryDirectory() as assembly:
         environment = os.environ | {

@@ -1,4 +1,4 @@
-"""Settings are read once, and a wrong one stops the deployment before it starts."""
+"""Settings are read once, and an invalid setting stops the deployment before it starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
     )
 
 
-def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) -> None:
+def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_path: Path) -> None:
     rest = {
         "berth:dependencies": "host",
         "berth:deploymentMode": "STANDARD",
@@ -91,8 +91,8 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
         ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),
-        ("berth:getQueueConcurrency", "-1", "must be a whole number above zero"),
-        ("berth:tenantMetadataConcurrency", "-1", "must be a whole number above zero"),
+        ("berth:getQueueConcurrency", "-1", "must be a whole number, and not negative"),
+        ("berth:tenantMetadataConcurrency", "-1", "must be a whole number, and not negative"),
         ("berth:credentialsSeconds", "899", "must be 900 to 3600 seconds"),
         ("berth:credentialsSeconds", "3601", "must be 900 to 3600 seconds"),
         ("berth:credentialsSeconds", "-900", "must be 900 to 3600 seconds"),
@@ -114,63 +114,61 @@ def test_values_may_come_from_the_command_line_or_from_a_file(tmp_path: Path) ->
         ("berth:createOnGetQueue", "no", "must be true or false"),
     ],
 )
-def test_a_wrong_setting_is_named_together_with_what_would_do(
+def test_the_message_about_an_invalid_setting_names_it_and_says_what_is_valid(
     tmp_path: Path, key: str, value: str, message: str
 ) -> None:
     with pytest.raises(SettingInvalid, match=f"{key} is .*{message}"):
         settings({key: value}, tmp_path)
 
 
-def test_a_layer_that_is_not_built_is_missed_at_once(tmp_path: Path) -> None:
+def test_a_missing_layer_stops_the_deployment(tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match=r"run `python -m stacks\.build` first"):
         settings({}, tmp_path / "not-built")
 
 
-def test_code_that_was_built_before_the_last_change_is_not_deployed(tmp_path: Path) -> None:
+def test_outdated_code_stops_the_deployment(tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match=r"python -m stacks\.build"):
         settings({}, tmp_path, code=tmp_path)
 
 
-def test_without_a_layer_none_has_to_be_built(tmp_path: Path) -> None:
+def test_no_layer_is_needed_where_dependencies_come_from_the_host(tmp_path: Path) -> None:
     found = settings({"berth:dependencies": "host"}, tmp_path / "not-built")
     assert found.dependencies is Dependencies.HOST
 
 
 @pytest.mark.parametrize("seconds", ["0", 0])
-def test_credentials_of_no_length_are_none(tmp_path: Path, seconds: object) -> None:
+def test_zero_seconds_switch_credentials_off(tmp_path: Path, seconds: object) -> None:
     assert settings({"berth:credentialsSeconds": seconds}, tmp_path).credentials_seconds is None
 
 
 @pytest.mark.parametrize("seconds", [900, 3600])
-def test_credentials_are_good_for_as_long_as_sts_lets_them(tmp_path: Path, seconds: int) -> None:
+def test_credentials_may_last_from_15_minutes_to_an_hour(tmp_path: Path, seconds: int) -> None:
     assert settings({"berth:credentialsSeconds": seconds}, tmp_path).credentials_seconds == seconds
 
 
 @pytest.mark.parametrize("at_once", [1, "1000"])
-def test_a_rollout_moves_at_least_one_tenant_at_once_and_at_most_as_many_as_can_be_asked_for(
-    tmp_path: Path, at_once: object
-) -> None:
+def test_the_concurrency_of_rollouts_may_be_1_to_1000(tmp_path: Path, at_once: object) -> None:
     assert settings({"berth:rolloutConcurrency": at_once}, tmp_path).rollout_concurrency == int(str(at_once))
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(True, True), (False, False), ("true", True), ("false", False), (None, False)]
 )
-def test_rollouts_on_publish_are_switched_on_by_saying_so(tmp_path: Path, value: object, expected: bool) -> None:
+def test_rollouts_on_publish_are_off_unless_switched_on(tmp_path: Path, value: object, expected: bool) -> None:
     context = {} if value is None else {"berth:rolloutOnPublish": value}
     assert settings(context, tmp_path).rollout_on_publish is expected
 
 
-def test_a_setting_that_is_misspelt_stops_the_deployment(tmp_path: Path) -> None:
+def test_a_misspelt_setting_stops_the_deployment(tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match=r"There is no setting berth:nmae\. Did you mean berth:name\?"):
         settings({"berth:nmae": "Berth-dev"}, tmp_path)
 
 
-def test_settings_of_others_are_theirs(tmp_path: Path) -> None:
+def test_context_of_other_tools_is_ignored(tmp_path: Path) -> None:
     assert settings({"@aws-cdk/core:something": True, "theirs:name": "x"}, tmp_path) == Settings()
 
 
-def test_the_readme_lists_every_setting_but_those_for_the_emulator() -> None:
+def test_the_readme_lists_every_setting_except_those_for_the_emulator() -> None:
     listed = set(re.findall(r"^\| `(berth:\w+)`", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert KNOWN - listed == {"berth:dependencies", "berth:responseUrlPrefix"}
     assert listed <= KNOWN

@@ -1,4 +1,4 @@
-"""What `make deploy` reserves for getQueue: something where the account allows it, and nothing where it does not."""
+"""`make deploy` reserves concurrency for getQueue if the account's quota allows it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from stacks.deploying.concurrency import ENOUGH, TOO_FEW, UNRESERVED_AT_LEAST, A
         pytest.param(Account(120, 120), 10, id="just enough room"),
         pytest.param(Account(150, 150), 25, id="some room"),
         pytest.param(Account(1000, 1000), 50, id="an old account"),
-        pytest.param(Account(1000, 110), None, id="others have reserved the rest"),
-        pytest.param(Account(1000, 950, get_queues=50), 50, id="deployed before"),
-        pytest.param(Account(150, 125, get_queues=25), 25, id="deployed before with some room"),
+        pytest.param(Account(1000, 110), None, id="other functions have reserved the rest"),
+        pytest.param(Account(1000, 950, reserved_for_get_queue=50), 50, id="deployed before"),
+        pytest.param(Account(150, 125, reserved_for_get_queue=25), 25, id="deployed before with some room"),
     ],
 )
-def test_what_is_reserved_leaves_what_aws_demands_and_room_for_others(
+def test_the_reservation_leaves_enough_for_aws_and_for_other_functions(
     account: Account, concurrency: int | None
 ) -> None:
     choice = choose(account)
     assert choice.value == concurrency
-    assert str(account.limit) in choice.told
+    assert str(account.limit) in choice.message
     if concurrency is None:
-        assert "No concurrency is reserved for getQueue" in choice.told
-        assert "Have the quota raised" in choice.told
+        assert "No concurrency is reserved for getQueue" in choice.message
+        assert "Have AWS raise the quota" in choice.message
     else:
-        assert account.unreserved + account.get_queues - concurrency >= UNRESERVED_AT_LEAST + concurrency
+        assert account.unreserved + account.reserved_for_get_queue - concurrency >= UNRESERVED_AT_LEAST + concurrency
         assert TOO_FEW <= concurrency <= ENOUGH
-        assert choice.told.startswith(f"{concurrency} of the account's")
+        assert choice.message.startswith(f"{concurrency} of the account's")

@@ -41,10 +41,10 @@ NUMBERS_OF = {
     "tenant_queue": set(),
     "rollout": {"AwaitReviewSeconds"},
 }
-"""For each workflow's file: its placeholders that stand for numbers."""
+"""For each workflow's file: the placeholders of numbers."""
 
 OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
-"""For a workflow's file: its placeholders that stand for neither functions nor numbers."""
+"""For a workflow's file: the placeholders of neither functions nor numbers."""
 
 EVERY_FUNCTION = {"BERTH_NAME", "BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
@@ -57,7 +57,7 @@ def _properties(template: Json, resource_type: str) -> list[Json]:
     return [r.get("Properties", {}) for r in template["Resources"].values() if r["Type"] == resource_type]
 
 
-def test_the_control_plane_is_not_deleted_by_mistake(assembly: Path) -> None:
+def test_the_control_plane_is_protected_from_deletion(assembly: Path) -> None:
     manifest = json.loads((assembly / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["artifacts"]["Berth"]["properties"]["terminationProtection"] is True
 
@@ -65,7 +65,7 @@ def test_the_control_plane_is_not_deleted_by_mistake(assembly: Path) -> None:
 # The table
 
 
-def test_the_table_outlives_the_stack_and_its_mistakes(control_plane_template: Template) -> None:
+def test_the_table_is_retained_protected_and_backed_up(control_plane_template: Template) -> None:
     control_plane_template.has_resource(
         "AWS::DynamoDB::Table",
         {
@@ -108,7 +108,9 @@ def test_the_table_has_its_keys_and_one_index(control_plane_template: Template) 
 # The functions
 
 
-def test_every_function_is_made_alike(control_plane_template: Template, function_ids: dict[str, str]) -> None:
+def test_all_functions_share_runtime_logging_tracing_and_variables(
+    control_plane_template: Template, function_ids: dict[str, str]
+) -> None:
     control_plane_template.resource_properties_count_is(
         "AWS::Lambda::Function",
         {
@@ -158,18 +160,18 @@ def test_every_function_is_made_alike(control_plane_template: Template, function
         ("api_proof", 60),
     ],
 )
-def test_a_function_has_the_time_it_needs(
-    control_plane: Json, function_ids: dict[str, str], name: str, seconds: int
-) -> None:
+def test_a_function_has_its_timeout(control_plane: Json, function_ids: dict[str, str], name: str, seconds: int) -> None:
     assert control_plane["Resources"][function_ids[name]]["Properties"]["Timeout"] == seconds
 
 
-def test_only_what_looks_at_the_whole_fleet_has_more_memory(control_plane: Json, function_ids: dict[str, str]) -> None:
+def test_only_functions_that_read_the_whole_fleet_have_more_memory(
+    control_plane: Json, function_ids: dict[str, str]
+) -> None:
     memory = {name: properties["MemorySize"] for name, properties in _functions(control_plane, function_ids)}
     assert memory == dict.fromkeys(function_ids, 256) | {"reconcile": 512, "operators": 1769, "advance_rollout": 1769}
 
 
-def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, function_ids: dict[str, str]) -> None:
+def test_every_function_logs_its_own_name(control_plane: Json, function_ids: dict[str, str]) -> None:
     for name, logical_id in function_ids.items():
         variables = control_plane["Resources"][logical_id]["Properties"]["Environment"]["Variables"]
         assert variables["POWERTOOLS_SERVICE_NAME"] == name
@@ -184,7 +186,7 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
             MACHINES
             | ROLLOUTS
             | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_MAX_TENANTS", "BERTH_API_PROOF_DIGEST"}
-            # Whether a stack would be made otherwise now is seen by what its template is given.
+            # To see whether a stack's parameters differ from those that it would get now.
             | {"BERTH_METADATA_SERVICE_TOKEN"},
         ),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
@@ -209,24 +211,24 @@ def test_every_function_says_its_own_name_in_its_logs(control_plane: Json, funct
         ("review_tenant", STACKS),
     ],
 )
-def test_a_function_is_told_only_what_it_needs(
+def test_a_function_has_only_the_variables_that_it_needs(
     control_plane: Json, function_ids: dict[str, str], name: str, variables: set[str]
 ) -> None:
-    told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
-    assert {variable for variable in told if variable.startswith("BERTH_")} - EVERY_FUNCTION == variables
+    found = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
+    assert {variable for variable in found if variable.startswith("BERTH_")} - EVERY_FUNCTION == variables
 
 
 @pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue", "reconcile"])
 def test_a_function_that_starts_operations_starts_each_on_its_own_machine(
     control_plane: Json, function_ids: dict[str, str], machine_ids: dict[str, str], name: str
 ) -> None:
-    told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
-    for variable in MACHINES & set(told):
+    variables = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
+    for variable in MACHINES & set(variables):
         operation = variable.removeprefix("BERTH_").removesuffix("_MACHINE").lower()
-        assert told[variable] == {"Ref": machine_ids[f"{operation}_tenant"]}
+        assert variables[variable] == {"Ref": machine_ids[f"{operation}_tenant"]}
 
 
-def test_only_get_queue_can_be_kept_from_using_up_the_accounts_concurrency(
+def test_concurrency_can_be_reserved_only_for_get_queue_and_tenant_metadata(
     control_plane: Json, other_settings: Template, function_ids: dict[str, str]
 ) -> None:
     def reserved(template: Json) -> Json:
@@ -237,14 +239,14 @@ def test_only_get_queue_can_be_kept_from_using_up_the_accounts_concurrency(
     assert reserved(other_settings.to_json()) == {"get_queue": 16, "tenant_metadata": 5}
 
 
-def test_only_service_tokens_in_other_stacks_have_names_of_their_own(
+def test_only_functions_that_are_service_tokens_in_other_stacks_have_fixed_names(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     named = {name: p["FunctionName"] for name, p in _functions(control_plane, function_ids) if "FunctionName" in p}
     assert named == {"tenant_metadata": "berth-tenant-metadata", "tenant_queue": "berth-tenant-queue"}
 
 
-def test_all_functions_share_one_asset_of_what_they_run(
+def test_all_functions_share_one_asset_without_the_command_line_and_the_emulator(
     assembly: Path, control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     (key,) = {properties["Code"]["S3Key"] for _, properties in _functions(control_plane, function_ids)}
@@ -254,23 +256,23 @@ def test_all_functions_share_one_asset_of_what_they_run(
     assert (asset / "orchestrator" / "composition.py").is_file()
     for left_out in ("cli", "local"):
         assert not (asset / "orchestrator" / left_out).exists()
-    # What is compiled on a developer's machine is for another Python; on AWS the asset is built by itself.
+    # Code that is compiled on a developer's machine is for another Python. For AWS, the code is built separately.
     assert not list(asset.rglob("__pycache__"))
 
 
-def test_logs_are_kept_for_a_while(control_plane: Json, other_settings: Template) -> None:
+def test_logs_are_kept_as_long_as_the_setting_says(control_plane: Json, other_settings: Template) -> None:
     assert {group["RetentionInDays"] for group in _properties(control_plane, "AWS::Logs::LogGroup")} == {90}
     assert {group["RetentionInDays"] for group in _properties(other_settings.to_json(), "AWS::Logs::LogGroup")} == {14}
 
 
-def test_dependencies_come_as_one_layer(other_settings: Template) -> None:
+def test_all_functions_share_one_layer(other_settings: Template) -> None:
     other_settings.resource_count_is("AWS::Lambda::LayerVersion", 1)
     (layer,) = other_settings.find_resources("AWS::Lambda::LayerVersion")
     functions = _properties(other_settings.to_json(), "AWS::Lambda::Function")
     assert all(function["Layers"] == [{"Ref": layer}] for function in functions)
 
 
-def test_every_function_has_a_handler_and_every_handler_a_function_if_it_is_switched_on(
+def test_every_handler_has_a_function_if_its_feature_is_switched_on(
     control_plane: Json, with_automatic_rollout: Json, function_ids: dict[str, str]
 ) -> None:
     handlers = function_names()
@@ -321,20 +323,20 @@ def test_published_templates_are_kept_and_private(control_plane_template: Templa
 
 
 @pytest.mark.parametrize("name", ["get_queue", "operators", "settle_tenant_queue", "reconcile"])
-def test_what_starts_creates_is_deployed_after_every_version_that_they_may_be_at_is_published(
+def test_functions_that_start_creates_are_deployed_after_every_release_is_published(
     control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], name: str
 ) -> None:
     function = control_plane["Resources"][function_ids[name]]
     assert set(releases.values()) <= set(function["DependsOn"])
 
 
-def test_deploying_publishes_every_committed_release_and_not_only_its_own(releases: dict[str, str]) -> None:
+def test_a_deployment_publishes_every_committed_release(releases: dict[str, str]) -> None:
     assert set(releases) == {file.stem for file in RELEASES.glob("*.json")}
     assert {"0.1.0", read_version()} <= set(releases)
 
 
 @pytest.mark.parametrize("committed", sorted(RELEASES.glob("*.json")), ids=lambda file: file.stem)
-def test_what_is_published_is_the_committed_template(
+def test_the_committed_template_is_published(
     assembly: Path, control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], committed: Path
 ) -> None:
     properties = control_plane["Resources"][releases[committed.stem]]["Properties"]
@@ -345,32 +347,30 @@ def test_what_is_published_is_the_committed_template(
     assert (assembly / f"asset.{properties['SourceKey']}").read_bytes() == committed.read_bytes()
 
 
-def test_no_release_waits_for_another(control_plane: Json, releases: dict[str, str]) -> None:
+def test_releases_do_not_depend_on_each_other(control_plane: Json, releases: dict[str, str]) -> None:
     for logical_id in releases.values():
         assert "DependsOn" not in control_plane["Resources"][logical_id]
 
 
-def test_a_release_is_called_after_its_version_so_that_further_versions_leave_it_alone(
+def test_the_logical_id_of_a_release_depends_only_on_its_version(
     releases: dict[str, str],
 ) -> None:
     for version, logical_id in releases.items():
         assert logical_id.startswith(f"ReleasesRelease{version.replace('.', '')}")
 
 
-def test_what_is_published_stays_published(control_plane: Json, releases: dict[str, str]) -> None:
+def test_a_published_release_is_retained(control_plane: Json, releases: dict[str, str]) -> None:
     for logical_id in releases.values():
         release = control_plane["Resources"][logical_id]
         assert release["DeletionPolicy"] == release["UpdateReplacePolicy"] == "Retain"
 
 
 @pytest.mark.parametrize(
-    ("version", "mistake"), [("0.1.0", ReleaseUnexpected), ("9999.0.0", ReleaseMissing)], ids=["behind", "ahead"]
+    ("version", "error"), [("0.1.0", ReleaseUnexpected), ("9999.0.0", ReleaseMissing)], ids=["behind", "ahead"]
 )
-def test_a_version_that_is_not_the_last_release_is_refused_before_anything_is_deployed(
-    version: str, mistake: type[Exception]
-) -> None:
+def test_a_version_that_is_not_the_last_release_stops_the_deployment(version: str, error: type[Exception]) -> None:
     app = App(analytics_reporting=False)
-    with pytest.raises(mistake, match=re.escape(version)):
+    with pytest.raises(error, match=re.escape(version)):
         ControlPlaneStack(app, version=version, settings=Settings(dependencies=Dependencies.HOST))
 
 
@@ -390,12 +390,12 @@ def test_every_placeholder_of_a_workflow_is_filled_and_none_is_left_over(
     others = OTHERS_OF.get(stem, set())
     assert in_file == {*FUNCTIONS_OF[stem], *NUMBERS_OF[stem], *others}
     machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
-    left_to_cloudformation = set(PLACEHOLDER.findall(machine["DefinitionString"]))
-    assert left_to_cloudformation == set(machine["DefinitionSubstitutions"]) == {*FUNCTIONS_OF[stem], *others}
+    for_cloudformation = set(PLACEHOLDER.findall(machine["DefinitionString"]))
+    assert for_cloudformation == set(machine["DefinitionSubstitutions"]) == {*FUNCTIONS_OF[stem], *others}
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
-def test_every_placeholder_stands_for_the_function_of_its_name(
+def test_every_placeholder_is_filled_with_the_function_of_its_name(
     control_plane: Json, machine_ids: dict[str, str], function_ids: dict[str, str], stem: str
 ) -> None:
     for placeholder, name in FUNCTIONS_OF[stem].items():
@@ -413,23 +413,23 @@ def test_a_machine_runs_its_own_workflow(control_plane: Json, machine_ids: dict[
 
 
 @pytest.mark.parametrize("stem", ["create_tenant", "update_tenant", "delete_tenant"])
-def test_how_long_to_wait_for_the_event_is_a_number(stem: str) -> None:
+def test_the_timeout_of_await_stack_is_a_number(stem: str) -> None:
     states = json.loads(definition(stem, Settings(await_stack_seconds=7)))["States"]
     assert states["AwaitStack"]["TimeoutSeconds"] == 7
 
 
-def test_how_long_to_wait_for_the_review_is_a_number() -> None:
+def test_the_wait_for_the_review_is_a_number() -> None:
     states = json.loads(definition("update_tenant", Settings(await_review_seconds=5)))["States"]
     assert states["AwaitReview"]["Seconds"] == 5
 
 
-def test_how_many_tenants_a_rollout_moves_at_once_is_what_its_stage_allows() -> None:
+def test_the_concurrency_of_a_rollout_comes_from_its_stage() -> None:
     states = json.loads(definition("rollout", Settings()))["States"]
     assert states["RunStage"]["MaxConcurrencyPath"] == "$.maxConcurrency"
     assert "MaxConcurrency" not in states["RunStage"]
 
 
-def test_a_rollout_updates_tenants_by_the_machine_that_operators_use(
+def test_a_rollout_updates_tenants_with_the_machine_that_operators_use(
     control_plane: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
 ) -> None:
     filled = control_plane["Resources"][machine_ids["rollout"]]["Properties"]["DefinitionSubstitutions"]
@@ -437,26 +437,26 @@ def test_a_rollout_updates_tenants_by_the_machine_that_operators_use(
     assert filled["ReleaseBucketName"] == {"Ref": the_only("AWS::S3::Bucket")}
 
 
-def test_the_rollout_machine_is_allowed_what_its_map_is_called_and_where_it_writes() -> None:
+def test_the_permissions_of_the_rollout_machine_match_the_label_and_the_prefix_of_its_map() -> None:
     run_stage = json.loads(definition("rollout", Settings()))["States"]["RunStage"]
     assert run_stage["Label"] == MAP_LABEL
     assert f"{run_stage['ResultWriter']['Parameters']['Prefix']}/*" == RESULTS
 
 
-def test_operators_are_told_how_many_tenants_the_rollout_machine_moves_at_once(
+def test_the_operators_function_knows_the_machine_and_the_concurrency_of_rollouts(
     control_plane: Json, other_settings: Template, function_ids: dict[str, str], machine_ids: dict[str, str]
 ) -> None:
-    def told(template: Json) -> Json:
+    def variables_of(template: Json) -> Json:
         variables: Json = template["Resources"][function_ids["operators"]]["Properties"]["Environment"]["Variables"]
         return variables
 
-    assert told(control_plane)["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
-    assert told(control_plane)["BERTH_ROLLOUT_CONCURRENCY"] == "50"
-    assert told(other_settings.to_json())["BERTH_ROLLOUT_CONCURRENCY"] == "8"
+    assert variables_of(control_plane)["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
+    assert variables_of(control_plane)["BERTH_ROLLOUT_CONCURRENCY"] == "50"
+    assert variables_of(other_settings.to_json())["BERTH_ROLLOUT_CONCURRENCY"] == "8"
 
 
 @pytest.mark.parametrize("stem", FUNCTIONS_OF)
-def test_a_machine_is_traced_and_logged_into_its_own_group_without_its_task_tokens(
+def test_a_machine_is_traced_and_logs_to_its_own_group_without_execution_data(
     control_plane: Json, machine_ids: dict[str, str], stem: str
 ) -> None:
     machine = control_plane["Resources"][machine_ids[stem]]["Properties"]
@@ -471,7 +471,7 @@ def test_a_machine_is_traced_and_logged_into_its_own_group_without_its_task_toke
 
 
 @pytest.mark.parametrize("name", ["start_stack", "review_changes"])
-def test_the_deployment_mode_reaches_the_functions_that_have_stacks_changed(
+def test_functions_that_change_stacks_know_the_deployment_mode(
     control_plane: Json, other_settings: Template, function_ids: dict[str, str], name: str
 ) -> None:
     def mode(template: Json) -> str:
@@ -486,11 +486,11 @@ def test_the_deployment_mode_reaches_the_functions_that_have_stacks_changed(
 # The automatic rollout
 
 
-def test_no_rollout_is_started_by_a_deployment_unless_that_is_switched_on(control_plane: Json) -> None:
+def test_a_deployment_starts_no_rollout_by_default(control_plane: Json) -> None:
     assert not _properties(control_plane, "Custom::Rollout")
 
 
-def test_an_automatic_rollout_is_of_the_deployed_version(
+def test_an_automatic_rollout_moves_to_the_deployed_version(
     with_automatic_rollout: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
 ) -> None:
     (rollout,) = _properties(with_automatic_rollout, "Custom::Rollout")
@@ -499,13 +499,13 @@ def test_an_automatic_rollout_is_of_the_deployed_version(
     assert rollout["Version"] == read_version()
     assert rollout["ServiceTimeout"] == "300"
     assert function["Timeout"] < 300
-    told = function["Environment"]["Variables"]
-    assert {name for name in told if name.startswith("BERTH_")} == ROLLOUTS | EVERY_FUNCTION | {"BERTH_STACK_ID"}
-    assert told["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
-    assert told["BERTH_RELEASE_BUCKET"] == {"Ref": the_only("AWS::S3::Bucket")}
+    variables = function["Environment"]["Variables"]
+    assert {name for name in variables if name.startswith("BERTH_")} == ROLLOUTS | EVERY_FUNCTION | {"BERTH_STACK_ID"}
+    assert variables["BERTH_ROLLOUT_MACHINE"] == {"Ref": machine_ids["rollout"]}
+    assert variables["BERTH_RELEASE_BUCKET"] == {"Ref": the_only("AWS::S3::Bucket")}
 
 
-def test_an_automatic_rollout_begins_when_everything_else_is_deployed(
+def test_an_automatic_rollout_starts_after_everything_else_is_deployed(
     control_plane: Json, with_automatic_rollout: Json
 ) -> None:
     (rollout,) = (r for r in with_automatic_rollout["Resources"].values() if r["Type"] == "Custom::Rollout")
@@ -515,7 +515,7 @@ def test_an_automatic_rollout_begins_when_everything_else_is_deployed(
 # CloudFormation's events
 
 
-def test_settled_tenant_stacks_wake_their_operation(
+def test_events_of_tenants_stacks_resume_their_operation(
     control_plane: Json, dead_letter_queues: dict[str, str], function_ids: dict[str, str]
 ) -> None:
     (rule,) = (
@@ -539,11 +539,11 @@ def test_settled_tenant_stacks_wake_their_operation(
 # The queues
 
 
-def test_every_queue_is_encrypted_and_reached_by_tls_only(control_plane: Json) -> None:
+def test_every_queue_is_encrypted_and_accepts_only_tls(control_plane: Json) -> None:
     queues = {name for name, resource in control_plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
     assert queues
     assert {queue["SqsManagedSseEnabled"] for queue in _properties(control_plane, "AWS::SQS::Queue")} == {True}
-    refusing = {
+    denying = {
         queue["Ref"]
         for policy in _properties(control_plane, "AWS::SQS::QueuePolicy")
         for statement in policy["PolicyDocument"]["Statement"]
@@ -552,13 +552,13 @@ def test_every_queue_is_encrypted_and_reached_by_tls_only(control_plane: Json) -
         and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
         and statement["Principal"] == {"AWS": "*"}
     }
-    assert refusing == queues
+    assert denying == queues
 
 
-def test_what_could_not_be_delivered_is_kept_for_as_long_as_can_be_and_operators_can_be_told_of_all_of_it(
+def test_dead_letters_are_kept_for_14_days_and_the_operators_function_knows_all_their_queues(
     control_plane: Json, dead_letter_queues: dict[str, str], ended_executions: str
 ) -> None:
-    """Every queue but the one of executions that ended is a dead-letter queue."""
+    """All queues except the queue of ended executions are dead-letter queues."""
     queues = {
         name: resource["Properties"]
         for name, resource in control_plane["Resources"].items()
@@ -573,7 +573,7 @@ def test_what_could_not_be_delivered_is_kept_for_as_long_as_can_be_and_operators
 # The API
 
 
-def test_the_operators_routes_are_those_that_their_function_serves() -> None:
+def test_the_operators_function_serves_all_operator_routes() -> None:
     assert set(OPERATOR_ROUTES) == set(SERVED)
 
 
@@ -592,7 +592,7 @@ def test_every_route_calls_the_function_that_serves_it(control_plane: Json, func
     assert called == {**queues, **operators}
 
 
-def test_functions_are_called_in_the_form_that_they_understand(control_plane: Json) -> None:
+def test_functions_are_called_with_payload_format_2(control_plane: Json) -> None:
     integrations = _properties(control_plane, "AWS::ApiGatewayV2::Integration")
     assert {integration["PayloadFormatVersion"] for integration in integrations} == {"2.0"}
 
@@ -604,7 +604,7 @@ def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
     assert {"requestId", "caller", "route", "status"} <= set(json.loads(stage["AccessLogSettings"]["Format"]))
 
 
-def test_api_gateway_alone_has_the_proof_and_functions_have_its_digest(
+def test_only_api_gateway_has_the_proof_and_the_functions_have_its_digest(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     (proof,) = [name for name, each in control_plane["Resources"].items() if each["Type"] == "Custom::ApiProof"]
@@ -621,7 +621,7 @@ def test_api_gateway_alone_has_the_proof_and_functions_have_its_digest(
     assert json.dumps(control_plane).count(json.dumps(digest)) == 2
 
 
-def test_the_proof_is_made_once_and_again_when_that_is_asked_for(control_plane: Json, other_settings: Template) -> None:
+def test_another_generation_replaces_the_proof(control_plane: Json, other_settings: Template) -> None:
     def generation(template: Json) -> str:
         (proof,) = _properties(template, "Custom::ApiProof")
         return str(proof["Generation"])
@@ -635,7 +635,7 @@ def test_the_access_log_has_no_stage_variables(control_plane: Json) -> None:
     assert "stageVariables" not in stage["AccessLogSettings"]["Format"]
 
 
-def test_every_route_has_a_throttle_of_its_own_and_there_is_none_for_a_route_that_is_not_there(
+def test_every_route_has_its_own_throttle_and_there_are_no_others(
     control_plane: Json,
 ) -> None:
     routes = {route["RouteKey"] for route in _properties(control_plane, "AWS::ApiGatewayV2::Route")}
@@ -645,7 +645,7 @@ def test_every_route_has_a_throttle_of_its_own_and_there_is_none_for_a_route_tha
     assert stage["RouteSettings"] == {key: _settings_of(throttle) for key, throttle in throttles.items()}
 
 
-def test_platforms_may_ask_often_people_may_look_and_orders_are_few() -> None:
+def test_queue_requests_have_the_highest_rate_and_orders_the_lowest() -> None:
     for route in ROUTES:
         operators = READS if route.method == "GET" else ORDERS
         by_audience = {Audience.PLATFORM: QUEUES, Audience.SENDER: CREDENTIALS, Audience.RECEIVER: CREDENTIALS}
@@ -654,14 +654,12 @@ def test_platforms_may_ask_often_people_may_look_and_orders_are_few() -> None:
     assert ORDERS.burst < READS.burst < CREDENTIALS.burst < QUEUES.burst
 
 
-def test_fewer_orders_get_through_while_a_count_of_the_fleet_is_believed_than_the_count_allows_for() -> None:
+def test_the_throttle_of_orders_is_below_what_the_cached_count_of_tenants_allows_for() -> None:
     orders = ORDERS.per_second * COUNT_HOLDS_FOR.total_seconds() + ORDERS.burst
     assert orders < MOST_ORDERS_WHILE_IT_HOLDS
 
 
-def test_the_stage_comes_after_the_routes_that_it_has_settings_of(
-    control_plane: Json, the_only: Callable[[str], str]
-) -> None:
+def test_the_stage_is_deployed_after_its_routes(control_plane: Json, the_only: Callable[[str], str]) -> None:
     resources = control_plane["Resources"]
     routes = {name for name, resource in resources.items() if resource["Type"] == "AWS::ApiGatewayV2::Route"}
     assert routes <= set(resources[the_only("AWS::ApiGatewayV2::Stage")]["DependsOn"])
@@ -671,33 +669,33 @@ def _settings_of(throttle: Throttle) -> Json:
     return {"ThrottlingRateLimit": throttle.per_second, "ThrottlingBurstLimit": throttle.burst}
 
 
-# Limits of creates
+# Limits on creates
 
 
 @pytest.mark.parametrize("name", ["get_queue", "settle_tenant_queue"])
-def test_who_starts_creates_for_others_is_told_how_many_there_may_be_and_how_fast(
+def test_functions_that_start_creates_for_callers_know_the_limits(
     control_plane: Json, function_ids: dict[str, str], name: str
 ) -> None:
-    told = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
-    assert (told["BERTH_MAX_TENANTS"], told["BERTH_CREATES_PER_MINUTE"]) == ("1900", "60")
+    variables = control_plane["Resources"][function_ids[name]]["Properties"]["Environment"]["Variables"]
+    assert (variables["BERTH_MAX_TENANTS"], variables["BERTH_CREATES_PER_MINUTE"]) == ("1900", "60")
 
 
-def test_get_queue_creates_unless_it_is_told_not_to(
+def test_get_queue_creates_tenants_unless_it_is_switched_off(
     control_plane: Json, looking_only: Json, function_ids: dict[str, str]
 ) -> None:
-    def told(template: Json) -> Json:
+    def variables_of(template: Json) -> Json:
         variables: Json = template["Resources"][function_ids["get_queue"]]["Properties"]["Environment"]["Variables"]
         return variables
 
-    assert told(control_plane)["BERTH_CREATE_ON_GET_QUEUE"] == "true"
-    assert told(looking_only)["BERTH_CREATE_ON_GET_QUEUE"] == "false"
-    assert not CREATE_LIMITS & set(told(looking_only))
+    assert variables_of(control_plane)["BERTH_CREATE_ON_GET_QUEUE"] == "true"
+    assert variables_of(looking_only)["BERTH_CREATE_ON_GET_QUEUE"] == "false"
+    assert not CREATE_LIMITS & set(variables_of(looking_only))
 
 
-# What the deployment says
+# Outputs
 
 
-def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
+def test_the_outputs_name_the_resources_and_the_version(control_plane: Json) -> None:
     assert set(control_plane["Outputs"]) == {
         "ApiUrl",
         "PlatformPolicyArn",
@@ -721,7 +719,7 @@ def test_the_deployment_says_where_things_are(control_plane: Json) -> None:
     assert control_plane["Outputs"]["Version"]["Value"] == read_version()
 
 
-def test_other_stacks_can_import_the_service_token_of_tenant_queues_and_nothing_else(
+def test_other_stacks_can_import_only_the_service_token_of_tenant_queues(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     exported = {
@@ -730,7 +728,7 @@ def test_other_stacks_can_import_the_service_token_of_tenant_queues_and_nothing_
     assert exported == {"BerthTenantQueueServiceToken": {"Fn::GetAtt": [function_ids["tenant_queue"], "Arn"]}}
 
 
-def test_what_is_known_outside_or_holds_data_keeps_its_logical_id_or_would_be_replaced(
+def test_resources_with_data_or_known_addresses_keep_their_logical_ids(
     the_only: Callable[[str], str], function_ids: dict[str, str], machine_ids: dict[str, str]
 ) -> None:
     assert the_only("AWS::DynamoDB::Table") == "TenantsTable97BAC775"
@@ -740,7 +738,7 @@ def test_what_is_known_outside_or_holds_data_keeps_its_logical_id_or_would_be_re
     assert function_ids["tenant_metadata"] == "StackRoleTenantMetadataFunction4D8F7984"
 
 
-def test_the_stack_is_far_from_the_number_of_resources_that_one_may_have(control_plane: Json) -> None:
+def test_the_stack_is_far_below_the_maximum_number_of_resources(control_plane: Json) -> None:
     assert len(control_plane["Resources"]) < 300
 
 

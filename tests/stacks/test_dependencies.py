@@ -1,4 +1,4 @@
-"""The layer holds what the functions import, for the platform that they run on."""
+"""The layer has the packages that the functions import, built for Lambda's platform."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def function_code() -> Iterator[Path]:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The packages that code imports when it runs, not those that it names for the type checker only."""
+    """The packages that code imports at run time, without those that are only for the type checker."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
@@ -48,7 +48,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
         yield from imported(node)
 
 
-def test_the_layer_has_all_that_the_functions_import() -> None:
+def test_the_layer_has_every_package_that_the_functions_import() -> None:
     needed = {name for file in function_code() for name in imported(ast.parse(file.read_text(encoding="utf-8")))}
     third_party = needed - sys.stdlib_module_names - {"lambdas", "orchestrator"}
     assert third_party <= set().union(*PROVIDED.values())
@@ -56,7 +56,7 @@ def test_the_layer_has_all_that_the_functions_import() -> None:
 
 
 class FakePip:
-    """Installs one package, with what depends on the installing machine."""
+    """Installs one package, including files that depend on the installing machine."""
 
     def __init__(self, megabytes: int = 1) -> None:
         self.megabytes = megabytes
@@ -93,14 +93,14 @@ def test_wheels_are_for_lambda_and_pinned(pip: FakePip, tmp_path: Path) -> None:
 
 
 def required() -> dict[str, tuple[str, str]]:
-    """The version and the hash of everything that the layer is made of."""
+    """The version and the hash of every package in the layer."""
     lines = dependencies.REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     found = [REQUIREMENT.fullmatch(line) for line in lines if not line.startswith("#")]
     assert all(found)
     return {match["name"]: (match["version"], match["digest"]) for match in found if match}
 
 
-def test_every_file_of_the_layer_has_its_hash_and_the_version_that_is_tested() -> None:
+def test_every_package_of_the_layer_has_a_hash_and_the_tested_version() -> None:
     pinned = dict(
         line.lower().replace("_", "-").split("==")
         for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -111,7 +111,7 @@ def test_every_file_of_the_layer_has_its_hash_and_the_version_that_is_tested() -
 
 
 def needed(name: str) -> Iterator[str]:
-    """A package, and all that it needs on Lambda."""
+    """A package, and all packages that it depends on when it runs on Lambda."""
     yield name
     for line in metadata.requires(name) or ():
         requirement = Requirement(line)
@@ -121,11 +121,11 @@ def needed(name: str) -> Iterator[str]:
             yield from needed(canonicalize_name(requirement.name))
 
 
-def test_nothing_that_the_layer_needs_is_left_out() -> None:
+def test_the_layer_has_the_dependencies_of_its_packages() -> None:
     assert {each for name in dependencies.PACKAGES for each in needed(name)} == set(required())
 
 
-def test_the_layer_has_nothing_of_the_machine_that_built_it(
+def test_the_layer_has_no_files_that_depend_on_the_building_machine(
     pip: FakePip,  # noqa: ARG001 - installs it
     tmp_path: Path,
 ) -> None:
@@ -139,13 +139,13 @@ def test_the_layer_has_nothing_of_the_machine_that_built_it(
     ]
 
 
-def test_a_layer_that_lambda_would_refuse_is_refused_here(pip: FakePip, tmp_path: Path) -> None:
+def test_a_layer_over_lambdas_limit_is_refused(pip: FakePip, tmp_path: Path) -> None:
     pip.megabytes = 251
-    with pytest.raises(RuntimeError, match="has 251 MB; Lambda takes less than 250"):
+    with pytest.raises(RuntimeError, match="has 251 MB; Lambda allows less than 250 MB"):
         dependencies.build_layer(tmp_path / "layer", python=None)
 
 
-def test_what_the_checks_run_is_named_by_its_commit() -> None:
+def test_actions_in_ci_are_pinned_to_a_commit() -> None:
     """A tag can be moved to other code."""
     workflows = [path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").iterdir()]
     used = [line.split("uses:")[1].split()[0] for text in workflows for line in text.splitlines() if "uses:" in line]

@@ -1,4 +1,4 @@
-"""What `make deploy` asks the account for, where nobody has said what to do, and what it tells the CDK then."""
+"""The settings that `make deploy` chooses by the account's quotas, and the command that it runs."""
 
 from __future__ import annotations
 
@@ -34,46 +34,46 @@ from stacks.settings import Settings
 SETTINGS = list(CHOICES)
 for_each_setting = pytest.mark.parametrize("setting", SETTINGS)
 
-# How many tenants there may be
+# The maximum number of tenants
 
 
 @pytest.mark.parametrize(
     ("stack_limit", "tenants", "cap"),
     [(2_000, 0, 1_900), (2_000, 1_899, 1_900), (10_000, 2_500, 9_500), (10, 0, 10), (5_000_000, 0, 1_000_000)],
 )
-def test_there_may_be_almost_as_many_tenants_as_the_account_may_have_stacks(
+def test_the_maximum_number_of_tenants_is_95_percent_of_the_quota_of_stacks(
     stack_limit: int, tenants: int, cap: int
 ) -> None:
     choice = tenant_cap.choose(stack_limit, tenants)
     assert choice.value == cap
-    for told in (f"{cap} tenants", f"{stack_limit} stacks", "berth:maxTenants"):
-        assert told in choice.told
-    assert "no further tenant" not in choice.told
+    for text in (f"{cap} tenants", f"{stack_limit} stacks", "berth:maxTenants"):
+        assert text in choice.message
+    assert "no further tenant" not in choice.message
 
 
 @pytest.mark.parametrize("tenants", [1_900, 2_500])
-def test_a_fleet_that_will_get_no_further_tenant_is_told_so_before_it_is_deployed(tenants: int) -> None:
+def test_an_operator_is_warned_if_no_further_tenant_can_be_created(tenants: int) -> None:
     choice = tenant_cap.choose(2_000, tenants)
-    for told in (
+    for text in (
         f"there are {tenants} tenants",
         "no further tenant will be created",
-        "quota raised",
+        "raise the quota",
         "-c berth:maxTenants=N",
     ):
-        assert told in choice.told
+        assert text in choice.message
 
 
-def test_the_quota_decides_though_nobody_may_count_the_tenants() -> None:
+def test_the_maximum_is_chosen_even_if_the_tenants_cannot_be_counted() -> None:
     choice = tenant_cap.choose(10_000, None)
     assert choice.value == 9_500
-    assert "could not be read" in choice.told
+    assert "could not be read" in choice.message
 
 
-def test_the_default_is_what_an_account_with_the_usual_quota_gets() -> None:
+def test_the_default_maximum_fits_the_default_quota() -> None:
     assert tenant_cap.choose(2_000, 0).value == Settings.max_tenants
 
 
-# Who has said it is not overruled
+# Settings that are already set
 
 
 @for_each_setting
@@ -86,7 +86,7 @@ def test_the_default_is_what_an_account_with_the_usual_quota_gets() -> None:
         ["--profile", "prod", "-c", "berth:alarmTopicArn=a", "-c={}=5"],
     ],
 )
-def test_who_has_said_it_on_the_command_line_is_not_overruled(setting: str, arguments: list[str]) -> None:
+def test_a_setting_on_the_command_line_is_kept(setting: str, arguments: list[str]) -> None:
     assert value_of(setting, [argument.format(setting) for argument in arguments], files=[]) in ("0", "5")
 
 
@@ -102,29 +102,27 @@ def test_who_has_said_it_on_the_command_line_is_not_overruled(setting: str, argu
         ([], None),
     ],
 )
-def test_who_has_said_it_in_the_cdks_files_is_not_overruled(
-    tmp_path: Path, setting: str, content: object, expected: object
-) -> None:
+def test_a_setting_in_the_cdks_files_is_kept(tmp_path: Path, setting: str, content: object, expected: object) -> None:
     file = tmp_path / "cdk.json"
     file.write_text(json.dumps(content).replace("{}", setting))
     assert value_of(setting, ["-c", "berth:alarmTopicArn=a"], files=[tmp_path / "missing.json", file]) == expected
 
 
-def test_a_file_that_is_no_json_is_left_to_the_cdk(tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_ignored_because_the_cdk_reports_it(tmp_path: Path) -> None:
     file = tmp_path / "cdk.json"
     file.write_text("{")
     assert value_of(concurrency.SETTING, [], files=[file]) is None
 
 
-def test_the_command_line_comes_before_the_files_and_the_last_value_before_the_others(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_files_and_the_last_value_wins(tmp_path: Path) -> None:
     file = tmp_path / "cdk.json"
     file.write_text(json.dumps({"context": {"berth:name": "Berth-file"}}))
     assert value_of("berth:name", [], files=[file]) == "Berth-file"
-    said = ["-c", "berth:name=Berth-a", "--context", "berth:name=Berth-b", "--context", "berth:names=Berth-c"]
-    assert value_of("berth:name", said, files=[file]) == "Berth-b"
+    arguments = ["-c", "berth:name=Berth-a", "--context", "berth:name=Berth-b", "--context", "berth:names=Berth-c"]
+    assert value_of("berth:name", arguments, files=[file]) == "Berth-b"
 
 
-# What the account says
+# Reading the account
 
 
 def stubbed(service: str) -> tuple[Any, Stubber]:
@@ -135,13 +133,13 @@ def stubbed(service: str) -> tuple[Any, Stubber]:
     return client, stubber
 
 
-def test_the_first_deployment_has_no_outputs_before_it() -> None:
+def test_before_the_first_deployment_there_are_no_outputs() -> None:
     stacks, stub = stubbed("cloudformation")
     stub.add_client_error("describe_stacks", "ValidationError", "Stack with id Berth does not exist")
     assert outputs_of(stacks, Names()) == {}
 
 
-def test_the_outputs_of_the_deployment_before_are_read() -> None:
+def test_the_outputs_of_the_previous_deployment_are_read() -> None:
     stacks, stub = stubbed("cloudformation")
     outputs = [{"OutputKey": "TableName", "OutputValue": "tenants"}]
     stack = {"StackName": "Berth-dev", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
@@ -158,7 +156,7 @@ def test_the_outputs_of_the_deployment_before_are_read() -> None:
     ],
     ids=["first deployment", "none reserved", "some reserved"],
 )
-def test_what_the_deployment_before_has_reserved_counts_as_free(
+def test_the_reservation_of_the_previous_deployment_is_read(
     outputs: dict[str, str], reserved: dict[str, int] | None, account: Account
 ) -> None:
     functions, stub = stubbed("lambda")
@@ -169,7 +167,7 @@ def test_what_the_deployment_before_has_reserved_counts_as_free(
     assert ask_for_concurrency(functions, outputs) == account
 
 
-def test_the_quota_of_stacks_is_found_on_whatever_page_it_is() -> None:
+def test_the_quota_of_stacks_is_found_on_a_later_page() -> None:
     stacks, stub = stubbed("cloudformation")
     others = [{"Name": "StackOutputsLimit", "Value": 200}]
     stub.add_response("describe_account_limits", {"AccountLimits": others, "NextToken": "more"}, {})
@@ -184,13 +182,13 @@ def test_before_the_first_deployment_there_are_no_tenants() -> None:
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
-def test_a_table_that_cannot_be_read_is_no_reason_not_to_deploy(code: str) -> None:
+def test_the_number_of_tenants_is_unknown_if_the_table_cannot_be_read(code: str) -> None:
     table, stub = stubbed("dynamodb")
     stub.add_client_error("query", code)
     assert count_tenants(table, {"TableName": "tenants"}) is None
 
 
-def test_the_tenants_of_the_deployment_before_are_counted() -> None:
+def test_the_tenants_of_the_previous_deployment_are_counted() -> None:
     table, stub = stubbed("dynamodb")
     for count in range(len(LISTED_STATES)):
         stub.add_response("query", {"Count": count})
@@ -198,7 +196,7 @@ def test_the_tenants_of_the_deployment_before_are_counted() -> None:
 
 
 @for_each_setting
-def test_an_account_that_cannot_be_asked_keeps_the_default_and_is_told_why(
+def test_the_default_is_kept_with_a_reason_if_the_quota_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     def denied(_session: object, _names: object) -> Choice:
@@ -208,18 +206,18 @@ def test_an_account_that_cannot_be_asked_keeps_the_default_and_is_told_why(
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     choice = chosen(setting, None, Names())
     assert choice.value is None
-    for told in ("could not be asked", "not you", f"-c {setting}=N"):
-        assert told in choice.told
+    for text in ("could not be read", "not you", f"-c {setting}=N"):
+        assert text in choice.message
 
 
 @for_each_setting
-def test_a_profile_that_is_not_there_is_left_to_the_cdk_to_complain_about(setting: str) -> None:
+def test_a_missing_profile_keeps_the_default_because_the_cdk_reports_it(setting: str) -> None:
     choice = chosen(setting, "no-such-profile", Names())
     assert choice.value is None
-    assert "no-such-profile" in choice.told
+    assert "no-such-profile" in choice.message
 
 
-# What the CDK is told
+# The command
 
 
 @pytest.mark.parametrize(
@@ -228,12 +226,12 @@ def test_a_profile_that_is_not_there_is_left_to_the_cdk_to_complain_about(settin
         ([], [Choice(50, "Fifty."), Choice(1900, "All.")], [50, 1900]),
         ([], [Choice(None, "None."), Choice(1900, "All.")], [None, 1900]),
         (["-c", f"{SETTINGS[1]}=7", "--profile", "prod"], [Choice(50, "Fifty.")], [50]),
-        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not asked.")], [None, None]),
+        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not read.")], [None, None]),
         ([*("-c", f"{SETTINGS[0]}=7"), *("-c", f"{SETTINGS[1]}=7")], [], []),
     ],
-    ids=["chosen", "one left as it is", "one set", "the other set, and the account not asked", "all set"],
+    ids=["chosen", "one kept at its default", "one set", "the other set, quota not read", "all set"],
 )
-def test_the_cdk_is_given_what_was_chosen_and_the_operators_own_arguments(
+def test_the_cdk_gets_the_chosen_settings_and_the_operators_arguments(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
@@ -246,27 +244,27 @@ def test_the_cdk_is_given_what_was_chosen_and_the_operators_own_arguments(
         commands.append(command)
         return SimpleNamespace(returncode=3)
 
-    left = list(choices)
+    remaining = list(choices)
     monkeypatch.setattr(sys, "argv", ["deploy", *arguments])
-    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile, _names: left.pop(0))
+    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile, _names: remaining.pop(0))
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(SystemExit) as ended:
         deploy.main()
     assert ended.value.code == 3
     given = [("--context", f"{name}={value}") for name, value in zip(SETTINGS, passed, strict=False) if value]
     assert commands == [["cdk", "deploy", "Berth", *(each for pair in given for each in pair), *arguments]]
-    assert capsys.readouterr().out == "".join(f"{choice.told}\n" for choice in choices)
+    assert capsys.readouterr().out == "".join(f"{choice.message}\n" for choice in choices)
 
 
-def test_the_control_plane_that_is_named_is_asked_about_and_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, commands = [], []
+def test_the_named_control_plane_is_read_and_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, commands = [], []
 
     def run(command: list[str], **_: object) -> object:
         commands.append(command)
         return SimpleNamespace(returncode=0)
 
     def choose(setting: str, _profile: str | None, names: Names) -> Choice:
-        asked.append((setting, names))
+        read.append((setting, names))
         return Choice(None, "Nothing.")
 
     monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:name=Berth-dev"])
@@ -274,11 +272,11 @@ def test_the_control_plane_that_is_named_is_asked_about_and_deployed(monkeypatch
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(SystemExit):
         deploy.main()
-    assert asked == [(setting, Names("Berth-dev")) for setting in SETTINGS]
+    assert read == [(setting, Names("Berth-dev")) for setting in SETTINGS]
     assert commands == [["cdk", "deploy", "Berth-dev", "-c", "berth:name=Berth-dev"]]
 
 
-def test_a_name_that_cannot_be_one_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_name_is_refused_before_the_account_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:name=berth-tenant"])
     with pytest.raises(SystemExit, match="berth:name: 'berth-tenant' cannot be the name"):
         deploy.main()

@@ -1,4 +1,4 @@
-"""The customer's key: what keeps data is encrypted with it, and each role uses it for its own ends only."""
+"""The customer's key encrypts everything that stores data, and each role may use the key only for its own work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def resources(template: Json, kind: str) -> list[Json]:
     return found
 
 
-# What is encrypted
+# Encrypted resources
 
 
 def test_the_table_is_encrypted_with_the_key(with_key: Json) -> None:
@@ -44,7 +44,7 @@ def test_the_table_is_encrypted_with_the_key(with_key: Json) -> None:
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
 
 
-def test_the_bucket_is_encrypted_with_the_key_by_one_data_key_for_many_objects(with_key: Json) -> None:
+def test_the_bucket_is_encrypted_with_the_key_and_uses_a_bucket_key(with_key: Json) -> None:
     (bucket,) = resources(with_key, "AWS::S3::Bucket")
     (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule == {
@@ -63,28 +63,28 @@ def test_every_log_group_is_encrypted_with_the_key(with_key: Json) -> None:
         assert group["KmsKeyId"] == KEY
 
 
-def test_nothing_that_keeps_data_was_forgotten(with_key: Json) -> None:
-    keeps_data = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::Logs::LogGroup"}
+def test_there_are_no_other_resources_that_store_data(with_key: Json) -> None:
+    stores_data = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::Logs::LogGroup"}
     others = {"AWS::SNS::Topic", "AWS::Kinesis::Stream", "AWS::SecretsManager::Secret", "AWS::SSM::Parameter"}
     kinds = {each["Type"] for each in with_key["Resources"].values()}
-    assert keeps_data <= kinds
+    assert stores_data <= kinds
     assert not others & kinds
 
 
-def test_without_a_key_nothing_is_said_of_one(with_everything: Json, with_key: Json) -> None:
-    # Notes of releases may speak of keys.
-    told = [each for each in with_everything["Resources"].values() if each["Type"] != "Custom::Release"]
-    assert "kms" not in json.dumps(told).lower()
-    assert set(with_everything["Resources"]) <= set(with_key["Resources"]), "a key replaces nothing"
-    more = set(with_key["Resources"]) - set(with_everything["Resources"])
-    assert {with_key["Resources"][each]["Type"] for each in more} == {"AWS::IAM::Policy"}
+def test_without_a_key_the_template_does_not_mention_kms(with_everything: Json, with_key: Json) -> None:
+    # The notes of releases may mention keys.
+    checked = [each for each in with_everything["Resources"].values() if each["Type"] != "Custom::Release"]
+    assert "kms" not in json.dumps(checked).lower()
+    assert set(with_everything["Resources"]) <= set(with_key["Resources"]), "a key replaces no resource"
+    added = set(with_key["Resources"]) - set(with_everything["Resources"])
+    assert {with_key["Resources"][each]["Type"] for each in added} == {"AWS::IAM::Policy"}
 
 
-# Who may use the key
+# Permissions on the key
 
 
 def uses_of(template: Json) -> dict[str, dict[str, set[str]]]:
-    """What each role may do with the key, by the service that does it for the role."""
+    """The actions on the key that each role may use, by the service through which it uses them."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for role, statement in statements(template):
         actions = {action for action in listed(statement["Action"]) if action.startswith("kms:")}
@@ -94,7 +94,7 @@ def uses_of(template: Json) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def test_the_key_is_used_by_way_of_a_service_and_no_other_key_is(with_key: Json) -> None:
+def test_roles_may_use_only_this_key_and_only_through_a_service(with_key: Json) -> None:
     uses = [
         statement
         for _, statement in documents(with_key)
@@ -120,8 +120,8 @@ def policies_for_the_key(template: Json) -> dict[str, Json]:
     }
 
 
-def test_everybody_may_use_the_key_before_anything_that_they_use_is_encrypted_with_it(with_key: Json) -> None:
-    """A deployment brings the key to a control plane that is at work."""
+def test_resources_are_encrypted_only_after_all_roles_may_use_the_key(with_key: Json) -> None:
+    """A deployment may add the key to a control plane that is in use."""
     policies = policies_for_the_key(with_key)
     assert policies
     for resource in with_key["Resources"].values():
@@ -133,14 +133,14 @@ def test_everybody_may_use_the_key_before_anything_that_they_use_is_encrypted_wi
         }
 
 
-def test_no_resource_waits_for_itself(with_key: Json) -> None:
+def test_dependencies_have_no_cycle(with_key: Json) -> None:
     resources = with_key["Resources"]
-    waits_for = {name: set(_mentioned(resource)) & set(resources) - {name} for name, resource in resources.items()}
-    assert set(TopologicalSorter(waits_for).static_order()) == set(resources)
+    dependencies = {name: set(_mentioned(resource)) & set(resources) - {name} for name, resource in resources.items()}
+    assert set(TopologicalSorter(dependencies).static_order()) == set(resources)
 
 
 def _mentioned(value: Any) -> Iterator[str]:
-    """All texts in a resource, and what they refer to: among them are the logical ids of what it waits for."""
+    """All texts in a resource and the references in them, which include the logical ids that it depends on."""
     match value:
         case str():
             yield value
@@ -153,7 +153,7 @@ def _mentioned(value: Any) -> Iterator[str]:
                 yield from _mentioned(each)
 
 
-def test_another_key_comes_with_other_policies_so_that_the_former_key_is_used_until_nothing_needs_it(
+def test_another_key_has_other_policies_so_that_the_former_key_works_until_the_end_of_the_deployment(
     with_key: Json, tmp_path: Path
 ) -> None:
     settings = Settings(kms_key_arn=KEY.replace("1234abcd", "abcd1234"), dependencies=Dependencies.HOST)
@@ -177,7 +177,7 @@ def actions_of(template: Json, role: str, service: str) -> set[str]:
     }
 
 
-def test_a_role_uses_the_key_for_the_table_just_as_it_uses_the_table(with_key: Json) -> None:
+def test_permissions_on_the_key_for_the_table_match_those_on_the_table(with_key: Json) -> None:
     roles = {role for role, _ in statements(with_key)}
     reading = {f"dynamodb:{operation}" for operation in ("GetItem", "Query", "ConditionCheckItem")}
     for role in roles:
@@ -186,7 +186,7 @@ def test_a_role_uses_the_key_for_the_table_just_as_it_uses_the_table(with_key: J
         assert uses_of(with_key)[role]["dynamodb"] == expected, role
 
 
-def test_a_role_uses_the_key_for_the_bucket_just_as_it_uses_the_bucket(with_key: Json) -> None:
+def test_permissions_on_the_key_for_the_bucket_match_those_on_the_bucket(with_key: Json) -> None:
     for role in {role for role, _ in statements(with_key)}:
         on_objects = actions_of(with_key, role, "s3")
         expected = set() if not on_objects else WRITES_OBJECTS if "s3:PutObject" in on_objects else READS_OBJECTS
@@ -202,7 +202,7 @@ def function_role(template: Json, name: str) -> str:
     return str(role)
 
 
-def test_only_who_receives_from_or_sends_to_a_queue_uses_the_key_for_that(with_key: Json) -> None:
+def test_only_roles_that_send_or_receive_may_use_the_key_for_queues(with_key: Json) -> None:
     on_queues = {role: uses["sqs"] for role, uses in uses_of(with_key).items() if uses.get("sqs")}
     (access,) = (
         name
@@ -211,15 +211,15 @@ def test_only_who_receives_from_or_sends_to_a_queue_uses_the_key_for_that(with_k
     )
     assert on_queues == {
         function_role(with_key, "close_execution"): {"kms:Decrypt"},
-        # What it could not do is sent to its dead letters in its name.
+        # Lambda sends failed events to the dead-letter queue with the permissions of the function.
         function_role(with_key, "reconcile"): {"kms:GenerateDataKey", "kms:Decrypt"},
-        # For those who are given credentials.
+        # The role behind temporary credentials.
         access: {"kms:GenerateDataKey", "kms:Decrypt"},
     }
 
 
-def test_the_role_of_tenants_stacks_has_no_use_for_the_key(with_key: Json) -> None:
-    """It makes queues that are encrypted with the key, and neither sends nor receives."""
+def test_the_stack_role_may_not_use_the_key(with_key: Json) -> None:
+    """The role creates queues that are encrypted with the key, but it neither sends nor receives messages."""
     boundaries = [each for each in with_key["Resources"].values() if each["Type"] == "AWS::IAM::ManagedPolicy"]
     assert "kms" not in json.dumps(boundaries)
     stack_roles = {role for role, statement in statements(with_key) if "sqs:CreateQueue" in listed(statement["Action"])}
@@ -249,7 +249,7 @@ def synthesised(settings: Settings, directory: Path) -> Json:
     return Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings)).to_json()
 
 
-def test_former_keys_are_used_for_what_is_in_queues_and_for_nothing_else(after_keys: Json) -> None:
+def test_former_keys_may_be_used_only_for_queues(after_keys: Json) -> None:
     for key in FORMER:
         uses = {
             (role, tuple(sorted(listed(statement["Action"]))), spelled(statement["Condition"]["StringEquals"][VIA]))
@@ -264,13 +264,13 @@ def test_former_keys_are_used_for_what_is_in_queues_and_for_nothing_else(after_k
         }
 
 
-def test_get_queue_is_told_of_former_keys_and_nobody_else(after_keys: Json) -> None:
-    told = {
+def test_only_get_queue_knows_the_former_keys(after_keys: Json) -> None:
+    found = {
         each["Properties"]["Handler"]: each["Properties"]["Environment"]["Variables"]["BERTH_FORMER_KMS_KEYS"]
         for each in after_keys["Resources"].values()
         if "BERTH_FORMER_KMS_KEYS" in each.get("Properties", {}).get("Environment", {}).get("Variables", {})
     }
-    assert told == {"lambdas.api.get_queue.handler": ",".join(FORMER)}
+    assert found == {"lambdas.api.get_queue.handler": ",".join(FORMER)}
 
 
 def former_keys_in(tmp_path: Path, value: object, **environment: str) -> tuple[str, ...]:
@@ -278,38 +278,38 @@ def former_keys_in(tmp_path: Path, value: object, **environment: str) -> tuple[s
     return Settings.from_context(App(context=context).node, tmp_path, environment=environment).former_kms_key_arns
 
 
-def test_former_keys_are_a_list_or_a_text_with_commas(tmp_path: Path) -> None:
+def test_former_keys_are_a_list_or_a_text_separated_by_commas(tmp_path: Path) -> None:
     assert former_keys_in(tmp_path, FORMER) == former_keys_in(tmp_path, ", ".join(FORMER)) == tuple(FORMER)
     assert former_keys_in(tmp_path, "") == former_keys_in(tmp_path, None) == ()
 
 
 @pytest.mark.parametrize("value", ["alias/berth", f"{KEY},*", f"{KEY}*", 7, [7], ",".join([KEY] * 6)])
-def test_what_are_no_former_keys_stops_the_deployment(tmp_path: Path, value: object) -> None:
+def test_invalid_former_keys_stop_the_deployment(tmp_path: Path, value: object) -> None:
     with pytest.raises(SettingInvalid, match="berth:formerKmsKeyArns"):
         former_keys_in(tmp_path, value)
 
 
 def test_a_former_key_of_another_account_stops_the_deployment(tmp_path: Path) -> None:
-    with pytest.raises(SettingInvalid, match="must be a key of the account and region that are deployed to"):
+    with pytest.raises(SettingInvalid, match="must be a key of the target account and region"):
         former_keys_in(tmp_path, KEY, CDK_DEFAULT_ACCOUNT="1" * 12)
 
 
-# Who is told of it
+# Functions that know the key
 
 
-def test_whoever_makes_tenants_stacks_or_compares_them_is_told_of_the_key(with_key: Json) -> None:
-    told = {
+def test_functions_that_create_or_compare_tenants_stacks_know_the_key(with_key: Json) -> None:
+    variables_of = {
         each["Properties"]["Handler"].split(".")[-2]: each["Properties"]["Environment"]["Variables"]
         for each in with_key["Resources"].values()
         if each["Type"] == "AWS::Lambda::Function"
     }
-    knows = {name for name, variables in told.items() if variables.get("BERTH_KMS_KEY") == KEY}
-    makes = {name for name, variables in told.items() if "BERTH_METADATA_SERVICE_TOKEN" in variables}
-    assert {"start_stack", "review_changes", "review_tenant", "begin", "finish", "reconcile"} <= makes
-    assert knows == makes | {"get_queue"}
+    with_the_key = {name for name, variables in variables_of.items() if variables.get("BERTH_KMS_KEY") == KEY}
+    with_parameters = {name for name, variables in variables_of.items() if "BERTH_METADATA_SERVICE_TOKEN" in variables}
+    assert {"start_stack", "review_changes", "review_tenant", "begin", "finish", "reconcile"} <= with_parameters
+    assert with_the_key == with_parameters | {"get_queue"}
 
 
-def test_with_another_key_every_release_is_stored_again(with_key: Json, with_everything: Json) -> None:
+def test_a_change_of_the_key_stores_every_release_again(with_key: Json, with_everything: Json) -> None:
     published = [each["Properties"] for each in with_key["Resources"].values() if each["Type"] == "Custom::Release"]
     assert published
     assert {each["KmsKeyArn"] for each in published} == {KEY}
@@ -326,7 +326,7 @@ def key_in(tmp_path: Path, value: object, **environment: str) -> str | None:
 
 
 @pytest.mark.parametrize("key", [KEY, KEY.replace("1234abcd-12ab-34cd-56ef-1234567890ab", f"mrk-{'0f' * 16}")])
-def test_a_key_is_named_by_its_arn(tmp_path: Path, key: str) -> None:
+def test_the_setting_is_the_arn_of_a_key(tmp_path: Path, key: str) -> None:
     assert key_in(tmp_path, key) == key
     assert key_in(tmp_path, key, CDK_DEFAULT_ACCOUNT="123456789012", CDK_DEFAULT_REGION="eu-west-1") == key
 
@@ -338,32 +338,32 @@ def test_a_key_is_named_by_its_arn(tmp_path: Path, key: str) -> None:
         *(KEY.replace(":kms:", ":sns:"), KEY.replace("123456789012", "*"), f"{KEY}*", KEY[:-1], 7),
     ],
 )
-def test_what_is_no_keys_arn_stops_the_deployment(tmp_path: Path, key: object) -> None:
+def test_anything_else_stops_the_deployment(tmp_path: Path, key: object) -> None:
     with pytest.raises(SettingInvalid, match=r"berth:kmsKeyArn is .* must be the ARN of a KMS key"):
         key_in(tmp_path, key)
 
 
 @pytest.mark.parametrize("elsewhere", [{"CDK_DEFAULT_ACCOUNT": "1" * 12}, {"CDK_DEFAULT_REGION": "eu-central-1"}])
 def test_a_key_of_another_account_or_region_stops_the_deployment(tmp_path: Path, elsewhere: dict[str, str]) -> None:
-    with pytest.raises(SettingInvalid, match="must be a key of the account and region that are deployed to"):
+    with pytest.raises(SettingInvalid, match="must be a key of the target account and region"):
         key_in(tmp_path, KEY, **elsewhere)
 
 
-# What the key's own policy has to say
+# The key policy
 
 
 @pytest.fixture(scope="session")
 def key_policy() -> dict[str, Json]:
-    """The statements of the page on encryption, by their ids."""
+    """The statements of the key policy in docs/encryption.md, by their Sid."""
     page = (ROOT / "docs" / "encryption.md").read_text(encoding="utf-8")
     policy = json.loads(page.partition("```json\n")[2].partition("```")[0])
     return {statement["Sid"]: statement for statement in policy["Statement"]}
 
 
-def test_the_documented_policy_lets_in_every_service_that_comes_in_its_own_name(
+def test_the_documented_key_policy_allows_every_service_that_uses_the_key_directly(
     key_policy: dict[str, Json], with_key: Json
 ) -> None:
-    """EventBridge sends to queues, and CloudWatch keeps logs. Everybody else comes in the name of a role."""
+    """EventBridge sends to queues, and CloudWatch stores logs. All other services use the permissions of a role."""
     senders = {
         statement["Principal"]["Service"]
         for _, statement in documents(with_key)

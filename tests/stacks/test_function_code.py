@@ -1,4 +1,4 @@
-"""The functions get what they run and nothing else, compiled: Lambda cannot keep what it would compile itself."""
+"""The functions get only the code that they run, and get it compiled: Lambda cannot store compiled code itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_the_functions_have_the_handlers_and_the_domain_and_nothing_of_an_operators_machine(code: Path) -> None:
+def test_the_code_has_the_handlers_and_the_domain_but_no_command_line_and_no_emulator(code: Path) -> None:
     assert {entry.name for entry in code.iterdir()} == {"lambdas", "orchestrator"}
     assert (code / "lambdas" / "api" / "get_queue.py").is_file()
     assert (code / "orchestrator" / "composition.py").is_file()
@@ -36,16 +36,16 @@ def test_the_functions_have_the_handlers_and_the_domain_and_nothing_of_an_operat
     assert not (code / "orchestrator" / "local").exists()
 
 
-def test_every_module_is_compiled_and_never_compared_with_its_source(code: Path) -> None:
+def test_every_module_is_compiled_and_not_compared_with_its_source_at_run_time(code: Path) -> None:
     modules = list(code.rglob("*.py"))
     assert modules
     for module in modules:
         compiled = Path(importlib.util.cache_from_source(str(module))).read_bytes()
         assert compiled[:4] == importlib.util.MAGIC_NUMBER
-        assert compiled[4:8] == UNCHECKED_HASH, f"{module} would be looked up at every start"
+        assert compiled[4:8] == UNCHECKED_HASH, f"{module} would be compared with its source at every start"
 
 
-def test_tracebacks_name_modules_where_lambda_has_them(code: Path) -> None:
+def test_tracebacks_show_the_paths_on_lambda(code: Path) -> None:
     compiled = Path(importlib.util.cache_from_source(str(code / "lambdas" / "tenants" / "begin.py"))).read_bytes()
     assert b"/var/task/lambdas/tenants/begin.py" in compiled
     assert str(code).encode() not in compiled
@@ -56,7 +56,7 @@ def test_building_again_gives_the_same_bytes(code: Path, tmp_path: Path) -> None
     assert contents(tmp_path / "code") == contents(code)
 
 
-def test_code_that_was_built_from_something_else_is_known(code: Path, tmp_path: Path) -> None:
+def test_code_that_was_built_from_other_sources_is_detected(code: Path, tmp_path: Path) -> None:
     assert is_current(code)
     assert not is_current(tmp_path)
     build_code(tmp_path / "code", python=None)
@@ -65,13 +65,13 @@ def test_code_that_was_built_from_something_else_is_known(code: Path, tmp_path: 
     assert not is_current(tmp_path / "code")
 
 
-def test_the_interpreter_of_the_runtimes_version_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_of_the_runtimes_version_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INTERPRETER, raising=False)
     monkeypatch.setattr(compiling, "PYTHON_VERSION", THIS_VERSION)
     assert runtime_python() == sys.executable
 
 
-def test_no_other_interpreter_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INTERPRETER, raising=False)
     monkeypatch.setattr(compiling, "PYTHON_VERSION", ANOTHER_VERSION)
     monkeypatch.setenv("PATH", "")
@@ -79,15 +79,15 @@ def test_no_other_interpreter_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("named", [sys.executable, "/nowhere/python"])
-def test_an_interpreter_that_was_named_and_is_another_is_refused(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+def test_a_named_interpreter_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setattr(compiling, "PYTHON_VERSION", ANOTHER_VERSION)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv(INTERPRETER, named)
-    with pytest.raises(RuntimeError, match=f"is no Python {ANOTHER_VERSION}"):
+    with pytest.raises(RuntimeError, match=f"is not Python {ANOTHER_VERSION}"):
         runtime_python()
 
 
-def test_a_function_is_found_by_the_name_that_its_handler_had_up_to_0_7_0(code: Path) -> None:
+def test_every_handler_is_also_found_under_its_name_up_to_0_7_0(code: Path) -> None:
     for name in function_names():
         forwards = (code / "lambdas" / f"{name}.py").read_text()
         assert forwards.startswith(f"from {module_of(name)} import handler\n")

@@ -1,4 +1,4 @@
-"""Stacks of an earlier system: the setting widens what is recognised by a tenant's name, and nothing else."""
+"""Stacks of an earlier system: the setting adds their prefixes to the tenants' prefix, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resources(statement: Json) -> list[str]:
 
 
 def legacy(arns: list[str]) -> list[str]:
-    """What the setting adds for each pattern of tenants' stacks and queues."""
+    """The patterns that the setting adds for each pattern of tenants' stacks and queues."""
     return [
         arn.replace(NAMES.tenant_prefix, prefix)
         for arn in arns
@@ -32,7 +32,7 @@ def legacy(arns: list[str]) -> list[str]:
     ]
 
 
-def test_wherever_tenants_stacks_and_queues_are_allowed_those_of_the_earlier_system_are_too(
+def test_every_permission_on_tenants_stacks_and_queues_includes_those_of_the_earlier_system(
     with_everything: Json, with_legacy_stacks: Json
 ) -> None:
     before, now = list(documents(with_everything)), list(documents(with_legacy_stacks))
@@ -46,22 +46,24 @@ def test_wherever_tenants_stacks_and_queues_are_allowed_those_of_the_earlier_sys
     assert widened > 20
 
 
-def test_every_function_knows_how_their_names_begin(with_legacy_stacks: Json, with_everything: Json) -> None:
+def test_every_function_knows_the_prefixes(with_legacy_stacks: Json, with_everything: Json) -> None:
     for template, expected in ((with_legacy_stacks, ",".join(LEGACY_PREFIXES)), (with_everything, None)):
         functions = [each for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"]
-        told = {each["Properties"]["Environment"]["Variables"].get("BERTH_LEGACY_STACK_PREFIXES") for each in functions}
-        assert told == {expected}
+        found = {
+            each["Properties"]["Environment"]["Variables"].get("BERTH_LEGACY_STACK_PREFIXES") for each in functions
+        }
+        assert found == {expected}
 
 
-def test_their_events_wake_operations_too(with_legacy_stacks: Json) -> None:
+def test_events_of_their_stacks_resume_operations_too(with_legacy_stacks: Json) -> None:
     rules = [
         each["Properties"]["EventPattern"]
         for each in with_legacy_stacks["Resources"].values()
         if "EventPattern" in each.get("Properties", {})
     ]
     (pattern,) = (each for each in rules if each["source"] == ["aws.cloudformation"])
-    begin = [spelled(each["prefix"]).partition(":stack/")[2] for each in pattern["detail"]["stack-id"]]
-    assert begin == [NAMES.tenant_prefix, *LEGACY_PREFIXES]
+    prefixes = [spelled(each["prefix"]).partition(":stack/")[2] for each in pattern["detail"]["stack-id"]]
+    assert prefixes == [NAMES.tenant_prefix, *LEGACY_PREFIXES]
     assert [each for each in rules if any(prefix in json.dumps(each) for prefix in LEGACY_PREFIXES)] == [pattern]
 
 
@@ -81,7 +83,9 @@ def settings(value: object, tmp_path: Path, name: str = "Berth") -> Settings:
     ],
     ids=str,
 )
-def test_the_setting_is_a_list_or_a_text_with_commas(value: object, prefixes: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_setting_is_a_list_or_a_text_separated_by_commas(
+    value: object, prefixes: tuple[str, ...], tmp_path: Path
+) -> None:
     assert settings(value, tmp_path).names == Names("Berth", prefixes)
 
 
@@ -89,13 +93,13 @@ def test_the_setting_is_a_list_or_a_text_with_commas(value: object, prefixes: tu
     "value",
     ["*", "ol", "old_", "old-*", "-old", "1old", "x" * 65, "Ber", "Berth", 7, True, [7], "a1,b2c,c3d,d4e,e5f,f6g"],
 )
-def test_a_prefix_that_would_reach_too_far_stops_the_deployment(value: object, tmp_path: Path) -> None:
+def test_a_prefix_that_is_too_wide_stops_the_deployment(value: object, tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match="berth:legacyStackPrefixes"):
         settings(value, tmp_path)
 
 
-def test_the_control_planes_own_stack_is_never_within_reach(tmp_path: Path) -> None:
-    """Its functions could otherwise delete it."""
+def test_a_prefix_never_matches_the_control_planes_own_stack(tmp_path: Path) -> None:
+    """Otherwise the control plane's functions could delete it."""
     with pytest.raises(SettingInvalid, match="the control plane's own stack"):
         settings("plat", tmp_path, name="platform-berth")
     assert settings("plat", tmp_path).names.legacy_prefixes == ("plat",)

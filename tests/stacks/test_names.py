@@ -1,4 +1,4 @@
-"""Several control planes in one account and region: what is named, and what is recognised by a name."""
+"""Several control planes in one account and region: their names differ, and their permissions do not overlap."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ NAMING = {
     "AWS::CloudWatch::Alarm": "AlarmName",
     "AWS::SSM::Parameter": "Name",
 }
-"""Where a resource of this type has a name that is not left to CloudFormation."""
+"""The property with the name of a resource, for each type that can have a name."""
 
 
 def chosen_names(template: Json) -> set[str]:
-    """Everything that has a name of its own, and would meet another control plane's of the same name."""
+    """All names that are not chosen by CloudFormation, and could therefore conflict with another control plane."""
     found = {
         f"{each['Type']} {each['Properties'][NAMING[each['Type']]]}"
         for each in template["Resources"].values()
@@ -60,7 +60,7 @@ def chosen_names(template: Json) -> set[str]:
     )
 
 
-def test_a_deployment_under_the_default_name_keeps_the_names_that_there_were_before(with_everything: Json) -> None:
+def test_a_deployment_under_the_default_name_keeps_the_previous_names(with_everything: Json) -> None:
     logs = "AWS::Logs::LogGroup /aws/vendedlogs/states/Berth"
     assert chosen_names(with_everything) == {
         "AWS::Lambda::Function berth-tenant-metadata",
@@ -74,10 +74,10 @@ def test_a_deployment_under_the_default_name_keeps_the_names_that_there_were_bef
 
 
 def test_two_control_planes_share_no_name(with_everything: Json, beside: Json) -> None:
-    there = chosen_names(beside)
-    assert len(there) == len(chosen_names(with_everything))
-    assert not there & chosen_names(with_everything)
-    assert there >= {
+    others = chosen_names(beside)
+    assert len(others) == len(chosen_names(with_everything))
+    assert not others & chosen_names(with_everything)
+    assert others >= {
         "AWS::Lambda::Function berth-dev-tenant-metadata",
         "export Berth-devTenantQueueServiceToken",
         "namespace Berth-dev",
@@ -87,15 +87,15 @@ def test_two_control_planes_share_no_name(with_everything: Json, beside: Json) -
 def test_every_function_knows_which_control_plane_it_belongs_to(beside: Json) -> None:
     functions = [each for each in beside["Resources"].values() if each["Type"] == "AWS::Lambda::Function"]
     for function in functions:
-        told = function["Properties"]["Environment"]["Variables"]
-        assert (told["BERTH_NAME"], told["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth-dev", "Berth-dev")
+        variables = function["Properties"]["Environment"]["Variables"]
+        assert (variables["BERTH_NAME"], variables["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth-dev", "Berth-dev")
 
 
-# What is recognised by a name
+# Permissions by name
 
 
 def patterns(template: Json) -> Iterator[tuple[list[str], str]]:
-    """The actions that are allowed, and each resource that they are allowed on."""
+    """The allowed actions, with each resource that they are allowed on."""
     for _, statement in documents(template):
         if statement["Effect"] == "Allow":
             for resource in listed(statement.get("Resource", [])):
@@ -118,11 +118,11 @@ ON_ALL_STACKS = {
     *("cloudformation:DescribeStacks", "cloudformation:ListStacks", "cloudformation:DescribeStackResource"),
     *("cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:BatchDescribeTypeConfigurations"),
 }
-"""What a survey, and a request of another team's stack, look at. Nothing of it changes anything."""
+"""The read-only actions that a survey and a request of another team's stack need on all stacks."""
 
 
 @pytest.mark.parametrize(("mine", "others"), [("with_everything", BESIDE), ("beside", NAMES)])
-def test_no_policy_of_one_control_plane_reaches_what_is_anothers(
+def test_no_policy_of_a_control_plane_allows_access_to_another(
     mine: str, others: Names, request: pytest.FixtureRequest
 ) -> None:
     reached = [
@@ -135,10 +135,10 @@ def test_no_policy_of_one_control_plane_reaches_what_is_anothers(
 
 
 @pytest.mark.parametrize(("template", "own"), [("with_everything", NAMES), ("beside", BESIDE)])
-def test_the_policies_of_a_control_plane_reach_its_own_tenants(
+def test_the_policies_of_a_control_plane_allow_access_to_its_own_tenants(
     template: str, own: Names, request: pytest.FixtureRequest
 ) -> None:
-    """Otherwise the test before would prove nothing."""
+    """Otherwise the previous test would prove nothing."""
     tenants_stack, _, tenants_queue, *_ = resources_of(own)
     found = list(patterns(request.getfixturevalue(template)))
     assert any("cloudformation:CreateStack" in actions and fnmatchcase(tenants_stack, each) for actions, each in found)
@@ -146,7 +146,7 @@ def test_the_policies_of_a_control_plane_reach_its_own_tenants(
 
 
 @pytest.mark.parametrize(("template", "own", "others"), [("with_everything", NAMES, BESIDE), ("beside", BESIDE, NAMES)])
-def test_a_control_plane_hears_of_its_own_tenants_stacks_only(
+def test_a_control_plane_receives_events_only_of_its_own_tenants_stacks(
     template: str, own: Names, others: Names, request: pytest.FixtureRequest
 ) -> None:
     rules = [
@@ -161,20 +161,20 @@ def test_a_control_plane_hears_of_its_own_tenants_stacks_only(
     assert not theirs.startswith(prefix)
 
 
-def test_the_dashboard_shows_what_its_own_control_plane_counts(beside: Json) -> None:
+def test_the_dashboard_shows_the_metrics_of_its_own_control_plane(beside: Json) -> None:
     (dashboard,) = (each for each in beside["Resources"].values() if each["Type"] == "AWS::CloudWatch::Dashboard")
     body = spelled(dashboard["Properties"]["DashboardBody"])
     assert body.count(json.dumps('SEARCH(\'{"Berth-dev",service}').strip('"')) == 3
     assert '"Berth"' not in body.replace("\\", "")
 
 
-def test_the_control_plane_is_a_stack_of_its_name(tmp_path: Path) -> None:
-    context = {"berth:dependencies": "host", "berth:name": "Harbour-2"}
-    assert Settings.from_context(App(context=context).node, tmp_path).names == Names("Harbour-2")
+def test_the_setting_is_the_name_of_the_control_plane(tmp_path: Path) -> None:
+    context = {"berth:dependencies": "host", "berth:name": "Platform-2"}
+    assert Settings.from_context(App(context=context).node, tmp_path).names == Names("Platform-2")
 
 
 @pytest.mark.parametrize("name", ["", "1", "a b", "berth-tenant", "x" * 25, 7, True])
-def test_a_name_that_cannot_be_one_stops_the_deployment(name: object, tmp_path: Path) -> None:
+def test_an_invalid_name_stops_the_deployment(name: object, tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match="berth:name: "):
         Settings.from_context(App(context={"berth:name": name}).node, tmp_path)
 
@@ -182,7 +182,7 @@ def test_a_name_that_cannot_be_one_stops_the_deployment(name: object, tmp_path: 
 # Other teams' stacks
 
 
-def test_a_team_that_is_granted_the_use_of_a_queue_is_granted_the_use_of_its_key() -> None:
+def test_a_grant_on_a_queue_includes_the_use_of_its_key() -> None:
     for key in (None, KEY):
         stack = Stack(App(), "Team")
         producer = iam.Role(stack, "Producer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -205,7 +205,7 @@ def service_token(**chosen: str) -> Any:
     return resource["Properties"]["ServiceToken"]
 
 
-def test_a_team_says_which_control_plane_has_its_tenant() -> None:
+def test_a_team_can_name_the_control_plane_of_its_tenant() -> None:
     assert service_token() == {"Fn::ImportValue": "BerthTenantQueueServiceToken"}
     assert service_token(control_plane="Berth-dev") == {"Fn::ImportValue": "Berth-devTenantQueueServiceToken"}
     with pytest.raises(InvalidName):

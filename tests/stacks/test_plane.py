@@ -1,4 +1,4 @@
-"""A second stack in the same app, made of the same kind of capabilities, which uses the control plane's table."""
+"""A second stack in the same app, composed of capabilities like the control plane, and using its table."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Json = dict[str, Any]
 
 
 class Parcels(Capability):
-    """A capability that exposes one of each."""
+    """A capability with one function, dead-letter queue, alarm, graph and output."""
 
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
         super().__init__(scope, construct_id)
         self._undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)
-        # Some handler that there is.
+        # Any handler will do.
         self._send = BerthFunction(self, "Send", kit=kit, name="stack_event", dead_letters=self._undelivered)
         kit.table.allow(self._send.role, "GetItem", rows=TENANT_ROWS)
         kit.encryption.allow_queues(self._send.role, Access.SEND)
@@ -52,7 +52,7 @@ class Parcels(Capability):
     @property
     def alarms(self) -> Sequence[Alarm]:
         lost = self._send.counted("Lost", statistic="Sum", period=PERIOD)
-        return (Alarm("ParcelsLost", lost, "Some are lost. Look for them."),)
+        return (Alarm("ParcelsLost", lost, "Parcels were lost. Look for them."),)
 
     @property
     def widgets(self) -> Sequence[cloudwatch.IWidget]:
@@ -98,7 +98,7 @@ def second(templates: tuple[Json, Json]) -> Json:
     return templates[1]
 
 
-def test_what_its_capabilities_expose_is_watched_there_and_notifies_the_same_topic(second: Json) -> None:
+def test_its_capabilities_get_their_alarms_which_notify_the_same_topic(second: Json) -> None:
     alarms = alarms_of(second)
     assert set(alarms) == {"SendErrors", "SendThrottles", "ParcelsUndelivered", "ParcelsLost"}
     assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
@@ -109,24 +109,24 @@ def test_it_has_a_dashboard_of_its_own(second: Json) -> None:
     assert dashboard["Properties"]["DashboardName"] == "BerthParcels"
 
 
-def test_it_says_where_its_things_are_and_which_version_it_is(second: Json) -> None:
+def test_it_has_the_outputs_of_its_capabilities_and_its_version(second: Json) -> None:
     assert set(second["Outputs"]) == {"SendFunctionName", "Version"}
     assert second["Outputs"]["Version"]["Value"] == "1.2.3"
 
 
 def test_its_functions_know_the_control_plane_and_its_table(second: Json) -> None:
     (function,) = (each for each in second["Resources"].values() if each["Type"] == "AWS::Lambda::Function")
-    told = function["Properties"]["Environment"]["Variables"]
-    assert (told["BERTH_NAME"], told["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth", "Berth")
-    assert set(told["BERTH_TABLE"]) == {"Fn::ImportValue"}
+    variables = function["Properties"]["Environment"]["Variables"]
+    assert (variables["BERTH_NAME"], variables["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth", "Berth")
+    assert set(variables["BERTH_TABLE"]) == {"Fn::ImportValue"}
 
 
 def test_the_control_plane_beside_it_keeps_its_resources(templates: tuple[Json, Json], control_plane: Json) -> None:
     assert templates[0]["Resources"].keys() == control_plane["Resources"].keys()
 
 
-def test_with_a_key_its_functions_may_use_the_key_and_the_control_plane_waits_for_nothing_of_it() -> None:
-    """It is deployed after the control plane, whose table it uses."""
+def test_with_a_key_its_functions_may_use_the_key_and_the_control_plane_does_not_depend_on_it() -> None:
+    """The second stack is deployed after the control plane, whose table it uses."""
     first, second = synthesised(KEY)
     (policy,) = policies_for_the_key(second).values()
     services = {

@@ -1,4 +1,4 @@
-"""What settles operations whose executions died, and looks at the whole fleet now and then."""
+"""The resources that close operations whose executions died, and that reconcile the whole fleet on a schedule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rule(control_plane: Json) -> Json:
 
 @pytest.fixture(scope="module")
 def schedules(control_plane: Json) -> dict[str, Json]:
-    """The rules on a schedule, by the reconciliation that they have run."""
+    """The rules with a schedule, by the reconciliation that they start."""
     scheduled = [rule for rule in _rules(control_plane) if "ScheduleExpression" in rule]
     return {parse_to_run(json.loads(rule["Targets"][0]["Input"])): rule for rule in scheduled}
 
@@ -43,7 +43,7 @@ def queue(control_plane: Json, ended_executions: str) -> Json:
 # Executions that ended
 
 
-def test_every_end_but_success_of_an_operation_is_told(rule: Json, machine_ids: dict[str, str]) -> None:
+def test_the_rule_matches_every_end_of_an_operation_except_success(rule: Json, machine_ids: dict[str, str]) -> None:
     pattern = rule["EventPattern"]
     assert pattern["detail-type"] == ["Step Functions Execution Status Change"]
     assert set(pattern["detail"]) == {"status", "stateMachineArn"}
@@ -54,7 +54,7 @@ def test_every_end_but_success_of_an_operation_is_told(rule: Json, machine_ids: 
     ]
 
 
-def test_it_is_told_to_the_queue_and_kept_if_that_cannot_be(
+def test_events_go_to_the_queue_and_undelivered_events_to_the_dead_letters(
     rule: Json, ended_executions: str, dead_letter_queues: dict[str, str]
 ) -> None:
     (target,) = rule["Targets"]
@@ -65,14 +65,14 @@ def test_it_is_told_to_the_queue_and_kept_if_that_cannot_be(
     assert "Input" not in target, "the function reads the event as it is"
 
 
-def test_it_is_held_back_until_no_function_of_the_execution_can_still_be_at_work(
+def test_events_are_delayed_until_no_function_of_the_execution_can_still_be_running(
     control_plane: Json, queue: Json, function_ids: dict[str, str]
 ) -> None:
-    told = control_plane["Resources"][function_ids["close_execution"]]["Properties"]["Environment"]["Variables"]
-    assert queue["DelaySeconds"] == int(told["BERTH_LINGER_SECONDS"]) + 5
+    variables = control_plane["Resources"][function_ids["close_execution"]]["Properties"]["Environment"]["Variables"]
+    assert queue["DelaySeconds"] == int(variables["BERTH_LINGER_SECONDS"]) + 5
 
 
-def test_every_function_of_an_operation_has_ended_by_then(
+def test_the_delay_is_longer_than_the_timeout_of_every_function_of_an_operation(
     control_plane: Json, machine_ids: dict[str, str], queue: Json
 ) -> None:
     resources = control_plane["Resources"]
@@ -84,7 +84,7 @@ def test_every_function_of_an_operation_has_ended_by_then(
     assert longest < queue["DelaySeconds"]
 
 
-def test_the_queue_waits_as_lambda_advises_and_gives_up_on_what_fails_time_and_again(
+def test_the_queue_has_the_visibility_timeout_that_lambda_advises_and_gives_up_after_five_tries(
     control_plane: Json, queue: Json, function_ids: dict[str, str], dead_letter_queues: dict[str, str]
 ) -> None:
     timeout = control_plane["Resources"][function_ids["close_execution"]]["Properties"]["Timeout"]
@@ -93,7 +93,7 @@ def test_the_queue_waits_as_lambda_advises_and_gives_up_on_what_fails_time_and_a
     assert queue["RedrivePolicy"] == {"deadLetterTargetArn": {"Fn::GetAtt": [kept, "Arn"]}, "maxReceiveCount": 5}
 
 
-def test_the_function_takes_them_one_by_one_and_few_at_once_and_says_which_come_back(
+def test_the_function_gets_one_message_per_call_with_limited_concurrency_and_reports_failures(
     control_plane: Json, ended_executions: str, function_ids: dict[str, str]
 ) -> None:
     (mapping,) = (
@@ -114,18 +114,18 @@ def test_the_function_takes_them_one_by_one_and_few_at_once_and_says_which_come_
 @pytest.mark.parametrize(
     ("reconciliation", "every"), [(SETTLING, SETTLING_EVERY), (SURVEY, SURVEY_EVERY)], ids=[SETTLING, SURVEY]
 )
-def test_reconciliations_run_as_often_as_operators_are_told(
+def test_reconciliations_run_as_often_as_berth_doctor_expects(
     schedules: dict[str, Json], reconciliation: str, every: timedelta
 ) -> None:
     count, unit = schedules[reconciliation]["ScheduleExpression"].removeprefix("rate(").removesuffix(")").split(" ")
     assert timedelta(**{f"{unit.removesuffix('s')}s": int(count)}) == every
 
 
-def test_nothing_else_is_on_a_schedule(schedules: dict[str, Json]) -> None:
+def test_there_are_no_other_schedules(schedules: dict[str, Json]) -> None:
     assert set(schedules) == {SETTLING, SURVEY}
 
 
-def test_a_reconciliation_that_could_not_be_run_is_kept_and_soon_followed_by_the_next(
+def test_a_scheduled_reconciliation_that_could_not_be_started_goes_to_the_dead_letters(
     schedules: dict[str, Json], function_ids: dict[str, str], dead_letter_queues: dict[str, str]
 ) -> None:
     for rule in schedules.values():
@@ -136,7 +136,7 @@ def test_a_reconciliation_that_could_not_be_run_is_kept_and_soon_followed_by_the
         assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [kept, "Arn"]}}
 
 
-def test_one_that_failed_each_time_is_kept_too(
+def test_a_reconciliation_that_failed_on_every_try_goes_to_the_dead_letters(
     control_plane: Json, function_ids: dict[str, str], dead_letter_queues: dict[str, str]
 ) -> None:
     reconcile = control_plane["Resources"][function_ids["reconcile"]]["Properties"]
@@ -144,8 +144,8 @@ def test_one_that_failed_each_time_is_kept_too(
     assert reconcile["DeadLetterConfig"] == {"TargetArn": {"Fn::GetAtt": [kept, "Arn"]}}
 
 
-def test_operators_have_that_same_function_run(control_plane: Json, function_ids: dict[str, str]) -> None:
+def test_operators_start_the_same_function(control_plane: Json, function_ids: dict[str, str]) -> None:
     operators = control_plane["Resources"][function_ids["operators"]]["Properties"]
-    told = operators["Environment"]["Variables"]["BERTH_RECONCILE_FUNCTION"]
-    assert told == {"Fn::GetAtt": [function_ids["reconcile"], "Arn"]}
+    started = operators["Environment"]["Variables"]["BERTH_RECONCILE_FUNCTION"]
+    assert started == {"Fn::GetAtt": [function_ids["reconcile"], "Arn"]}
     assert control_plane["Outputs"]["ReconcileFunctionName"]["Value"] == {"Ref": function_ids["reconcile"]}

@@ -1,4 +1,4 @@
-"""What is published together with a release: its section of the changelog."""
+"""The notes that are published with a release: its section of the changelog."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def changelog(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_versions_notes_end_where_the_next_versions_begin(changelog: Path) -> None:
-    told = notes("0.10.0", current="0.10.0", changelog=changelog)
-    assert told == "The tenth.\n\n- Something new.\n\n### In detail\n\nMore of it."
+def test_the_notes_of_a_version_end_at_the_next_version(changelog: Path) -> None:
+    found = notes("0.10.0", current="0.10.0", changelog=changelog)
+    assert found == "The tenth.\n\n- Something new.\n\n### In detail\n\nMore of it."
 
 
-def test_the_first_versions_notes_end_with_the_changelog(changelog: Path) -> None:
+def test_the_notes_of_the_first_version_end_with_the_changelog(changelog: Path) -> None:
     assert notes("0.1.0", current="0.10.0", changelog=changelog) == "The first."
 
 
-def test_a_version_is_not_taken_for_one_that_begins_alike(changelog: Path) -> None:
+def test_a_version_is_not_mistaken_for_a_longer_one_with_the_same_beginning(changelog: Path) -> None:
     assert notes("0.1", current="0.10.0", changelog=changelog) == ""
 
 
@@ -53,12 +53,12 @@ def test_an_older_version_may_have_no_notes(changelog: Path) -> None:
     assert notes("0.2.0", current="0.10.0", changelog=changelog) == ""
 
 
-def test_the_current_version_has_to_say_what_it_changes(changelog: Path) -> None:
+def test_the_current_version_must_have_notes(changelog: Path) -> None:
     with pytest.raises(ReleaseMissing, match=r"Version 0\.11\.0 has no section in CHANGELOG\.md"):
         notes("0.11.0", current="0.11.0", changelog=changelog)
 
 
-def test_notes_that_are_too_long_are_cut_and_say_so(tmp_path: Path) -> None:
+def test_notes_that_are_too_long_are_cut_and_end_with_an_ellipsis(tmp_path: Path) -> None:
     changelog = tmp_path / "CHANGELOG.md"
     changelog.write_text(f"## 1.0.0 - 2026-11-16\n\n{'x' * MOST_NOTES}\n", encoding="utf-8")
     assert notes("1.0.0", current="1.0.0", changelog=changelog) == "x" * MOST_NOTES

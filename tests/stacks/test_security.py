@@ -1,4 +1,4 @@
-"""What holds for every policy of the deployment, of whatever kind, with and without what can be switched on."""
+"""Rules for all policies of the control plane, with the default settings and with everything switched on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.fakes import NAMES
-from tests.stacks.allowed_wildcards import MANY, NOT_ASKED_FOR, WITHOUT_RESOURCES
+from tests.stacks.allowed_wildcards import MANY, WITHOUT_CONDITION, WITHOUT_RESOURCES
 from tests.stacks.policies import documents, grants, listed, spelled, trust
 
 Json = dict[str, Any]
 
 DEPLOYMENTS = ("control_plane", "with_everything")
 
-POLICIES_ARE_IN = {
+TYPES_WITH_POLICIES = {
     "AWS::IAM::Role",
     "AWS::IAM::Policy",
     "AWS::IAM::ManagedPolicy",
@@ -23,7 +23,7 @@ POLICIES_ARE_IN = {
     "AWS::DynamoDB::Table",
     "AWS::Lambda::Permission",
 }
-"""Where the look at all policies has to find some."""
+"""The resource types in which policies are found. A test that found none would prove nothing."""
 
 
 @pytest.fixture(params=DEPLOYMENTS)
@@ -35,7 +35,7 @@ def deployment(request: pytest.FixtureRequest) -> Json:
 @pytest.fixture
 def policies(deployment: Json) -> list[tuple[str, Json]]:
     found = list(documents(deployment))
-    assert {deployment["Resources"][where]["Type"] for where, _ in found} == POLICIES_ARE_IN
+    assert {deployment["Resources"][where]["Type"] for where, _ in found} == TYPES_WITH_POLICIES
     return found
 
 
@@ -46,7 +46,7 @@ def _allowing(policies: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
 # Wildcards
 
 
-def test_nothing_allows_actions_by_a_wildcard_or_by_naming_those_that_it_does_not(
+def test_no_statement_allows_actions_by_a_wildcard_or_by_exclusion(
     policies: list[tuple[str, Json]],
 ) -> None:
     for where, statement in _allowing(policies):
@@ -54,12 +54,12 @@ def test_nothing_allows_actions_by_a_wildcard_or_by_naming_those_that_it_does_no
         assert not [action for action in listed(statement["Action"]) if "*" in action], where
 
 
-def test_nobody_is_allowed_something_whoever_it_is(policies: list[tuple[str, Json]]) -> None:
+def test_no_statement_allows_everybody(policies: list[tuple[str, Json]]) -> None:
     for where, statement in _allowing(policies):
         assert "*" not in str(statement.get("Principal", "")), where
 
 
-def test_resources_are_named_or_of_a_kind_that_is_listed_with_a_reason(
+def test_every_wildcard_in_a_resource_is_listed_with_a_reason(
     policies: list[tuple[str, Json]], names: dict[str, str]
 ) -> None:
     without_resources = frozenset().union(*WITHOUT_RESOURCES.values())
@@ -71,7 +71,7 @@ def test_resources_are_named_or_of_a_kind_that_is_listed_with_a_reason(
                 assert _kind(resource, names) in MANY, f"{where}: {resource}"
 
 
-def test_every_reason_on_the_list_is_still_needed(with_everything: Json, names: dict[str, str]) -> None:
+def test_every_listed_wildcard_is_still_used(with_everything: Json, names: dict[str, str]) -> None:
     used: set[str] = set()
     on_all: set[str] = set()
     for _, statement in _allowing(list(documents(with_everything))):
@@ -88,8 +88,8 @@ def _kind(resource: str, names: dict[str, str]) -> str:
     return "routes with ids" if ":execute-api:" in resource else names.get(resource, resource)
 
 
-def test_a_tenants_own_stack_allows_nobody_anything(tenant: Json) -> None:
-    """It only refuses: whoever may use a queue is allowed so by their own policies."""
+def test_a_tenants_stack_allows_nothing(tenant: Json) -> None:
+    """A tenant's stack only denies. The users of a queue are allowed by their own policies."""
     found = list(documents(tenant))
     assert found
     assert _allowing(found) == []
@@ -113,8 +113,8 @@ def test_services_act_only_on_behalf_of_this_account(policies: list[tuple[str, J
     }
     for where, statement, service in asked:
         conditions = {key: value for each in statement.get("Condition", {}).values() for key, value in each.items()}
-        if service in NOT_ASKED_FOR:
-            assert not conditions, f"{where}: {NOT_ASKED_FOR[service]}"
+        if service in WITHOUT_CONDITION:
+            assert not conditions, f"{where}: {WITHOUT_CONDITION[service]}"
         else:
             assert _of_this_account(conditions), where
 
@@ -123,11 +123,11 @@ def _of_this_account(conditions: Json) -> bool:
     if conditions.get("aws:SourceAccount") == {"Ref": "AWS::AccountId"}:
         return True
     source = spelled(conditions.get("aws:SourceArn", ""))
-    # A resource of this very stack, or an ARN with the account in it.
+    # A resource of this stack, or an ARN that contains the account.
     return source.endswith(".Arn>") or ":<AWS::AccountId>:" in source
 
 
-def test_step_functions_takes_on_a_machines_role_only_for_a_machine_of_this_account_and_region(
+def test_step_functions_assumes_a_machines_role_only_for_machines_of_this_account_and_region(
     control_plane: Json, machine_ids: dict[str, str]
 ) -> None:
     for machine in machine_ids.values():
@@ -149,25 +149,25 @@ def boundary(control_plane: Json, stack_role: str) -> list[Json]:
     return statements
 
 
-def test_the_stack_role_can_never_do_more_than_it_may_now(
+def test_the_boundary_of_the_stack_role_allows_exactly_its_current_permissions(
     control_plane: Json, stack_role: str, names: dict[str, str], boundary: list[Json]
 ) -> None:
-    at_most: dict[str, set[str]] = {}
+    limits: dict[str, set[str]] = {}
     for statement in boundary:
         if statement["Effect"] == "Allow":
-            at_most.setdefault(names[spelled(statement["Resource"])], set()).update(listed(statement["Action"]))
-    assert at_most == grants(control_plane, stack_role, names)
+            limits.setdefault(names[spelled(statement["Resource"])], set()).update(listed(statement["Action"]))
+    assert limits == grants(control_plane, stack_role, names)
     assert not [statement for statement in boundary if statement["Effect"] == "Allow" and "Condition" in statement]
 
 
-def test_the_stack_role_can_give_nobody_rights_and_take_on_no_other_role(boundary: list[Json]) -> None:
-    (refused,) = (statement for statement in boundary if statement["Effect"] == "Deny")
-    assert set(refused["Action"]) == {"iam:*", "sts:*"}
-    assert refused["Resource"] == "*"
-    assert "Condition" not in refused
+def test_the_stack_role_can_neither_change_iam_nor_assume_roles(boundary: list[Json]) -> None:
+    (denied,) = (statement for statement in boundary if statement["Effect"] == "Deny")
+    assert set(denied["Action"]) == {"iam:*", "sts:*"}
+    assert denied["Resource"] == "*"
+    assert "Condition" not in denied
 
 
-def test_the_stack_role_has_no_action_on_identities(
+def test_the_stack_role_has_only_actions_of_sqs_and_lambda(
     control_plane: Json, stack_role: str, names: dict[str, str]
 ) -> None:
     actions = set().union(*grants(control_plane, stack_role, names).values())
@@ -175,7 +175,7 @@ def test_the_stack_role_has_no_action_on_identities(
     assert {action.split(":")[0] for action in actions} == {"sqs", "lambda"}
 
 
-def test_the_stack_role_reaches_only_queues_of_tenants(control_plane: Json, boundary: list[Json]) -> None:
+def test_the_stack_role_may_only_access_queues_of_tenants(control_plane: Json, boundary: list[Json]) -> None:
     queues = [spelled(each["Resource"]) for each in boundary if "sqs:CreateQueue" in listed(each["Action"])]
     assert queues == [f"arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:{NAMES.tenant_prefix}*"]
     own = [name for name, each in control_plane["Resources"].items() if each["Type"] == "AWS::SQS::Queue"]

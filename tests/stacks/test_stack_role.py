@@ -1,4 +1,4 @@
-"""CloudFormation may do in tenants' stacks what their resources need, by CloudFormation's own registry, and no more."""
+"""The stack role has exactly the permissions that CloudFormation's registry lists for the resources of tenants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELEASES = sorted((CHECKOUT / "stacks" / "releases").glob("*.json"))
 
 
 @pytest.mark.parametrize("kind", HANDLER_PERMISSIONS)
-def test_what_is_written_down_is_what_the_registry_says(kind: str) -> None:
+def test_the_recorded_permissions_are_those_of_the_registry(kind: str) -> None:
     handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
     known = HANDLER_PERMISSIONS[kind]
     assert {verb: tuple(handlers[verb]["permissions"]) for verb in known} == known
@@ -25,12 +25,14 @@ def test_what_is_written_down_is_what_the_registry_says(kind: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=[release.stem for release in RELEASES])
-def test_every_type_of_every_release_is_written_down(release: Path) -> None:
+def test_the_permissions_of_every_resource_type_of_every_release_are_recorded(release: Path) -> None:
     template = json.loads(release.read_text())
     kinds = {resource["Type"] for resource in template["Resources"].values()}
     assert {kind for kind in kinds if not kind.startswith("Custom::")} <= HANDLER_PERMISSIONS.keys()
 
 
-def test_the_role_allows_that_and_no_more(control_plane: Json, stack_role: str, names: dict[str, str]) -> None:
+def test_the_stack_role_has_exactly_these_permissions_on_tenants_queues(
+    control_plane: Json, stack_role: str, names: dict[str, str]
+) -> None:
     needed = {action for verbs in HANDLER_PERMISSIONS.values() for actions in verbs.values() for action in actions}
     assert grants(control_plane, stack_role, names)["tenant queues"] == needed

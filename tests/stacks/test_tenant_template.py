@@ -1,4 +1,4 @@
-"""The template that every tenant's stack is made from."""
+"""The template of tenants' stacks, and the committed releases of it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_the_same_version_always_gives_the_same_template(tenant: Json) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(RELEASES.glob("*.json")), ids=lambda file: file.name)
-def test_every_release_says_its_own_version(file: Path) -> None:
+def test_every_release_contains_its_own_version(file: Path) -> None:
     template = json.loads(file.read_bytes())
     assert template["Outputs"]["Version"]["Value"] == file.stem
     assert template["Resources"]["TenantMetadata"]["Properties"]["Version"] == file.stem
     assert file.read_bytes() == canonical(template)
 
 
-def test_a_tenant_keeps_its_queues_whichever_release_it_moves_to() -> None:
+def test_all_releases_have_the_same_queues_and_parameters() -> None:
     releases = [json.loads(file.read_bytes()) for file in releases_up_to(read_version())]
     assert len(releases) >= 2
     queues = [
@@ -63,19 +63,19 @@ def test_a_tenant_keeps_its_queues_whichever_release_it_moves_to() -> None:
     assert all(found == {"TenantId", "MetadataServiceToken"} for found in parameters)
 
 
-def test_it_needs_nothing_but_itself(tenant: Json) -> None:
+def test_the_template_depends_on_nothing_else(tenant: Json) -> None:
     assert set(tenant) == {"Description", "Parameters", "Conditions", "Resources", "Outputs"}
     assert set(tenant["Parameters"]) == {"TenantId", "MetadataServiceToken", KMS_KEY_PARAMETER}
     text = json.dumps(tenant)
-    for trace_of_the_cdk in ("aws:cdk", "cdk-", "AWS::CDK::Metadata", "BootstrapVersion", "S3Key", "Fn::Import"):
-        assert trace_of_the_cdk not in text
+    for cdk_text in ("aws:cdk", "cdk-", "AWS::CDK::Metadata", "BootstrapVersion", "S3Key", "Fn::Import"):
+        assert cdk_text not in text
 
 
-def test_it_would_even_fit_inline(tenant: Json) -> None:
+def test_the_template_is_small_enough_for_inline_use(tenant: Json) -> None:
     assert len(canonical(tenant)) < 51_200
 
 
-def test_its_logical_ids_are_written_down_because_changing_one_replaces_a_live_queue(tenant: Json) -> None:
+def test_logical_ids_do_not_change_because_a_change_would_replace_a_queue_in_use(tenant: Json) -> None:
     assert {logical_id: resource["Type"] for logical_id, resource in tenant["Resources"].items()} == {
         "InboundQueue": "AWS::SQS::Queue",
         "InboundQueuePolicy": "AWS::SQS::QueuePolicy",
@@ -85,7 +85,7 @@ def test_its_logical_ids_are_written_down_because_changing_one_replaces_a_live_q
     }
 
 
-def test_a_tenant_id_is_checked_by_cloudformation_too(tenant: Json) -> None:
+def test_cloudformation_validates_the_tenant_id_too(tenant: Json) -> None:
     parameter = tenant["Parameters"]["TenantId"]
     assert parameter["AllowedPattern"] == TENANT_ID_PATTERN
     assert parameter["MaxLength"] == TENANT_ID_MAX_LENGTH
@@ -102,7 +102,7 @@ def test_a_tenant_id_is_checked_by_cloudformation_too(tenant: Json) -> None:
         ("", False),
     ],
 )
-def test_only_a_function_can_be_told_about_the_queue(tenant: Json, token: str, allowed: bool) -> None:
+def test_the_service_token_must_be_the_arn_of_a_function(tenant: Json, token: str, allowed: bool) -> None:
     pattern = tenant["Parameters"]["MetadataServiceToken"]["AllowedPattern"]
     assert bool(re.fullmatch(pattern, token)) is allowed
 
@@ -117,15 +117,15 @@ def test_only_a_function_can_be_told_about_the_queue(tenant: Json, token: str, a
         ("1234abcd-12ab-34cd-56ef-1234567890ab", False),
     ],
 )
-def test_only_a_key_can_encrypt_the_queues(tenant: Json, key: str, allowed: bool) -> None:
+def test_the_key_must_be_empty_or_the_arn_of_a_key(tenant: Json, key: str, allowed: bool) -> None:
     parameter = tenant["Parameters"][KMS_KEY_PARAMETER]
-    assert parameter["Default"] == "", "a release has to be deployable where there is no key"
+    assert parameter["Default"] == "", "a release must be deployable without a key"
     assert bool(re.fullmatch(parameter["AllowedPattern"], key)) is allowed
 
 
-def test_a_message_does_not_expire_soon_after_it_became_a_dead_letter(tenant: Json) -> None:
-    kept = {queue: tenant["Resources"][queue]["Properties"]["MessageRetentionPeriod"] for queue in QUEUES}
-    assert kept == {"InboundQueue": 4 * 24 * 3600, "DeadLetterQueue": 14 * 24 * 3600}
+def test_dead_letters_are_kept_longer_than_messages(tenant: Json) -> None:
+    retention = {queue: tenant["Resources"][queue]["Properties"]["MessageRetentionPeriod"] for queue in QUEUES}
+    assert retention == {"InboundQueue": 4 * 24 * 3600, "DeadLetterQueue": 14 * 24 * 3600}
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -143,7 +143,7 @@ def test_queues_are_encrypted_tagged_and_named_by_cloudformation(tenant: Json, q
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_queues_are_reached_by_tls_only(tenant: Json, queue: str) -> None:
+def test_queues_accept_only_tls(tenant: Json, queue: str) -> None:
     assert _statements(tenant, queue)["DenyWithoutTls"] == {
         "Effect": "Deny",
         "Action": "sqs:*",
@@ -159,7 +159,8 @@ def test_queues_are_closed_to_other_accounts_but_not_to_aws_services_that_delive
         "Effect": "Deny",
         "Action": "sqs:*",
         "Principal": {"AWS": "*"},
-        # Both have to hold. A service that calls as itself is of no account, so the first would hit it, too.
+        # Both conditions must be true. An AWS service that calls as itself has no account, so the first alone would
+        # deny it.
         "Condition": {
             "StringNotEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}},
             "BoolIfExists": {"aws:PrincipalIsAWSService": "false"},
@@ -169,14 +170,14 @@ def test_queues_are_closed_to_other_accounts_but_not_to_aws_services_that_delive
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_a_queues_policy_allows_nothing(tenant: Json, queue: str) -> None:
+def test_the_policy_of_a_queue_only_denies(tenant: Json, queue: str) -> None:
     assert {sid: statement["Effect"] for sid, statement in _statements(tenant, queue).items()} == {
         "DenyWithoutTls": "Deny",
         "DenyOtherAccounts": "Deny",
     }
 
 
-def test_a_message_that_fails_five_times_is_set_aside(tenant: Json) -> None:
+def test_a_message_moves_to_the_dead_letter_queue_after_five_receives(tenant: Json) -> None:
     properties = tenant["Resources"]["InboundQueue"]["Properties"]
     assert properties["VisibilityTimeout"] == 30
     assert properties["RedrivePolicy"] == {
@@ -185,7 +186,7 @@ def test_a_message_that_fails_five_times_is_set_aside(tenant: Json) -> None:
     }
 
 
-def test_the_stack_keeps_the_metadata_true(tenant: Json) -> None:
+def test_the_custom_resource_has_what_the_metadata_needs(tenant: Json) -> None:
     assert tenant["Resources"]["TenantMetadata"]["Properties"] == {
         "ServiceToken": {"Ref": "MetadataServiceToken"},
         "ServiceTimeout": "300",
@@ -196,7 +197,7 @@ def test_the_stack_keeps_the_metadata_true(tenant: Json) -> None:
     }
 
 
-def test_it_says_what_it_made(tenant: Json) -> None:
+def test_the_outputs_are_the_queues_and_the_version(tenant: Json) -> None:
     assert {name: output["Value"] for name, output in tenant["Outputs"].items()} == {
         "InboundQueueArn": {"Fn::GetAtt": ["InboundQueue", "Arn"]},
         "InboundQueueUrl": {"Ref": "InboundQueue"},
@@ -229,14 +230,14 @@ def test_a_release_is_never_changed(tmp_path: Path) -> None:
 
 
 def test_a_version_without_a_release_cannot_be_deployed(tmp_path: Path) -> None:
-    with pytest.raises(ReleaseMissing, match="run `make release`"):
+    with pytest.raises(ReleaseMissing, match="Run `make release`"):
         release_file("9.9.9", tmp_path)
     write_release("1.2.3", {}, tmp_path)
-    with pytest.raises(ReleaseMissing, match=r"Version 9\.9\.9 has no release: run `make release`"):
+    with pytest.raises(ReleaseMissing, match=r"Version 9\.9\.9 has no release\. Run `make release`"):
         releases_up_to("9.9.9", tmp_path)
 
 
-def test_a_deployment_has_every_release_up_to_its_own_version_oldest_first(tmp_path: Path) -> None:
+def test_releases_up_to_a_version_are_listed_oldest_first(tmp_path: Path) -> None:
     for version in ("0.10.0", "0.2.0", "0.9.1", "1.0.0"):
         write_release(version, {}, tmp_path)
     (tmp_path / "__init__.py").touch()
@@ -251,9 +252,7 @@ def test_a_release_after_the_deployed_version_stops_the_deployment(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["draft", "1.2", "v1.2.3", "1.2.3-beta", "12345.0.0"])
-def test_a_file_among_the_releases_that_is_named_after_no_version_stops_the_deployment(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_release_file_whose_name_is_not_a_version_stops_the_deployment(tmp_path: Path, name: str) -> None:
     write_release("1.2.3", {}, tmp_path)
     write_release(name, {}, tmp_path)
     with pytest.raises(ReleaseUnexpected, match=rf"{name}\.json is among the releases"):
@@ -264,12 +263,12 @@ def test_a_file_among_the_releases_that_is_named_after_no_version_stops_the_depl
 def test_a_version_is_three_numbers(tmp_path: Path, content: str) -> None:
     file = tmp_path / "version.txt"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"a version looks like 1\.2\.3"):
+    with pytest.raises(ValueError, match=r"which is not a version like 1\.2\.3"):
         read_version(file)
 
 
 def _statements(template: Json, queue: str) -> dict[str, Json]:
-    """The statements of a queue's policy by their Sid, which each has to have."""
+    """The statements of a queue's policy by their Sid. Every statement must have a Sid."""
     policy = template["Resources"][f"{queue}Policy"]["Properties"]
     assert policy["Queues"] == [{"Ref": queue}]
     statements = [dict(statement) for statement in policy["PolicyDocument"]["Statement"]]
