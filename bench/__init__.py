@@ -1,1 +1,1 @@
-"""Speed, as ratios measured in one run. Nothing here is asserted: `make bench` prints it and writes results.json."""
+"""Measures speed, as ratios within one run. Nothing is asserted: `make bench` prints and writes results.json."""

@@ -1,4 +1,4 @@
-"""``python -m bench``: measure, print a table, write ``bench/results.json``."""
+"""``python -m bench``: measures, prints a table, and writes ``bench/results.json``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "rollout-emulator": rollout_emulator,
     "load": load,
 }
-_MOST_DETAILS = 10
+_MAX_DETAILS = 10
 
 
 def main(
@@ -38,7 +38,7 @@ def main(
     parts: Mapping[str, Callable[[], list[Result]]] = PARTS,
     file: Path = RESULTS,
 ) -> int:
-    """The exit status: 1 when something was counted of which there may be none."""
+    """Returns the exit code: 1 if a count that must be 0 is not."""
     chosen = _chosen(arguments, parts)
     console = Console()
     measured: dict[str, list[Result]] = {}
@@ -59,31 +59,30 @@ def main(
 
 def _chosen(arguments: Sequence[str] | None, parts: Mapping[str, object]) -> list[str]:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description="Measure speed, as ratios in one run; keeps the figures in results.json."
+        prog="python -m bench",
+        description="Measure speed, as ratios within one run; saves the results in results.json.",
     )
-    parser.add_argument(
-        "part", nargs="*", metavar="PART", help=f"what to measure: {', '.join(parts)}; everything unless chosen"
-    )
-    asked = parser.parse_args(arguments).part
-    for unknown in (part for part in asked if part not in parts):
+    parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure: {', '.join(parts)}; default: all")
+    requested = parser.parse_args(arguments).part
+    for unknown in (part for part in requested if part not in parts):
         parser.error(f"there is no part {unknown}: choose from {', '.join(parts)}")
-    return [part for part in parts if part in asked or not asked]
+    return [part for part in parts if part in requested or not requested]
 
 
 def _print_details(console: Console, result: Result) -> None:
     if not result.details:
         return
     console.print(f"{result.name}:", highlight=False)
-    for detail in result.details[:_MOST_DETAILS]:
+    for detail in result.details[:_MAX_DETAILS]:
         console.print(f"  {detail}", highlight=False, markup=False)
-    if len(result.details) > _MOST_DETAILS:
-        console.print(f"  and {len(result.details) - _MOST_DETAILS} more", highlight=False)
+    if len(result.details) > _MAX_DETAILS:
+        console.print(f"  and {len(result.details) - _MAX_DETAILS} more", highlight=False)
 
 
 def _kept(
     before: list[dict[str, Any]], measured: Mapping[str, list[Result]], parts: Mapping[str, object]
 ) -> list[dict[str, Any]]:
-    """What was measured now, and what was measured before of the parts that were not."""
+    """The new results, and the previous results of the parts that were not measured now."""
     kept: list[dict[str, Any]] = []
     for part in parts:
         if part in measured:

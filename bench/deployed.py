@@ -1,4 +1,4 @@
-"""The control plane, deployed onto an emulator of its own for as long as something is measured on it."""
+"""A control plane on its own emulator, for the time of a measurement."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Deployed:
     outputs: dict[str, str]
 
     def client(self, service: str, *, connections: int = 10) -> Any:
-        """``connections`` are as many as threads use it at once."""
+        """``connections`` is the number of threads that use the client at once."""
         session: Any = self._session
         config = Config(max_pool_connections=connections)
         return session.client(service, endpoint_url=self.emulator.endpoint, config=config)
@@ -51,7 +51,7 @@ class Deployed:
         return StepFunctionsExecutions(lambda: self.client("stepfunctions"), self.machine)
 
     def function(self, name: str, code: str) -> str:
-        """Another function, whose ``handler`` is in this code. Its ARN."""
+        """Create a function from this code, which has a ``handler``, and return its ARN."""
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as files:
             files.writestr(f"{name}.py", code)
@@ -72,7 +72,7 @@ class Deployed:
 
 @contextmanager
 def deployed(**context: str) -> Iterator[Deployed]:
-    """``context`` are settings other than the local ones."""
+    """A deployed control plane. ``context`` has settings that override the local ones."""
     with tempfile.TemporaryDirectory() as home:
         emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
         emulator.start()

@@ -1,4 +1,4 @@
-"""getQueue against the least that could do its job: one bare read, one bare import."""
+"""Compares getQueue with the minimum for its work: one bare read, one bare import."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _OUR_IMPORT = "import lambdas.api.get_queue"
 
 
 def cold_import(rounds: int = 15) -> list[Result]:
-    """What a cold start pays for the module, against boto3 with one DynamoDB client.
+    """The import time of the module in a cold start, compared with boto3 and one DynamoDB client.
 
-    Of the code and the layer as they are packaged for Lambda, with nothing else on the path and no cache to write to.
+    It uses the code and the layer as packaged for Lambda, with nothing else on the path and no cache to write to.
     """
     with tempfile.TemporaryDirectory() as built:
         code, layer = Path(built, "code"), Path(built, "layer")
@@ -60,7 +60,7 @@ def cold_import(rounds: int = 15) -> list[Result]:
         def fresh(statement: str) -> None:
             subprocess.run([sys.executable, "-S", "-c", statement], env=environment, check=True)
 
-        fresh(_OUR_IMPORT)  # From now on the files are in memory.
+        fresh(_OUR_IMPORT)  # Loads the files into the operating system's cache.
         ours, bare = interleaved(lambda: fresh(_OUR_IMPORT), lambda: fresh(_BARE_IMPORT), rounds)
     return [
         Result("getQueue cold import / boto3 with one DynamoDB client", round(ours / bare, 3), "x", "<= 1.15"),
@@ -69,7 +69,7 @@ def cold_import(rounds: int = 15) -> list[Result]:
 
 
 def _layer_of_this_machine(layer: Path) -> None:
-    """The layer's packages as they are installed here: Lambda's own are for another processor and Python."""
+    """Copy the layer's packages as installed here: those for Lambda are for another processor and Python."""
     for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             for file in metadata.files(line.partition("==")[0]) or ():
@@ -80,10 +80,10 @@ def _layer_of_this_machine(layer: Path) -> None:
 
 
 def ready_path() -> list[Result]:
-    """The whole handler for a tenant that has its queue, against a bare GetItem on the same row."""
+    """The whole handler for a tenant in service, compared with a bare GetItem of the same row."""
     tenant = TenantId.parse("acme")
-    # The function logs to the standard output that it finds when it is loaded. Formatting and writing are
-    # measured; a terminal in the way is not.
+    # The function logs to the standard output at the time of its import. Formatting and writing are measured, but not
+    # the speed of a terminal.
     with _table() as client, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         _publish(DynamoTable(client, _TABLE), tenant)
         handled, read = _handler_and_bare_read(client, tenant)
@@ -115,7 +115,7 @@ def _table() -> Iterator[Any]:
         emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
         emulator.start()
         try:
-            os.environ.pop("AWS_PROFILE", None)  # It is about AWS, and need not exist here.
+            os.environ.pop("AWS_PROFILE", None)  # A profile for AWS need not exist here.
             os.environ.update({**emulator.client_environment(), **_FUNCTION_ENVIRONMENT})
             client = boto3.client("dynamodb")
             client.create_table(

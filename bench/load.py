@@ -1,6 +1,6 @@
-"""A thousand tenants asked for at once, then a storm of calls, on the emulator.
+"""Creates a thousand tenants at once, then makes many calls of getQueue, on the emulator.
 
-The machine's own speed is taken out by a route to a function that does nothing, called by turns with getQueue.
+To be independent of the machine's speed, getQueue is compared with a route to an empty function; the calls alternate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from bench.deployed import Deployed, deployed
-from bench.load_checks import Execution, executions_amiss, left_over, most_at_once, tenants_not_served
+from bench.load_checks import Execution, left_over, max_at_once, tenants_not_served, wrong_executions
 from bench.load_clients import Answered, Call, at_once
 from bench.measure import Result, percentile
 from bench.memory import watched
@@ -29,18 +29,18 @@ from orchestrator.tenants.records import STATE_DURING, Operation
 TENANTS = 1_000
 CALLS = 20_000
 CLIENTS = 32
-"""That ask for tenants. More than the emulator's functions can answer at once: some are told to come back."""
+"""Clients that request new tenants. They are more than the emulator's functions can serve, so some have to retry."""
 CALLERS = 4
-"""That call getQueue of tenants which are there: no more than are answered at once, or pauses would be measured."""
+"""Clients that call getQueue for tenants in service. They do not exceed the function's concurrency, so none waits."""
 ROUNDS = 20
 
 PROVISION_SECONDS = 720
 CALL_SECONDS = 600
 
-_LOOK_EVERY = 5.0
+_CHECK_EVERY_SECONDS = 5.0
 _READERS = 8
 _BARE_ROUTE = "/bare"
-# It says something, as getQueue does: the emulator waits 50 ms for the first line that a function logs.
+# It logs a line, as getQueue does, because the emulator waits 50 ms for a function's first log line.
 _BARE = """
 def handler(_event, _context):
     print("called", flush=True)
@@ -53,7 +53,7 @@ def load() -> list[Result]:
         run = _Load(control_plane)
         provisioned = run.provision()
         checked = run.check()
-        # Calls of tenants that are not there would measure something else.
+        # Calls for tenants that do not exist would measure something else.
         called = run.call() if not any(result.is_broken for result in (*provisioned, *checked)) else []
         return [*provisioned, *checked, *called, memory.result("load")]
 
@@ -66,7 +66,7 @@ class _Load:
 
     def provision(self) -> list[Result]:
         began = time.monotonic()
-        asked = at_once(
+        answers = at_once(
             (self._get_queue(tenant) for tenant in self._tenants), clients=CLIENTS, deadline=began + PROVISION_SECONDS
         )
         took = time.monotonic() - began
@@ -76,43 +76,43 @@ class _Load:
         within = f"within {PROVISION_SECONDS // 60} min"
         what = f"load: {TENANTS:,} tenants at once"
         return [
-            Result(f"{what}: provisioned", round(settled / minutes, 1), "tenants a minute", ""),
+            Result(f"{what}: provisioned", round(settled / minutes, 1), "tenants per minute", ""),
             Result(f"{what}: until all were asked for", round(took, 1), "s", ""),
             Result(f"{what}: not settled {within}", unsettled, "tenants", "0"),
-            *_answers(what, asked),
+            *_answers(what, answers),
         ]
 
     def _settle(self, deadline: float) -> int:
-        """Wait until no tenant is on its way any more, or the time is up. How many still are."""
-        on_their_way = TENANTS
-        looked_at = 0.0
+        """Wait until no tenant is being provisioned any more, or the time is up. Returns how many still are."""
+        unsettled = TENANTS
+        checked_at = 0.0
         for _ in polls(max(0.0, deadline - time.monotonic())):
-            if time.monotonic() - looked_at < _LOOK_EVERY:
+            if time.monotonic() - checked_at < _CHECK_EVERY_SECONDS:
                 continue
             states = Counter[str]()
             for counted in self._table.versions_in_use().values():
                 states.update(counted)
-            # Not listed before the first step of its machine, and being provisioned until the last.
-            on_their_way = TENANTS - states.total() + states[STATE_DURING[Operation.CREATE]]
-            if on_their_way == 0:
+            # A tenant is not listed before the first step of its machine, and is being provisioned until the last.
+            unsettled = TENANTS - states.total() + states[STATE_DURING[Operation.CREATE]]
+            if unsettled == 0:
                 break
-            looked_at = time.monotonic()
-        return on_their_way
+            checked_at = time.monotonic()
+        return unsettled
 
-    # What came of them
+    # The checks after the creates
 
     def check(self) -> list[Result]:
         executions = self._executions()
         steps = self._failed_steps(executions)
         with ThreadPoolExecutor(_READERS) as pool:
             not_served = tenants_not_served(self._table, self._tenants, each=pool.map)
-        amiss = executions_amiss(executions, self._tenants, self.on.outputs["Version"])
+        wrong = wrong_executions(executions, self._tenants, self.on.outputs["Version"])
         over = left_over(self._table, self._messages())
         what = f"load: {TENANTS:,} tenants at once"
         return [
-            Result(f"{what}: executions at once, at most", most_at_once(executions), "", ""),
-            Result(f"{what}: steps that failed and were repeated", steps.total(), "", "", _told(steps)),
-            Result(f"{what}: tenants without exactly one create", len(amiss), "", "0", tuple(amiss)),
+            Result(f"{what}: executions at once, at most", max_at_once(executions), "", ""),
+            Result(f"{what}: steps that failed and were repeated", steps.total(), "", "", _lines(steps)),
+            Result(f"{what}: tenants without exactly one create", len(wrong), "", "0", tuple(wrong)),
             Result(f"{what}: rows that are not as they should be", len(not_served), "", "0", tuple(not_served)),
             Result(f"{what}: unfinished operations and dead letters", len(over), "", "0", tuple(over)),
         ]
@@ -126,9 +126,9 @@ class _Load:
         ]
 
     def _failed_steps(self, executions: Sequence[Execution]) -> Counter[str]:
-        """How often which error was the answer to a step; each was repeated, or the operation failed.
+        """The errors of failed steps, and how often each occurred. A failed step was retried, or its operation failed.
 
-        But for timeouts: the emulator sends no events about stacks, so that waiting for one ends by its timeout.
+        Timeouts are left out: the emulator sends no events about stacks, so every wait for one ends by its timeout.
         """
 
         def errors(name: str) -> list[str]:
@@ -143,7 +143,7 @@ class _Load:
             return Counter(error for each in found for error in each)
 
     def _messages(self) -> dict[str, int]:
-        """What waits in the control plane's queues, dead-letter queues included."""
+        """The number of messages in each queue of the control plane, dead-letter queues included."""
         sqs, cloudformation = self.on.client("sqs"), self.on.client("cloudformation")
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName="Berth")
         resources = [each for page in pages for each in page["StackResourceSummaries"]]
@@ -154,7 +154,7 @@ class _Load:
             counted[queue["LogicalResourceId"]] = sum(map(int, waiting))
         return counted
 
-    # A storm of calls
+    # Many calls of getQueue
 
     def call(self) -> list[Result]:
         bare, deadline = self._bare_call(), time.monotonic() + CALL_SECONDS
@@ -163,7 +163,7 @@ class _Load:
         others: list[Answered] = []
         seconds = {"ours": 0.0, "others": 0.0}
         at_once([bare, self._get_queue(self._tenants[0])] * CALLERS, clients=CALLERS, deadline=deadline)  # To warm up.
-        # By turns, so that whatever else the machine does hits both.
+        # The calls alternate, so that other load on the machine affects both.
         while calls := [self._get_queue(tenant) for tenant in islice(tenants, CALLS // ROUNDS)]:
             if time.monotonic() > deadline:
                 break
@@ -175,8 +175,8 @@ class _Load:
         our_rate, their_rate = len(ours) / seconds["ours"], len(others) / seconds["others"]
         results = [
             Result(f"{what}: not made within {CALL_SECONDS // 60} min", CALLS - len(ours), "calls", "0"),
-            Result(f"{what}: calls a second / of an empty function", round(our_rate / their_rate, 3), "x", ""),
-            Result(f"{what}: calls a second", round(our_rate, 1), "", ""),
+            Result(f"{what}: calls per second / of an empty function", round(our_rate / their_rate, 3), "x", ""),
+            Result(f"{what}: calls per second", round(our_rate, 1), "", ""),
         ]
         for part in (50, 99):
             mine, theirs = (percentile([each.seconds for each in kept], part) for kept in (ours, others))
@@ -190,7 +190,7 @@ class _Load:
         return lambda: self._api.get_queue(tenant)
 
     def _bare_call(self) -> Call:
-        """A route of the same API to a function that does nothing, as often at once as getQueue."""
+        """A route of the same API to an empty function with the same concurrency as getQueue."""
         gateway, api_id = self.on.client("apigatewayv2"), self.on.outputs["ApiUrl"].split("//")[1].split(".")[0]
         integration = gateway.create_integration(
             ApiId=api_id,
@@ -212,10 +212,10 @@ class _Load:
 
     def _bare_function(self) -> str:
         functions, bare = self.on.client("lambda"), self.on.function("bare", _BARE)
-        bound = functions.get_function_concurrency(FunctionName=self.on.outputs["GetQueueFunctionName"])
-        if "ReservedConcurrentExecutions" in bound:
-            most = bound["ReservedConcurrentExecutions"]
-            functions.put_function_concurrency(FunctionName=bare, ReservedConcurrentExecutions=most)
+        concurrency = functions.get_function_concurrency(FunctionName=self.on.outputs["GetQueueFunctionName"])
+        if "ReservedConcurrentExecutions" in concurrency:
+            limit = concurrency["ReservedConcurrentExecutions"]
+            functions.put_function_concurrency(FunctionName=bare, ReservedConcurrentExecutions=limit)
         return bare
 
     @cached_property
@@ -224,7 +224,7 @@ class _Load:
 
     @property
     def _api(self) -> BerthApi:
-        """One for each client, as each is another program."""
+        """One API client per thread, because real clients are separate programs."""
         if not hasattr(self._own, "api"):
             self._own.api = self.on.api()
         return self._own.api  # type: ignore[no-any-return]
@@ -248,9 +248,9 @@ class _Load:
 
 def _answers(what: str, answered: Sequence[Answered]) -> Iterator[Result]:
     wrong = Counter(f"HTTP {each.status}" for each in answered if each.is_error)
-    yield Result(f"{what}: error answers, after retries", wrong.total(), "", "0", _told(wrong))
+    yield Result(f"{what}: error answers, after retries", wrong.total(), "", "0", _lines(wrong))
     yield Result(f"{what}: retries", sum(each.retries for each in answered), "", "")
 
 
-def _told(counted: Counter[str]) -> tuple[str, ...]:
+def _lines(counted: Counter[str]) -> tuple[str, ...]:
     return tuple(f"{count} x {name}" for name, count in counted.most_common())

@@ -1,4 +1,4 @@
-"""What has to be true when a load has passed: every tenant served, by one execution, and nothing left over."""
+"""Checks after a load test: every tenant is in service, by one execution, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Execution:
 
 
 def tenants_not_served(records: Records, tenants: Sequence[TenantId], *, each: TenantMap = map) -> list[str]:
-    """Those whose rows are not exactly those of one create that succeeded; ``each`` may look at many at once."""
+    """Problems of tenants whose rows are not those of one successful create; ``each`` may check many at once."""
 
-    def look(tenant: TenantId) -> Sequence[str]:
+    def check(tenant: TenantId) -> Sequence[str]:
         return _not_served(records, tenant)
 
-    return [problem for problems in each(look, tenants) for problem in problems]
+    return [problem for problems in each(check, tenants) for problem in problems]
 
 
 def _not_served(records: Records, tenant: TenantId) -> Sequence[str]:
     audits, metadata, lock = records.audits(tenant), records.metadata(tenant), records.lock(tenant)
     problems = []
     if [(audit.operation, audit.status) for audit in audits] != [(Operation.CREATE, Status.SUCCESS)]:
-        told = ", ".join(_told(audit) for audit in audits) or "none"
-        problems.append(f"{tenant}: its operations are not one create that succeeded, but {told}")
+        operations = ", ".join(_described(audit) for audit in audits) or "none"
+        problems.append(f"{tenant}: its operations are not one create that succeeded, but {operations}")
     if metadata is None or not metadata.published or metadata.queue is None:
         problems.append(f"{tenant}: no queue is published")
     if lock is not None:
@@ -51,12 +51,12 @@ def _not_served(records: Records, tenant: TenantId) -> Sequence[str]:
     return problems
 
 
-def _told(audit: Audit) -> str:
+def _described(audit: Audit) -> str:
     return f"{audit.operation} {audit.status}{f' ({audit.root_cause})' if audit.root_cause else ''}"
 
 
-def executions_amiss(executions: Sequence[Execution], tenants: Sequence[TenantId], version: str) -> list[str]:
-    """Each tenant has to have exactly one, its first; there are to be no others, and all have succeeded."""
+def wrong_executions(executions: Sequence[Execution], tenants: Sequence[TenantId], version: str) -> list[str]:
+    """Problems with the executions: each tenant must have exactly one, its first, and all must have succeeded."""
     expected = Counter(Attempt(tenant, Operation.CREATE, version, 1).name for tenant in tenants)
     found = Counter(execution.name for execution in executions)
     return [
@@ -67,19 +67,19 @@ def executions_amiss(executions: Sequence[Execution], tenants: Sequence[TenantId
 
 
 def left_over(records: Records, messages: Mapping[str, int]) -> list[str]:
-    """Operations that the index has as unfinished, and ``messages`` in the control plane's queues, by queue."""
+    """Unfinished operations in the index, and queues of the control plane that have messages."""
     return [
         *(f"{audit.tenant}: {audit.execution} is unfinished" for audit in records.unfinished_operations()),
         *(f"{queue}: {count} messages" for queue, count in messages.items() if count),
     ]
 
 
-def most_at_once(executions: Sequence[Execution]) -> int:
-    """How many ran at the same time, at most."""
+def max_at_once(executions: Sequence[Execution]) -> int:
+    """The maximum number of executions that ran at the same time."""
     changes = [(each.started_at, 1) for each in executions]
     changes += [(each.ended_at, -1) for each in executions if each.ended_at is not None]
-    running = most = 0
+    running = maximum = 0
     for _, change in sorted(changes):
         running += change
-        most = max(most, running)
-    return most
+        maximum = max(maximum, running)
+    return maximum

@@ -1,4 +1,4 @@
-"""Platforms' clients: a bounded number at once, each of which tries again when it is told to."""
+"""Clients of platforms: a limited number at once, and each retries when it is told to."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from orchestrator.adapters.berth_api import ApiAnswer
 
 Call = Callable[[], ApiAnswer]
 
-ASK_AGAIN = frozenset({429, 500, 502, 503, 504})
-"""What API Gateway or Berth says when there is no capacity now."""
+RETRIED = frozenset({429, 500, 502, 503, 504})
+"""The statuses with which API Gateway or Berth reports that there is no capacity now."""
 NO_ANSWER = 0
-"""In a status' place when the connection broke or nothing came in time."""
+"""Stands for the status if the connection broke or the request timed out."""
 
-_MOST_TRIES = 60
+_MAX_TRIES = 60
 _LONGEST_PAUSE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One call, as its caller felt it: the last answer, and the time until it came, pauses included."""
+    """One call as its caller sees it: the last answer, and the time until it arrived, retries and pauses included."""
 
     status: int
     seconds: float
@@ -36,23 +36,23 @@ class Answered:
         return not 200 <= self.status < 300
 
 
-def patiently(call: Call, *, deadline: float, pause: Callable[[float], None] = time.sleep) -> Answered:
-    """Call until there is an answer other than "try again", or the clients' patience ends."""
+def with_retries(call: Call, *, deadline: float, pause: Callable[[float], None] = time.sleep) -> Answered:
+    """Call until the answer is not a request to retry, or until the deadline or the maximum number of tries."""
     began = time.perf_counter()
-    for retries in range(_MOST_TRIES):
+    for retries in range(_MAX_TRIES):
         status, retry_after = _tried(call)
         seconds = _pause_before(retries) if retry_after is None else retry_after
-        if status not in ASK_AGAIN | {NO_ANSWER} or time.monotonic() + seconds > deadline:
+        if status not in RETRIED | {NO_ANSWER} or time.monotonic() + seconds > deadline:
             break
-        if retries + 1 < _MOST_TRIES:
+        if retries + 1 < _MAX_TRIES:
             pause(seconds)
     return Answered(status, time.perf_counter() - began, retries)
 
 
 def at_once(calls: Iterable[Call], *, clients: int, deadline: float) -> Sequence[Answered]:
-    """All of the calls, in that order, as fast as so many clients get answers."""
+    """Make all calls, in this order, with this number of concurrent clients."""
     with ThreadPoolExecutor(clients) as pool:
-        return list(pool.map(lambda call: patiently(call, deadline=deadline), calls))
+        return list(pool.map(lambda call: with_retries(call, deadline=deadline), calls))
 
 
 def _tried(call: Call) -> tuple[int, float | None]:
@@ -64,5 +64,5 @@ def _tried(call: Call) -> tuple[int, float | None]:
 
 
 def _pause_before(retry: int) -> float:
-    """Ever longer, and never the same for two clients."""
+    """Exponential backoff with jitter."""
     return float(min(0.25 * 2**retry, _LONGEST_PAUSE) * random.uniform(0.5, 1.0))

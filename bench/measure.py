@@ -1,4 +1,4 @@
-"""What a measurement is."""
+"""Results of measurements, and how they are taken."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Result:
     unit: str
     aim: str
     details: tuple[str, ...] = ()
-    """Printed under the table; not kept."""
+    """Printed under the table, but not saved."""
 
     @property
     def is_broken(self) -> bool:
-        """Something was counted of which there may be none. A ratio beyond its aim is for a reader to judge."""
+        """True if a count that must be 0 is not. Whether a ratio beyond its aim matters is left to the reader."""
         return self.aim == "0" and self.value != 0
 
 
 def percentile(values: Sequence[float], part: int) -> float:
-    """The smallest of them that so many per cent do not exceed."""
+    """The smallest value that ``part`` per cent of the values do not exceed."""
     return sorted(values)[-(-len(values) * part // 100) - 1]
 
 
 def interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """The median of each, in milliseconds. By turns, so that whatever else the machine does hits both."""
+    """The median of each, in milliseconds. The calls alternate, so that other load on the machine affects both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for call, taken in zip((one, other), times, strict=True):

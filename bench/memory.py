@@ -1,4 +1,4 @@
-"""How much memory the emulator and its workers take."""
+"""Measures the memory of the emulator and its workers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from orchestrator.local.home import Home
 
 
 class Memory:
-    """The most that the emulator and its workers have held at once."""
+    """The maximum memory of the emulator and its workers together."""
 
     def __init__(self, group: int) -> None:
         self._group = group
-        self._most = 0
+        self._maximum = 0
         self._processes = 0
 
-    def look(self) -> None:
-        held = [size for size in map(self._held, Path("/proc").glob("[0-9]*")) if size]
-        if sum(held) > self._most:
-            self._most, self._processes = sum(held), len(held)
+    def sample(self) -> None:
+        sizes = [size for size in map(self._size, Path("/proc").glob("[0-9]*")) if size]
+        if sum(sizes) > self._maximum:
+            self._maximum, self._processes = sum(sizes), len(sizes)
 
     def result(self, what: str) -> Result:
         name = f"{what}: most memory of the emulator, in {self._processes} processes"
-        return Result(name, round(self._most / 1024), "MB", "")
+        return Result(name, round(self._maximum / 1024), "MB", "")
 
-    def _held(self, process: Path) -> int:
-        """In kB; 0 of others' processes, and of those that have ended."""
+    def _size(self, process: Path) -> int:
+        """The process's resident memory in kB; 0 for other programs' processes and for those that have ended."""
         try:
             group = int((process / "stat").read_text().rpartition(")")[2].split()[2])
             if group != self._group:
@@ -49,7 +49,7 @@ def watched(emulator: Emulator) -> Iterator[Memory]:
 
     def watch() -> None:
         while not ended.wait(1.0):
-            memory.look()
+            memory.sample()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

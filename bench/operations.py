@@ -1,4 +1,4 @@
-"""What one create, update and delete cost: state transitions, and calls of functions, on the emulator."""
+"""Counts the state transitions and function calls of one create, update and delete, on the emulator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ASK_CLOUDFORMATION = frozenset({"ReviewChanges", "StartStack", "AwaitStack", "I
 
 
 def operations() -> list[Result]:
-    """The straight path of each machine: the first signal finds the stack done."""
-    # Long enough for a stack to be done when it is first looked at, as it is when an event says so.
+    """Measures the shortest path of each machine: the first signal finds the stack done."""
+    # Long enough that a stack is done at its first check, as it is on AWS when the event arrives.
     with deployed(awaitStackSeconds="5") as control_plane:
         return _measure(control_plane)
 
@@ -65,7 +65,7 @@ def _history(stepfunctions: Any, execution: str | None) -> list[dict[str, Any]]:
 
 
 def _metadata_calls(logs: Any) -> int:
-    """How often tenants' stacks have called the function behind Custom::TenantMetadata, from its log."""
+    """The number of calls of the function behind Custom::TenantMetadata, from its log."""
     (group,) = (
         group["logGroupName"]
         for page in logs.get_paginator("describe_log_groups").paginate()

@@ -1,7 +1,7 @@
-"""A rollout on the emulator against a bare script that updates the same stacks, as many at once.
+"""Compares a rollout on the emulator with a bare script that updates the same stacks, with the same concurrency.
 
-Twice. The emulator's stacks are done almost at once, so that little but Berth's own steps is measured; on AWS a stack
-takes ten seconds or more. So also with stacks that take such a time: a function behind one of their resources sleeps.
+It measures twice. The emulator's stacks are done almost at once, so little but Berth's own steps is measured. On AWS a
+stack takes ten seconds or more. So the second measurement has stacks with a resource whose function sleeps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AT_ONCE = 8
 STACK_SECONDS = 8
 
 _LONGEST_SECONDS = 600
-_ASK_AGAIN = frozenset({429, 500, 502, 503})
+_RETRIED = frozenset({429, 500, 502, 503})
 _ENDED = frozenset({"SUCCEEDED", "FAILED", "HALTED", "ABORTED"})
 
 _SLEEPER = f"""
@@ -53,7 +53,7 @@ def rollout_emulator() -> list[Result]:
 def _measure(fleet: _Fleet) -> list[Result]:
     fleet.create()
     quick, slow = fleet.quick_template, fleet.slow_template
-    fleet.roll_out(fleet.publish("90.0.0", quick(60)))  # The functions are started by this one.
+    fleet.roll_out(fleet.publish("90.0.0", quick(60)))  # A warm-up, which starts the functions.
     rolled_out = fleet.roll_out(fleet.publish("91.0.0", quick(61)))
     bare = fleet.update_bare(fleet.publish("92.0.0", quick(62)))
     slowly = fleet.roll_out(fleet.publish("93.0.0", slow(63)))
@@ -63,15 +63,15 @@ def _measure(fleet: _Fleet) -> list[Result]:
         Result(
             f"rollout / bare UpdateStack, {AT_ONCE} at once, {takes}", round(slowly / bare_slowly, 2), "x", "<= 1.5"
         ),
-        Result(f"rollout, {AT_ONCE} at once, {takes}", _a_minute(slowly), "tenants a minute", ""),
-        Result(f"bare UpdateStack, {AT_ONCE} at once, {takes}", _a_minute(bare_slowly), "tenants a minute", ""),
+        Result(f"rollout, {AT_ONCE} at once, {takes}", _per_minute(slowly), "tenants per minute", ""),
+        Result(f"bare UpdateStack, {AT_ONCE} at once, {takes}", _per_minute(bare_slowly), "tenants per minute", ""),
         Result(f"rollout / bare UpdateStack, {AT_ONCE} at once, instant stacks", round(rolled_out / bare, 2), "x", ""),
-        Result(f"rollout, {AT_ONCE} at once, instant stacks", _a_minute(rolled_out), "tenants a minute", ""),
-        Result(f"bare UpdateStack, {AT_ONCE} at once, instant stacks", _a_minute(bare), "tenants a minute", ""),
+        Result(f"rollout, {AT_ONCE} at once, instant stacks", _per_minute(rolled_out), "tenants per minute", ""),
+        Result(f"bare UpdateStack, {AT_ONCE} at once, instant stacks", _per_minute(bare), "tenants per minute", ""),
     ]
 
 
-def _a_minute(seconds: float) -> float:
+def _per_minute(seconds: float) -> float:
     return round(TENANTS * 60 / seconds, 1)
 
 
@@ -111,19 +111,19 @@ class _Fleet:
         return template
 
     def roll_out(self, release: Release) -> float:
-        """The seconds from when it was asked for until the last tenant was done."""
+        """Roll out the release, and return the seconds from the request until the last tenant was done."""
         stage = {"size": "rest", "maxConcurrency": AT_ONCE, "tolerated": "0", "bakeSeconds": 0}
-        asked_at = time.time()
+        requested_at = time.time()
         started = self._api.request("POST", "/rollouts", body={"version": release.version, "stages": [stage]})
         if started.status != 202:
             raise RuntimeError(f"The rollout was not started: {started.status} {started.body}")
         for _ in _looks(every=1.0):
-            told = self._api.request("GET", f"/rollouts/{started.body['rolloutId']}")
-            if told.status not in _ASK_AGAIN and told.body["status"] in _ENDED:
-                if told.body["status"] != "SUCCEEDED" or told.body["succeeded"] != TENANTS:
-                    raise RuntimeError(f"The rollout did not succeed: {told.body}")
-                return parse_timestamp(told.body["endedAt"]).timestamp() - asked_at
-        raise RuntimeError(f"The rollout did not end: {told.body}")
+            answer = self._api.request("GET", f"/rollouts/{started.body['rolloutId']}")
+            if answer.status not in _RETRIED and answer.body["status"] in _ENDED:
+                if answer.body["status"] != "SUCCEEDED" or answer.body["succeeded"] != TENANTS:
+                    raise RuntimeError(f"The rollout did not succeed: {answer.body}")
+                return parse_timestamp(answer.body["endedAt"]).timestamp() - requested_at
+        raise RuntimeError(f"The rollout did not end: {answer.body}")
 
     def update_bare(self, release: Release) -> float:
         cloudformation = self.on.client("cloudformation")
@@ -159,8 +159,8 @@ class _Fleet:
 
 
 def _looks(every: float = 0.2) -> Iterator[None]:
-    looked_at = 0.0
+    polled_at = 0.0
     for _ in polls(_LONGEST_SECONDS):
-        if time.monotonic() - looked_at >= every:
-            looked_at = time.monotonic()
+        if time.monotonic() - polled_at >= every:
+            polled_at = time.monotonic()
             yield

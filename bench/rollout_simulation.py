@@ -1,7 +1,7 @@
-"""A rollout over a fleet that no machine here could hold, on a virtual clock.
+"""Simulates a rollout over a fleet that is too large for the emulator, on a virtual clock.
 
-Simulated are AWS and the machines' steps; who is admitted, when, and what is made of it is decided by the product's
-own code: :mod:`orchestrator.rollouts.selecting`, ``pacing``, ``gate`` and ``advancing``.
+AWS and the machines' steps are simulated. The product's own code decides which tenants are admitted and when, and what
+their outcomes mean: :mod:`orchestrator.rollouts.selecting`, ``pacing``, ``gate`` and ``advancing``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 
 from bench.measure import Result
 from bench.simulated_aws import (
-    EXECUTIONS_A_SECOND,
+    EXECUTIONS_PER_SECOND,
     FAULTY,
     QUIET,
-    TRANSITIONS_A_SECOND,
+    TRANSITIONS_PER_SECOND,
     Conditions,
     SimulatedAws,
     Steps,
@@ -41,17 +41,17 @@ from orchestrator.rollouts.records import Item, Turn
 from orchestrator.rollouts.selecting import Candidate, select
 from orchestrator.tenants.records import TenantState
 
-TENANTS_AN_ACCOUNT = 2_000
+TENANTS_PER_ACCOUNT = 2_000
 ACCOUNTS = 50
 MAX_CONCURRENCY = 50
 
 CEILINGS = (1, 5, 50)
-"""How many tenants a stage moves at once at most: careful ones, and the default."""
+"""Concurrency limits of a stage: two cautious ones, and the default."""
 TENANTS_PER_CEILING = 500
 MAX_TURN_TRANSITIONS = 20
 
-MOST_EVENTS = 25_000
-MOST_STATE_BYTES = 256 * 1024
+MAX_EVENTS = 25_000
+MAX_STATE_BYTES = 256 * 1024
 
 _ID = "20260101-000000-0000"
 _EXECUTION = "arn:aws:states:us-east-1:000000000000:execution:rollout:rollout-1"
@@ -64,40 +64,40 @@ _DOCUMENT = {
     ],
 }
 
-# What a state leaves in the history of its execution.
+# The number of events that a state adds to the history of its execution.
 _TASK, _CHOICE, _WAIT, _MAP, _FIRST_AND_LAST = 5, 2, 2, 6, 5
 _CHILD_STATES = 7
-"""Entered by one that is admitted at once: Enter, Admit, IsAdmitted, Upgrade, RecordOutcome, IsRecorded, Done."""
+"""States of a child that is admitted at once: Enter, Admit, IsAdmitted, Upgrade, RecordOutcome, IsRecorded, Done."""
 _AGAIN_SECONDS = 5
-"""Until a child comes back whose tenant has to be tried again."""
+"""The pause before a child retries its tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one rollout came to."""
+    """The result of one simulated rollout."""
 
     status: str
     seconds: float
     floor: float
-    """As fast as the quotas allow at all, for the calls that these tenants need."""
+    """The minimum seconds that the quotas allow, for the calls that these tenants need."""
     last_stacks_seconds: float
-    """Of all that time, when nothing was left of a stage but to wait for its last stacks."""
+    """The part of the time in which stages only waited for their last stacks."""
     peak_in_flight: int
     throttled_calls: int
     given_up_calls: int
-    """Those that were throttled as often as the SDK tries, and which the pace sees."""
+    """Calls that were throttled at every attempt of the SDK. The pace adapts to these."""
     succeeded: int
     failed: int
     failed_by_throttling: int
     events: int
-    """In the history of the rollout's own execution."""
+    """The number of events in the history of the rollout's own execution."""
     child_events: int
-    """In the history of the child that waited longest."""
+    """The number of events in the history of the child that waited longest."""
     turn_transitions: float
-    """States that a child enters, on average: what a tenant's turn costs besides its update."""
+    """The average number of states that a child enters: the costs of a tenant's turn besides its update."""
     state_bytes: int
     limits: tuple[tuple[float, float], ...]
-    """How many at once were let in, and from when."""
+    """The concurrency limits, each with the time from which it applied."""
 
     @property
     def ratio(self) -> float:
@@ -173,16 +173,16 @@ class SimulatedRollout:
                     self._events += _WAIT
                     yield float(seconds)
                 case _:
-                    raise RuntimeError(f"Nobody is there to be waited for: {step}")
+                    raise RuntimeError(f"The simulation has no operator to wait for: {step}")
 
     def _map(self, step: RunStage) -> Steps:
-        """A Distributed Map: as many children at once as it is allowed, one more whenever one has ended."""
+        """A Distributed Map: runs children up to its concurrency, and starts another whenever one has ended."""
         waiting = iter(self._manifests.read(step.manifest))
         yield self.aws.between(1.0, 3.0)  # It reads its list.
         self._slots = step.max_concurrency
         for _ in range(step.max_concurrency):
             self.aws.go_on(self._slot(step.stage, waiting), self.aws.between(0.0, 1.0))
-        yield None  # The last slot lets it go on.
+        yield None  # The last slot resumes it.
 
     def _slot(self, stage: int, waiting: Iterator[Item]) -> Steps:
         for item in waiting:
@@ -193,12 +193,12 @@ class SimulatedRollout:
             self.aws.go_on(self._rollout)
 
     def _enter(self, states: int = 1) -> Steps:
-        """States of a child."""
+        """Enter and count states of a child."""
         self._turn_transitions += states
         yield from self.aws.enter(states)
 
     def _child(self, turn: Turn) -> Steps:
-        """The map's ItemProcessor: admit, upgrade, record what became of it."""
+        """The map's ItemProcessor: admits the tenant, upgrades it, and records the outcome."""
         aws, events = self.aws, _FIRST_AND_LAST
         yield from aws.start_execution()
         yield from self._enter()  # Enter
@@ -224,7 +224,7 @@ class SimulatedRollout:
         self._child_events = max(self._child_events, events)
 
     def _upgrade(self, turn: Turn, admitted: Admitted) -> Generator[float | None, None, bool]:
-        """Whether it has to be tried again."""
+        """Upgrade the tenant. Returns true if it has to be tried again."""
         aws, item = self.aws, turn.item
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
@@ -234,7 +234,7 @@ class SimulatedRollout:
         number = int(admitted.name.rpartition("-")[2])
         slow = aws.chance.random() < aws.conditions.slow
         yield from SimulatedUpdate(aws, self._tenants, item.tenant, number, self._fails(item), slow).run()
-        yield aws.between(0.2, 1.0)  # Until the child hears that the execution has ended.
+        yield aws.between(0.2, 1.0)  # The delay until the child is notified of the execution's end.
         yield from self._enter(2)  # RecordOutcome, IsRecorded
         yield aws.function()
         recorded = self._gate.record(turn)
@@ -246,7 +246,7 @@ class SimulatedRollout:
         return isinstance(recorded, TryAgain)
 
     def _fails(self, item: Item) -> bool:
-        """Evenly spread, and not the first: how long it takes is measured here, not whether it halts."""
+        """Failures are spread evenly, and not among the first tenants, so that the rollout does not halt."""
         every = round(1 / self.aws.conditions.failing) if self.aws.conditions.failing else 0
         return bool(every) and self._place[item.tenant] % every == every // 2
 
@@ -255,22 +255,26 @@ class SimulatedRollout:
 
 
 def floor(tenants: int, conditions: Conditions) -> float:
-    """The seconds that the tightest quota needs for the calls that cannot be done without."""
+    """The minimum seconds that the tightest quota needs for the calls that are necessary."""
     failing = round(tenants * conditions.failing)
     return max(
-        _seconds(tenants * MUTATIONS, conditions.mutations_a_second, conditions),
-        # Of one that fails, the stack's events are read twice.
-        _seconds(tenants * READS + failing * 2, conditions.reads_a_second, conditions),
-        tenants * 2 / EXECUTIONS_A_SECOND,
-        tenants * (STATES + _CHILD_STATES) / TRANSITIONS_A_SECOND,
+        _seconds(tenants * MUTATIONS, conditions.mutations_per_second, conditions),
+        # For a failing tenant, the stack's events are read twice.
+        _seconds(tenants * READS + failing * 2, conditions.reads_per_second, conditions),
+        tenants * 2 / EXECUTIONS_PER_SECOND,
+        tenants * (STATES + _CHILD_STATES) / TRANSITIONS_PER_SECOND,
     )
 
 
-def _seconds(calls: int, a_second: float, conditions: Conditions) -> float:
+def _seconds(calls: int, per_second: float, conditions: Conditions) -> float:
     if conditions.drops_to_after is None:
-        return calls / a_second
+        return calls / per_second
     part, after = conditions.drops_to_after
-    return calls / a_second if calls <= after * a_second else after + (calls - after * a_second) / (a_second * part)
+    return (
+        calls / per_second
+        if calls <= after * per_second
+        else after + (calls - after * per_second) / (per_second * part)
+    )
 
 
 def simulate(tenants: int, conditions: Conditions, seed: int, max_concurrency: int = MAX_CONCURRENCY) -> Ran:
@@ -278,19 +282,19 @@ def simulate(tenants: int, conditions: Conditions, seed: int, max_concurrency: i
 
 
 def rollout_simulation() -> list[Result]:
-    quiet = simulate(TENANTS_AN_ACCOUNT, QUIET, 1)
-    faulty = simulate(TENANTS_AN_ACCOUNT, FAULTY, 1)
+    quiet = simulate(TENANTS_PER_ACCOUNT, QUIET, 1)
+    faulty = simulate(TENANTS_PER_ACCOUNT, FAULTY, 1)
     with ProcessPoolExecutor() as pool:
         fleet = list(pool.map(_account, range(1, ACCOUNTS + 1)))
     return [
-        *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, quiet", [quiet]),
-        *_results(f"rollout of {TENANTS_AN_ACCOUNT:,} tenants, with faults", [faulty]),
-        *_results(f"rollout of {TENANTS_AN_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults", fleet),
+        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, quiet", [quiet]),
+        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, with faults", [faulty]),
+        *_results(f"rollout of {TENANTS_PER_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults", fleet),
     ]
 
 
 def rollout_ceilings() -> list[Result]:
-    """What a turn costs, however few tenants a stage moves at once."""
+    """The costs of a turn, for several concurrency limits."""
     with ProcessPoolExecutor() as pool:
         ran = dict(zip(CEILINGS, pool.map(_with_ceiling, CEILINGS), strict=True))
     return [result for ceiling, each in ran.items() for result in _ceiling_results(ceiling, each)]
@@ -305,17 +309,17 @@ def _ceiling_results(ceiling: int, ran: Ran) -> list[Result]:
     transitions = round(ran.turn_transitions, 1)
     return [
         Result(f"{name}: transitions per turn, without the update's", transitions, "", f"<= {MAX_TURN_TRANSITIONS}"),
-        Result(f"{name}: history events of a child", ran.child_events, "", f"<= {MOST_EVENTS}"),
+        Result(f"{name}: history events of a child", ran.child_events, "", f"<= {MAX_EVENTS}"),
         Result(f"{name}: time", round(ran.seconds / 60, 1), "min", ""),
     ]
 
 
 def _account(seed: int) -> Ran:
-    return simulate(TENANTS_AN_ACCOUNT, FAULTY, seed)
+    return simulate(TENANTS_PER_ACCOUNT, FAULTY, seed)
 
 
 def _results(name: str, ran: Sequence[Ran]) -> list[Result]:
-    """Of several accounts, which are independent of each other: the slowest, the most, the sum."""
+    """Results of several independent accounts: the slowest, the maximum, or the sum."""
     slowest = max(ran, key=lambda each: each.seconds)
     expected = sum(each.succeeded + each.failed for each in ran)
     return [
@@ -331,7 +335,7 @@ def _results(name: str, ran: Sequence[Ran]) -> list[Result]:
         Result(f"{name}: tenants that had their turn", expected, "", ""),
         Result(f"{name}: failed tenants", sum(each.failed for each in ran), "", ""),
         Result(f"{name}: failed because of throttling", sum(each.failed_by_throttling for each in ran), "", "0"),
-        Result(f"{name}: history events", max(each.events for each in ran), "", f"<= {MOST_EVENTS}"),
-        Result(f"{name}: history events of a child", max(each.child_events for each in ran), "", f"<= {MOST_EVENTS}"),
-        Result(f"{name}: largest state", max(each.state_bytes for each in ran), "bytes", f"<= {MOST_STATE_BYTES}"),
+        Result(f"{name}: history events", max(each.events for each in ran), "", f"<= {MAX_EVENTS}"),
+        Result(f"{name}: history events of a child", max(each.child_events for each in ran), "", f"<= {MAX_EVENTS}"),
+        Result(f"{name}: largest state", max(each.state_bytes for each in ran), "bytes", f"<= {MAX_STATE_BYTES}"),
     ]

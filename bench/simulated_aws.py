@@ -1,4 +1,4 @@
-"""What AWS gives an account and region, on a virtual clock: quotas, and stacks that take their time."""
+"""A simulated account and region of AWS, on a virtual clock: quotas, and the time that stacks take."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from bench.simulated_ledger import VirtualClock
 
 Steps = Generator[float | None, None, None]
-"""Something that goes on in steps. It yields how long the next one takes; ``None``: until someone lets it go on."""
+"""A simulated process. It yields the seconds until its next step; ``None`` means until another process resumes it."""
 
-EXECUTIONS_A_SECOND, TRANSITIONS_A_SECOND = 300, 1_500
+EXECUTIONS_PER_SECOND, TRANSITIONS_PER_SECOND = 300, 1_500
 """Step Functions' quotas in a large region: StartExecution, and state transitions."""
 
 _ATTEMPTS = 4
-"""Of one call, by the SDK (``orchestrator.adapters.aws.CLIENT_CONFIG``)."""
+"""The number of attempts that the SDK makes for one call (``orchestrator.adapters.aws.CLIENT_CONFIG``)."""
 
 
 @dataclass(slots=True)
 class Quota:
-    """A bucket of calls that fills up again. Calls that it has nothing for are throttled and cost nothing."""
+    """A token bucket. Calls without a token are throttled, and use none."""
 
     rate: float
     burst: float
@@ -54,25 +54,25 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What it is like that day. The rates are those of ``docs``: CloudFormation publishes none."""
+    """The conditions of one simulation. CloudFormation publishes no limits, so the rates are assumptions."""
 
-    mutations_a_second: float = 1.5
-    reads_a_second: float = 5.0
+    mutations_per_second: float = 1.5
+    reads_per_second: float = 5.0
     mutations_burst: float = 5.0
     reads_burst: float = 10.0
     drops_to_after: tuple[float, float] | None = None
-    """From then on (seconds) only this part of the calls is granted."""
+    """A factor for the quotas, and the time in seconds from which it applies."""
     stack_seconds: float = 10.0
     slow: float = 0.0
-    """The part of the stacks that take ten times as long."""
+    """The fraction of stacks that take ten times as long."""
     failing: float = 0.0
-    """The part of the tenants whose update fails, and is rolled back."""
+    """The fraction of tenants whose update fails and is rolled back."""
     strays: float = 0.0
-    """The part of the calls that are throttled for no reason of ours: others call CloudFormation, too."""
+    """The fraction of calls that are throttled because others call CloudFormation, too."""
     slow_reviews: float = 0.0
-    """The part of the change sets that are not drawn up when they are first looked at."""
+    """The fraction of change sets that are not ready at their first check."""
     overtaken: float = 0.0
-    """The part of the writes before which another tenant's write came."""
+    """The fraction of writes that fail because another tenant's write came first."""
 
 
 QUIET = Conditions()
@@ -80,20 +80,20 @@ FAULTY = Conditions(slow=0.02, failing=0.02, strays=0.02, overtaken=0.05)
 
 
 class SimulatedAws:
-    """One account and region: its clock, what goes on in it, and its quotas."""
+    """One account and region: its clock, its processes, and its quotas."""
 
     def __init__(self, conditions: Conditions, seed: int) -> None:
         self.conditions = conditions
         self.chance = random.Random(seed)
         self.clock = VirtualClock()
-        self.mutations = Quota(conditions.mutations_a_second, conditions.mutations_burst)
-        self.reads = Quota(conditions.reads_a_second, conditions.reads_burst)
-        self.executions = Quota(EXECUTIONS_A_SECOND, 1_300)
-        self.transitions = Quota(TRANSITIONS_A_SECOND, 5_000)
+        self.mutations = Quota(conditions.mutations_per_second, conditions.mutations_burst)
+        self.reads = Quota(conditions.reads_per_second, conditions.reads_burst)
+        self.executions = Quota(EXECUTIONS_PER_SECOND, 1_300)
+        self.transitions = Quota(TRANSITIONS_PER_SECOND, 5_000)
         self.refused = 0
-        """Calls that were throttled, each time the SDK made them."""
+        """Throttled attempts, the SDK's retries included."""
         self.throttled = 0
-        """Calls that were given up: what Berth counts, and its pace sees."""
+        """Calls that were throttled at every attempt. Berth counts these, and adapts its pace to them."""
         self._queue: list[tuple[float, int, Steps]] = []
         self._order = itertools.count()
         if conditions.drops_to_after:
@@ -106,7 +106,7 @@ class SimulatedAws:
         heapq.heappush(self._queue, (self.clock.seconds + after, next(self._order), steps))
 
     def run(self) -> None:
-        """Until nothing goes on any more."""
+        """Run until no process is left."""
         while self._queue:
             self.clock.seconds, _, steps = heapq.heappop(self._queue)
             delay = next(steps, None)
@@ -117,11 +117,11 @@ class SimulatedAws:
         return least + (most - least) * self.chance.random()
 
     def function(self) -> float:
-        """How long a function takes, without what it asks CloudFormation."""
+        """The seconds that a function takes, without its calls of CloudFormation."""
         return self.between(0.05, 0.1)
 
     def call(self, quota: Quota) -> Generator[float | None, None, bool]:
-        """One call of CloudFormation, with the SDK's own retries. ``False`` when it was throttled all the time."""
+        """One call of CloudFormation, with the SDK's own retries. ``False`` if every attempt was throttled."""
         for attempt in range(_ATTEMPTS):
             yield self.between(0.02, 0.08)
             stray = self.conditions.strays and self.chance.random() < self.conditions.strays
@@ -134,7 +134,7 @@ class SimulatedAws:
         return False
 
     def enter(self, states: int = 1) -> Steps:
-        """Step Functions holds a transition back for which there is no quota; it fails nothing."""
+        """Enter states. Without quota, Step Functions delays a transition; it does not fail."""
         for _ in range(states):
             while not self.transitions.take(self.clock.seconds):
                 yield 0.1

@@ -1,4 +1,4 @@
-"""What the table keeps about a rollout and its tenants, in memory: lean, because a hundred thousand tenants pass."""
+"""An in-memory table of one rollout and its tenants. It is minimal, because it must hold a hundred thousand tenants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VirtualClock:
 
 
 class SimulatedTenants:
-    """All of them at the old release, and served."""
+    """The tenants. At first all are in service, at the old release."""
 
     def __init__(self, tenants: Iterable[TenantId], clock: VirtualClock) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class SimulatedTenants:
 
 
 class SimulatedRollouts:
-    """One rollout. Some writes find that another has come before, as they do when many tenants have their turns."""
+    """One rollout. Some writes fail because another came first, as happens when many tenants have their turns."""
 
     def __init__(self, rollout: Rollout, stages: Sequence[Stage], chance: random.Random, overtaken: float) -> None:
         self._rollout = rollout
@@ -108,8 +108,8 @@ class SimulatedRollouts:
         self,
         rollout: Rollout,
         *,
-        revision: int | None = None,  # noqa: ARG002 - no other claims them
-        order: RecordedOrder | None = None,  # noqa: ARG002 - nobody orders anything
+        revision: int | None = None,  # noqa: ARG002 - there is no other rollout
+        order: RecordedOrder | None = None,  # noqa: ARG002 - there are no operators' orders
     ) -> bool:
         if rollout.revision != self._rollout.revision:
             return False
@@ -169,7 +169,7 @@ class NoAlarms:
 
 
 class NoOperator:
-    """Nobody pauses it and nothing awaits approval, so its execution is never asked about."""
+    """There are no pauses and no approvals, so the rollout's execution is always running."""
 
     def start_rollout(self, rollout: Rollout) -> str | None:
         return rollout.name

@@ -1,7 +1,8 @@
-"""One tenant's update, as ``statemachines/update_tenant.asl.json`` and the functions behind it go about it.
+"""Simulates one tenant's update: the states of ``statemachines/update_tenant.asl.json``, and their functions' calls.
 
-What is counted is what they really call: two calls that change something (CreateChangeSet, ExecuteChangeSet) and five
-that read (DescribeStacks in ReviewChanges, StartStack, AwaitStack and InspectStack; DescribeChangeSet in StartStack).
+The calls are those that the functions really make: two calls that change something (CreateChangeSet, ExecuteChangeSet)
+and five that read (DescribeStacks in ReviewChanges, StartStack, AwaitStack and InspectStack; DescribeChangeSet in
+StartStack).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import THROTTLING, RootCause
 
 MUTATIONS, READS = 2, 5
-"""Of one update, at least."""
+"""The minimum numbers of calls of one update."""
 STATES = 9
-"""Entered by one update, at least."""
+"""The minimum number of states that one update enters."""
 
 _AWAIT_REVIEW_SECONDS = 3.0
 
@@ -36,9 +37,10 @@ class SimulatedUpdate:
     attempt: int
     fails: bool
     slow: bool
-    drawn_up_at: float | None = None
+    reviewable_at: float | None = None
+    """The time when the change set is ready, once it was created."""
     settled_at: float | None = None
-    """When the stack has settled, once its change has begun."""
+    """The time when the stack has settled, once its change has begun."""
 
     def run(self) -> Generator[float | None, None, None]:
         aws, started_at = self.aws, self.aws.clock.seconds
@@ -62,16 +64,16 @@ class SimulatedUpdate:
     def _review(self) -> Generator[float | None, None, None]:
         yield from self._state()  # ReviewChanges
         if (yield from self.aws.call(self.aws.reads)):
-            yield from self._draw_up()
+            yield from self._create_change_set()
         yield from self.aws.enter()  # AwaitReview
         yield _AWAIT_REVIEW_SECONDS
 
-    def _draw_up(self) -> Generator[float | None, None, None]:
+    def _create_change_set(self) -> Generator[float | None, None, None]:
         if (yield from self.aws.call(self.aws.mutations)):
-            self.drawn_up_at = self.aws.clock.seconds + self._review_seconds()
+            self.reviewable_at = self.aws.clock.seconds + self._review_seconds()
 
     def _start_and_inspect(self) -> Outcome:
-        """Until the stack has settled, or has to be started again."""
+        """Start the change, and inspect the stack until it has settled or the change has to be started again."""
         yield from self._state()  # StartStack
         started = yield from self._start()
         while True:
@@ -91,10 +93,10 @@ class SimulatedUpdate:
             return _STARTED
         if not (yield from aws.call(aws.reads)):
             return _AGAIN
-        if self.drawn_up_at is None:
-            yield from self._draw_up()
+        if self.reviewable_at is None:
+            yield from self._create_change_set()
             return _AGAIN
-        if aws.clock.seconds < self.drawn_up_at:
+        if aws.clock.seconds < self.reviewable_at:
             return _AGAIN
         if not (yield from aws.call(aws.mutations)):
             return _AGAIN
@@ -102,7 +104,7 @@ class SimulatedUpdate:
         return _STARTED
 
     def _await(self, started: str) -> Generator[float | None, None, None]:
-        """CloudFormation's event wakes it, unless the stack is seen to have settled before that."""
+        """Wait for CloudFormation's event, unless the stack has already settled."""
         aws = self.aws
         yield from self._state()  # AwaitStack
         if started == _AGAIN:
@@ -118,7 +120,7 @@ class SimulatedUpdate:
             return _WORKING
         if not self.fails:
             return _DONE
-        # DescribeStackEvents, to see that the update was begun and then undone.
+        # DescribeStackEvents shows that the update was begun and then rolled back.
         return _FAILED if (yield from aws.call(aws.reads)) else _WORKING
 
     def _record_failure(self, cause: RootCause) -> Generator[float | None, None, None]:
@@ -128,7 +130,7 @@ class SimulatedUpdate:
         self.tenants.fail(self.tenant, self.attempt, cause)
 
     def _state(self, states: int = 1) -> Generator[float | None, None, None]:
-        """A function's state, and the Choice after it if there is one."""
+        """Enter a function's state, and the Choice after it if there is one."""
         yield from self.aws.enter(states)
         yield self.aws.function()
 
@@ -137,6 +139,6 @@ class SimulatedUpdate:
         return self.aws.between(4.0, 8.0) if slow else self.aws.between(1.0, 2.5)
 
     def _stack_seconds(self) -> float:
-        """Undoing a change takes as long as another one."""
+        """The seconds that the stack takes. A rollback takes as long as another change."""
         usual = self.aws.conditions.stack_seconds * self.aws.between(0.8, 1.2)
         return usual * (10 if self.slow else 1) + (usual if self.fails else 0)

@@ -16,15 +16,15 @@ import pytest
 from botocore.exceptions import ConnectionClosedError
 
 from bench.__main__ import main
-from bench.load_checks import Execution, executions_amiss, left_over, most_at_once, tenants_not_served
-from bench.load_clients import Answered, at_once, patiently
+from bench.load_checks import Execution, left_over, max_at_once, tenants_not_served, wrong_executions
+from bench.load_clients import Answered, at_once, with_retries
 from bench.measure import Result, percentile
 from bench.rollout_simulation import (
     CEILINGS,
     MAX_CONCURRENCY,
+    MAX_EVENTS,
+    MAX_STATE_BYTES,
     MAX_TURN_TRANSITIONS,
-    MOST_EVENTS,
-    MOST_STATE_BYTES,
     TENANTS_PER_CEILING,
     SimulatedRollout,
     floor,
@@ -38,7 +38,7 @@ from tests.fakes.examples import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, V
 from tests.fakes.table import InMemoryTable
 
 SMALL = 100
-PLENTY = replace(QUIET, mutations_a_second=1_000, mutations_burst=1_000, reads_a_second=1_000, reads_burst=1_000)
+PLENTY = replace(QUIET, mutations_per_second=1_000, mutations_burst=1_000, reads_per_second=1_000, reads_burst=1_000)
 DROPPED = replace(FAULTY, drops_to_after=(1 / 3, 60.0))
 
 
@@ -62,8 +62,8 @@ def test_it_keeps_within_what_aws_allows(conditions: Conditions) -> None:
 
     assert ran.seconds > ran.floor
     assert ran.peak_in_flight <= MAX_CONCURRENCY
-    assert max(ran.events, ran.child_events) <= MOST_EVENTS
-    assert ran.state_bytes <= MOST_STATE_BYTES
+    assert max(ran.events, ran.child_events) <= MAX_EVENTS
+    assert ran.state_bytes <= MAX_STATE_BYTES
     assert all(1 <= limit <= MAX_CONCURRENCY for _, limit in ran.limits)
 
 
@@ -74,7 +74,7 @@ def test_however_few_a_stage_moves_at_once_a_turn_costs_few_transitions(ceiling:
 
     assert ran.peak_in_flight <= ceiling
     assert ran.turn_transitions <= MAX_TURN_TRANSITIONS
-    assert ran.child_events < MOST_EVENTS / 25
+    assert ran.child_events < MAX_EVENTS / 25
 
 
 def test_the_floor_counts_the_calls_that_an_update_makes_when_nothing_goes_wrong() -> None:
@@ -88,7 +88,7 @@ def test_the_floor_counts_the_calls_that_an_update_makes_when_nothing_goes_wrong
 
 def test_the_floor_is_that_of_the_tightest_quota() -> None:
     assert floor(300, QUIET) == pytest.approx(300 * MUTATIONS / 1.5)
-    assert floor(300, replace(QUIET, reads_a_second=1)) == pytest.approx(300 * READS)
+    assert floor(300, replace(QUIET, reads_per_second=1)) == pytest.approx(300 * READS)
     assert floor(300, replace(QUIET, drops_to_after=(0.5, 100.0))) == pytest.approx(100 + (600 - 150) / 0.75)
 
 
@@ -124,7 +124,7 @@ def in_a_while() -> float:
 def test_a_client_tries_again_when_it_is_told_to_and_no_sooner() -> None:
     paused: list[float] = []
 
-    answered = patiently(answering(ApiAnswer(503, {}, 2.0), 429, 0, 202), deadline=in_a_while(), pause=paused.append)
+    answered = with_retries(answering(ApiAnswer(503, {}, 2.0), 429, 0, 202), deadline=in_a_while(), pause=paused.append)
 
     assert (answered.status, answered.retries, answered.is_error) == (202, 3, False)
     assert paused[0] == 2.0
@@ -133,7 +133,7 @@ def test_a_client_tries_again_when_it_is_told_to_and_no_sooner() -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 424])
 def test_a_refusal_is_an_answer(status: int) -> None:
-    answered = patiently(answering(status), deadline=in_a_while(), pause=lambda _: pytest.fail("waited"))
+    answered = with_retries(answering(status), deadline=in_a_while(), pause=lambda _: pytest.fail("waited"))
 
     assert (answered.status, answered.retries, answered.is_error) == (status, 0, True)
 
@@ -141,8 +141,8 @@ def test_a_refusal_is_an_answer(status: int) -> None:
 def test_a_clients_patience_has_an_end() -> None:
     paused: list[float] = []
 
-    tired = patiently(answering(*[503] * 60), deadline=in_a_while(), pause=paused.append)
-    late = patiently(answering(ApiAnswer(503, {}, 2.0)), deadline=time.monotonic() + 1, pause=paused.append)
+    tired = with_retries(answering(*[503] * 60), deadline=in_a_while(), pause=paused.append)
+    late = with_retries(answering(ApiAnswer(503, {}, 2.0)), deadline=time.monotonic() + 1, pause=paused.append)
 
     assert (tired.status, tired.retries, len(paused)) == (503, 59, 59)
     assert (late.status, late.retries, late.is_error) == (503, 0, True)
@@ -234,19 +234,19 @@ def an_execution(number: int = 1, status: str = "SUCCEEDED", begins: int = 0, en
 def test_each_tenant_has_exactly_one_execution_and_that_has_succeeded() -> None:
     first, second = an_execution(), an_execution(2)
 
-    assert executions_amiss([first], [ACME], VERSION) == []
-    assert executions_amiss([], [ACME], VERSION) == [f"{first.name}: never executed"]
-    assert executions_amiss([first, second], [ACME], VERSION) == [
+    assert wrong_executions([first], [ACME], VERSION) == []
+    assert wrong_executions([], [ACME], VERSION) == [f"{first.name}: never executed"]
+    assert wrong_executions([first, second], [ACME], VERSION) == [
         f"{second.name}: executed, though one execution per tenant was expected"
     ]
-    assert executions_amiss([an_execution(status="FAILED")], [ACME], VERSION) == [f"{first.name}: FAILED"]
+    assert wrong_executions([an_execution(status="FAILED")], [ACME], VERSION) == [f"{first.name}: FAILED"]
 
 
 def test_executions_that_overlap_are_counted_and_those_that_follow_each_other_are_not() -> None:
-    assert most_at_once([]) == 0
-    assert most_at_once([an_execution(begins=0, ends=5), an_execution(begins=5, ends=9)]) == 1
+    assert max_at_once([]) == 0
+    assert max_at_once([an_execution(begins=0, ends=5), an_execution(begins=5, ends=9)]) == 1
     overlapping = [an_execution(begins=0, ends=6), an_execution(begins=5, ends=None), an_execution(begins=7, ends=9)]
-    assert most_at_once(overlapping) == 2
+    assert max_at_once(overlapping) == 2
 
 
 # What a run says
