@@ -71,13 +71,13 @@ def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture(scope="session")
-def looking_only(tmp_path_factory: pytest.TempPathFactory) -> Json:
+def without_creates(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """The control plane with a getQueue that creates no tenants."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createOnGetQueue="false"))
 
 
 @pytest.fixture(scope="session")
-def uncounted(tmp_path_factory: pytest.TempPathFactory) -> Json:
+def without_rate_limit(tmp_path_factory: pytest.TempPathFactory) -> Json:
     """The control plane without a rate limit on creates."""
     return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createsPerMinute="0"))
 

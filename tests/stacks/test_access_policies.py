@@ -1,4 +1,4 @@
-"""Who may call Berth: a policy each for platforms, senders, receivers, operators and teams."""
+"""The managed policies for platforms, senders, receivers, operators and teams."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 POLICIES = ("PlatformPolicyArn", "SenderPolicyArn", "ReceiverPolicyArn", "OperatorPolicyArn")
 OPERATOR_ROUTES = [route.key for route in ROUTES if route.audience is Audience.OPERATOR]
-ALONE = {
+ONE_ROUTE = {
     "PlatformPolicyArn": "GET /tenants/{tenantId}/queue",
     "SenderPolicyArn": "POST /tenants/{tenantId}/queue/credentials/send",
     "ReceiverPolicyArn": "POST /tenants/{tenantId}/queue/credentials/receive",
 }
-"""Each lets its holder call one route."""
+"""The policies that allow one route each."""
 TEAM = "TeamPolicyArn"
 NOT_ROUTES = (
     "DELETE /tenants/{tenantId}/queue",
@@ -44,38 +44,42 @@ NOT_ROUTES = (
 
 @pytest.fixture
 def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str, str], bool]:
-    """Whether a policy, named by its output, lets its holder call a route."""
+    """Whether a policy, named by its output, allows a route."""
     api = f"<{the_only('AWS::ApiGatewayV2::Api')}>"
 
     def answer(output: str, route: str) -> bool:
-        some = "20261116-083000-1a2b"
-        method, path = route.format(tenantId="acme", rolloutId=some, reconciliationId=some, adoptionId=some).split(" ")
-        asked = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
-        return any(fnmatchcase(asked, resource) for resource in _resources(control_plane, output))
+        an_id = "20261116-083000-1a2b"
+        method, path = route.format(tenantId="acme", rolloutId=an_id, reconciliationId=an_id, adoptionId=an_id).split(
+            " "
+        )
+        requested = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
+        return any(fnmatchcase(requested, resource) for resource in _resources(control_plane, output))
 
     return answer
 
 
-@pytest.mark.parametrize(("output", "route"), ALONE.items(), ids=ALONE)
-def test_a_platform_may_ask_for_queues_and_a_sender_or_receiver_for_its_credentials(
+@pytest.mark.parametrize(("output", "route"), ONE_ROUTE.items(), ids=ONE_ROUTE)
+def test_platforms_may_ask_for_queues_and_senders_and_receivers_for_their_credentials(
     allows: Callable[[str, str], bool], output: str, route: str
 ) -> None:
     assert allows(output, route)
 
 
-@pytest.mark.parametrize("output", ALONE)
-@pytest.mark.parametrize("route", [*ALONE.values(), *OPERATOR_ROUTES, *NOT_ROUTES])
-def test_they_may_ask_for_nothing_else(allows: Callable[[str, str], bool], output: str, route: str) -> None:
-    assert allows(output, route) == (route == ALONE[output])
+@pytest.mark.parametrize("output", ONE_ROUTE)
+@pytest.mark.parametrize("route", [*ONE_ROUTE.values(), *OPERATOR_ROUTES, *NOT_ROUTES])
+def test_platforms_senders_and_receivers_may_call_no_other_route(
+    allows: Callable[[str, str], bool], output: str, route: str
+) -> None:
+    assert allows(output, route) == (route == ONE_ROUTE[output])
 
 
-@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, *ALONE.values()])
+@pytest.mark.parametrize("route", [*OPERATOR_ROUTES, *ONE_ROUTE.values()])
 def test_an_operator_may_call_every_route(allows: Callable[[str, str], bool], route: str) -> None:
     assert allows("OperatorPolicyArn", route)
 
 
 @pytest.mark.parametrize("output", POLICIES)
-def test_access_is_to_one_stage_of_this_api_and_to_nothing_but_the_api(
+def test_policies_allow_only_the_stage_of_this_api(
     control_plane: Json, the_only: Callable[[str], str], output: str
 ) -> None:
     this = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{the_only('AWS::ApiGatewayV2::Api')}>"
@@ -83,8 +87,8 @@ def test_access_is_to_one_stage_of_this_api_and_to_nothing_but_the_api(
         assert resource.startswith(f"{this}/$default/")
 
 
-def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_have_them(control_plane: Json) -> None:
-    """CloudFormation makes another policy for another id or another description."""
+def test_logical_ids_and_descriptions_of_policies_do_not_change(control_plane: Json) -> None:
+    """CloudFormation replaces a policy whose id or description changes, and the new policy is attached to nobody."""
     kept = {
         control_plane["Outputs"][output]["Value"]["Ref"]: _policy(control_plane, output)["Description"]
         for output in (*POLICIES, TEAM)
@@ -100,11 +104,11 @@ def test_the_policies_stay_the_same_ones_or_they_would_be_taken_from_all_who_hav
 
 
 @pytest.mark.parametrize("output", [*POLICIES, TEAM])
-def test_access_is_given_to_nobody_by_the_deployment_itself(control_plane: Json, output: str) -> None:
+def test_the_deployment_attaches_the_policies_to_nobody(control_plane: Json, output: str) -> None:
     assert not {"Roles", "Users", "Groups"} & set(_policy(control_plane, output))
 
 
-def test_an_operators_command_line_may_look_up_where_the_api_is_and_no_other_stack(control_plane: Json) -> None:
+def test_an_operator_may_describe_only_the_control_planes_stack(control_plane: Json) -> None:
     (look_up,) = (
         statement
         for statement in _policy(control_plane, "OperatorPolicyArn")["PolicyDocument"]["Statement"]
@@ -117,7 +121,7 @@ def test_an_operators_command_line_may_look_up_where_the_api_is_and_no_other_sta
     }
 
 
-def test_a_team_may_have_cloudformation_invoke_one_function_and_may_not_invoke_it_itself(
+def test_a_team_may_invoke_one_function_only_through_cloudformation(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     assert _policy(control_plane, TEAM)["PolicyDocument"]["Statement"] == [
@@ -131,7 +135,7 @@ def test_a_team_may_have_cloudformation_invoke_one_function_and_may_not_invoke_i
 
 
 def _resources(template: Json, output: str) -> list[str]:
-    """What the policy lets its holder invoke."""
+    """The routes that the policy allows, as ARNs."""
     (statement,) = (
         statement
         for statement in _policy(template, output)["PolicyDocument"]["Statement"]

@@ -681,15 +681,15 @@ def test_functions_that_start_creates_for_callers_know_the_limits(
 
 
 def test_get_queue_creates_tenants_unless_it_is_switched_off(
-    control_plane: Json, looking_only: Json, function_ids: dict[str, str]
+    control_plane: Json, without_creates: Json, function_ids: dict[str, str]
 ) -> None:
     def variables_of(template: Json) -> Json:
         variables: Json = template["Resources"][function_ids["get_queue"]]["Properties"]["Environment"]["Variables"]
         return variables
 
     assert variables_of(control_plane)["BERTH_CREATE_ON_GET_QUEUE"] == "true"
-    assert variables_of(looking_only)["BERTH_CREATE_ON_GET_QUEUE"] == "false"
-    assert not CREATE_LIMITS & set(variables_of(looking_only))
+    assert variables_of(without_creates)["BERTH_CREATE_ON_GET_QUEUE"] == "false"
+    assert not CREATE_LIMITS & set(variables_of(without_creates))
 
 
 # Outputs

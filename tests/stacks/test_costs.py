@@ -1,4 +1,4 @@
-"""The control plane has as much that costs something, used or not, as docs/costs.md says."""
+"""docs/costs.md lists everything in the control plane that costs something even when it is not used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 MONTH = timedelta(days=30)
 POLLS_AT_ONCE, POLL = 5, timedelta(seconds=20)
-"""Lambda's long polls of an empty queue."""
+"""Lambda polls an empty queue with five concurrent requests of 20 seconds each."""
 COSTS_WHEN_USED = {
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Integration",
@@ -34,10 +34,10 @@ COSTS_WHEN_USED = {
     "Custom::ApiProof",
     "Custom::Release",
 }
-"""Resources that cost nothing while nobody uses them, but for what they store."""
+"""Resources that cost nothing when they are not used, except for stored data."""
 
 
-def test_what_costs_something_while_nobody_uses_it_is_on_the_page(control_plane: Json) -> None:
+def test_the_page_lists_everything_with_a_cost_when_idle(control_plane: Json) -> None:
     types = [each["Type"] for each in control_plane["Resources"].values()]
     rules = [each for each in control_plane["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
     assert sorted(rule["Properties"].get("ScheduleExpression", "") for rule in rules)[-2:] == [
@@ -55,6 +55,6 @@ def test_what_costs_something_while_nobody_uses_it_is_on_the_page(control_plane:
     }
 
 
-def test_nothing_else_is_deployed_that_could_cost_something(control_plane: Json) -> None:
+def test_all_other_resources_cost_nothing_when_idle(control_plane: Json) -> None:
     counted = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Lambda::EventSourceMapping"}
     assert {each["Type"] for each in control_plane["Resources"].values()} - counted <= COSTS_WHEN_USED

@@ -1,4 +1,4 @@
-"""Security findings and template errors: none that is not acknowledged with a reason."""
+"""There are no security findings and template errors without an acknowledgement and a reason."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stacks.app import build
 Json = dict[str, Any]
 
 LINT_ACKNOWLEDGED = ["W3005"]
-"""The CDK has a function depend on its role and the role's policy, although it refers to the role anyway."""
+"""The CDK makes a function depend on its role explicitly, although the function refers to the role anyway."""
 
-LINT_MISTAKEN = re.compile(
+FALSE_LINT_FINDING = re.compile(
     r"E3601 ('\{%.* is not of type 'number' at '.*/Seconds'|.*\('QueryLanguage' was unexpected\) at '.*)"
 )
-"""cfn-lint knows one query language for a whole machine. States may have another, if they say so."""
+"""False findings: cfn-lint expects one query language per machine, but a state may set its own."""
 
 
 @dataclass(frozen=True)
@@ -33,33 +33,33 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Deaf:
-    """Stands for the CDK's Validations: remembers the acknowledgements and keeps them to itself."""
+class RecordedAcknowledgements:
+    """A fake of the CDK's Validations that records acknowledgements without applying them."""
 
-    heard: dict[Finding, str]
+    recorded: dict[Finding, str]
     path: str = ""
 
-    def of(self, construct: Construct) -> Deaf:
-        return Deaf(self.heard, construct.node.path)
+    def of(self, construct: Construct) -> RecordedAcknowledgements:
+        return RecordedAcknowledgements(self.recorded, construct.node.path)
 
     def acknowledge(self, rule: Acknowledgment) -> None:
-        self.heard[Finding(rule.id, self.path)] = rule.reason
+        self.recorded[Finding(rule.id, self.path)] = rule.reason
 
 
 @pytest.fixture(scope="module")
 def acknowledged() -> dict[Finding, str]:
-    """Every acknowledgement in the app, with its reason. Filled by the synthesis that does not hear them."""
+    """Every acknowledgement in the app, with its reason. The fixture ``findings`` fills it."""
     return {}
 
 
 @pytest.fixture(scope="module")
 def findings(acknowledged: dict[Finding, str], tmp_path_factory: pytest.TempPathFactory) -> set[Finding]:
-    """What cdk-nag finds when nothing is acknowledged."""
+    """The findings of cdk-nag without acknowledgements."""
     directory = tmp_path_factory.mktemp("assembly")
     everything = {"berth:dependencies": "host", "berth:credentialsSeconds": "900", "berth:rolloutOnPublish": "true"}
     app = App(outdir=str(directory), analytics_reporting=False, context=everything)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stacks.common.permissions.Validations", Deaf(acknowledged))
+        patch.setattr("stacks.common.permissions.Validations", RecordedAcknowledgements(acknowledged))
         build(app)
     with pytest.raises(RuntimeError, match="ValidationFailed"):
         app.synth()
@@ -76,7 +76,7 @@ def _reported(assembly: Path) -> list[Finding]:
     ]
 
 
-def test_nothing_is_found_that_is_not_acknowledged(assembly: Path) -> None:
+def test_every_finding_is_acknowledged(assembly: Path) -> None:
     assert _reported(assembly) == []
 
 
@@ -89,9 +89,7 @@ def test_synthesis_fails_on_a_finding_that_is_not_acknowledged(findings: set[Fin
     }
 
 
-def test_every_acknowledgement_is_of_a_finding_that_exists(
-    findings: set[Finding], acknowledged: dict[Finding, str]
-) -> None:
+def test_every_acknowledgement_has_a_finding(findings: set[Finding], acknowledged: dict[Finding, str]) -> None:
     outdated = {
         ack
         for ack in acknowledged
@@ -113,4 +111,4 @@ def test_cfn_lint_finds_nothing(request: pytest.FixtureRequest, fixture: str) ->
     template: Json = request.getfixturevalue(fixture)
     arguments = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=LINT_ACKNOWLEDGED)
     found = [f"{match.rule.id} {match.message}" for match in lint(json.dumps(template), config=arguments)]
-    assert [finding for finding in found if not LINT_MISTAKEN.fullmatch(finding)] == []
+    assert [finding for finding in found if not FALSE_LINT_FINDING.fullmatch(finding)] == []

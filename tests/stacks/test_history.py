@@ -1,4 +1,4 @@
-"""History is append-only: no role may change it, and the table refuses those who may change anything."""
+"""History is append-only: no role may change it, and the table's policy denies changes even to administrators."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ APPENDING = {
     *("operators", "settle_tenant_queue", "tenant_metadata"),
 }
 ADMINISTRATOR = "arn:aws:iam::000000000000:role/administrator"
-"""Whose own policies allow everything."""
+"""A role whose own policies allow everything."""
 
 Write = tuple[str, str]
-"""What is done, and to which partition."""
+"""An action, and the partition that it writes to."""
 
 TRANSACTIONS: dict[str, list[list[Write]]] = {
     "begin": [[("PutItem", ROWS), ("PutItem", ROWS), ("PutItem", HISTORY), ("UpdateItem", ROWS)]],
@@ -59,7 +59,7 @@ TRANSACTIONS: dict[str, list[list[Write]]] = {
     "await_stack": [[("UpdateItem", ROWS)]],
     "admit_tenant": [[("ConditionCheckItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS), ("PutItem", ROLLOUT_ROWS)]],
 }
-"""The control plane's own."""
+"""The transactions of each function."""
 
 
 def each_by_itself(transaction: Sequence[Write]) -> Iterator[tuple[str, set[str]]]:
@@ -75,12 +75,12 @@ def all_at_once(transaction: Sequence[Write]) -> Iterator[tuple[str, set[str]]]:
     return ((action, {partition for _, partition in transaction}) for action, _ in transaction)
 
 
-READINGS = (each_by_itself, all_of_a_kind, all_at_once)
-"""With which keys the writes of a transaction may be looked at: AWS does not say."""
+EVALUATIONS = (each_by_itself, all_of_a_kind, all_at_once)
+"""The ways in which AWS may evaluate the keys of a transaction. AWS does not document which it uses."""
 
 
 class TablePolicy:
-    """A small IAM: whether the table's own policy refuses a request."""
+    """A small evaluation of the table's own policy."""
 
     def __init__(self, statements: Sequence[Json]) -> None:
         self.statements = statements
@@ -108,12 +108,12 @@ class TablePolicy:
                 return principal in map(spelled, values)
             case "ArnNotEquals", "aws:PrincipalArn":
                 return principal not in map(spelled, values)
-        raise AssertionError(f"This IAM does not know {operator} of {key}.")
+        raise AssertionError(f"This evaluation does not support {operator} of {key}.")
 
 
 @pytest.fixture(scope="session")
 def roles(control_plane: Json, function_ids: dict[str, str]) -> dict[str, str]:
-    """Every function's role."""
+    """The role of every function, by the name of the function."""
     return {
         name: control_plane["Resources"][logical_id]["Properties"]["Role"]["Fn::GetAtt"][0]
         for name, logical_id in function_ids.items()
@@ -136,16 +136,16 @@ def may_on(template: Json, partition: str, roles: dict[str, str]) -> Grants:
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_history_is_appended_by_those_who_act_and_read_by_operators_and_nobody_may_do_more(
+def test_roles_may_only_append_to_history_and_only_operators_may_query_it(
     control_plane: Json, roles: dict[str, str], history: str
 ) -> None:
     appends = {name: {"dynamodb:PutItem"} for name in APPENDING}
-    # A scan comes by every row, and sees nothing of what history says.
-    more = {"operators": {"dynamodb:PutItem", "dynamodb:Query"}, "reconcile": {"dynamodb:PutItem", "dynamodb:Scan"}}
-    assert may_on(control_plane, history, roles) == appends | more
+    # A scan reads every row, but none of the attributes of history.
+    also = {"operators": {"dynamodb:PutItem", "dynamodb:Query"}, "reconcile": {"dynamodb:PutItem", "dynamodb:Scan"}}
+    assert may_on(control_plane, history, roles) == appends | also
 
 
-def test_the_same_look_at_other_rows_finds_those_who_change_them(control_plane: Json, roles: dict[str, str]) -> None:
+def test_roles_may_change_other_rows(control_plane: Json, roles: dict[str, str]) -> None:
     allowed = may_on(control_plane, ROWS, roles)
     deleting = {name for name, actions in allowed.items() if "dynamodb:DeleteItem" in actions}
     updating = {name for name, actions in allowed.items() if "dynamodb:UpdateItem" in actions}
@@ -153,12 +153,12 @@ def test_the_same_look_at_other_rows_finds_those_who_change_them(control_plane: 
     assert {"begin", "finish", "record_failure", "operators", "tenant_metadata"} <= updating
 
 
-# What the table itself refuses, whatever a policy allows
+# The table's own policy
 
 
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("action", [*WRITES, *IN_BULK])
-def test_an_administrator_can_neither_append_nor_change_nor_delete(
+def test_an_administrator_can_neither_append_to_history_nor_change_nor_delete_it(
     policy: TablePolicy, action: str, history: str
 ) -> None:
     assert policy.denies(ADMINISTRATOR, action, {history})
@@ -166,10 +166,10 @@ def test_an_administrator_can_neither_append_nor_change_nor_delete(
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_role_of_the_control_plane_can_append_if_it_records_and_otherwise_nothing(
+def test_a_role_of_the_control_plane_can_append_at_most(
     policy: TablePolicy, roles: dict[str, str], history: str
 ) -> None:
-    """Also if somebody gave it the permissions."""
+    """This holds even if somebody gave the role more permissions."""
     may = {
         name: {action for action in (*WRITES, *IN_BULK) if not policy.denies(f"<{role}.Arn>", action, {history})}
         for name, role in roles.items()
@@ -178,30 +178,28 @@ def test_a_role_of_the_control_plane_can_append_if_it_records_and_otherwise_noth
 
 
 @pytest.mark.parametrize("action", IN_BULK)
-def test_nobody_hides_history_among_other_rows_of_a_batch(
+def test_history_cannot_be_written_in_a_batch_with_other_rows(
     policy: TablePolicy, roles: dict[str, str], action: str
 ) -> None:
     assert all(policy.denies(f"<{role}.Arn>", action, {ROWS, HISTORY}) for role in roles.values())
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
 @pytest.mark.parametrize("name", TRANSACTIONS)
-def test_no_transaction_of_the_control_plane_is_refused_whatever_keys_its_writes_are_looked_at_with(
+def test_every_transaction_of_the_control_plane_is_allowed_however_aws_evaluates_its_keys(
     policy: TablePolicy,
     roles: dict[str, str],
     name: str,
-    reading: Callable[[Sequence[Write]], Iterator[tuple[str, set[str]]]],
+    evaluation: Callable[[Sequence[Write]], Iterator[tuple[str, set[str]]]],
 ) -> None:
     principal = f"<{roles[name]}.Arn>"
     for transaction in TRANSACTIONS[name]:
-        assert not [write for write in reading(transaction) if policy.denies(principal, *write)]
+        assert not [write for write in evaluation(transaction) if policy.denies(principal, *write)]
 
 
 @pytest.mark.parametrize("partition", [ROWS, RELEASE, ROLLOUT_ROWS, REGISTRY])
 @pytest.mark.parametrize("action", [*WRITES, *IN_BULK, "GetItem", "Query", "Scan", "ConditionCheckItem"])
-def test_the_table_refuses_nothing_else(
-    policy: TablePolicy, roles: dict[str, str], action: str, partition: str
-) -> None:
+def test_the_table_denies_nothing_else(policy: TablePolicy, roles: dict[str, str], action: str, partition: str) -> None:
     everybody = [ADMINISTRATOR, *(f"<{role}.Arn>" for role in roles.values())]
     assert not [each for each in everybody if policy.denies(each, action, {partition})]
 
@@ -211,7 +209,7 @@ def test_history_can_be_read(policy: TablePolicy, action: str) -> None:
     assert not policy.denies(ADMINISTRATOR, action, {HISTORY})
 
 
-def test_what_starts_rollouts_after_a_deployment_appends_too(
+def test_the_function_that_starts_automatic_rollouts_can_append_too(
     with_automatic_rollout: Json, the_only: Callable[[str], str]
 ) -> None:
     resources = with_automatic_rollout["Resources"]

@@ -1,4 +1,4 @@
-"""What each role may do: exactly this, on exactly these resources."""
+"""The exact permissions of each role: these actions, on these resources."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SEES_EXECUTIONS: Grants = {f"executions of {machine}": {"states:DescribeExecutio
 
 READS_MESSAGES: Grants = {"tenant queues": {"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}}
 
-TAKES_ORDERS: Grants = {
+REQUESTS_OPERATIONS: Grants = {
     TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
     HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
     **READS_MESSAGES,
@@ -100,11 +100,11 @@ LIMITS_CREATES: Grants = {
     f"the table, rows {CREATES_ROWS}": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
 }
 
-LOOKS_AT_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStackResources"}
+READS_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStackResources"}
 
 NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
 
-ASKS_ITS_OWN_STACK: Grants = {"the control plane's own stack": {"cloudformation:DescribeStackResource"}}
+READS_ITS_OWN_STACK: Grants = {"the control plane's own stack": {"cloudformation:DescribeStackResource"}}
 
 LISTS = "rollouts' lists"
 READS_AND_WRITES_LISTS: Grants = {LISTS: {"s3:GetObject", "s3:PutObject"}}
@@ -112,7 +112,7 @@ READS_AND_WRITES_LISTS: Grants = {LISTS: {"s3:GetObject", "s3:PutObject"}}
 SEES_ALARMS: Grants = {"*": EVERY_FUNCTION["*"] | {"cloudwatch:DescribeAlarms"}}
 UNFINISHED_ROWS = f"the index, rows {UNFINISHED_OPERATIONS}"
 
-LOOKS_AT_TENANTS: Grants = {
+READS_TENANTS: Grants = {
     TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
     PACE_TABLE_ROWS: {"dynamodb:GetItem"},
 }
@@ -128,7 +128,7 @@ STARTS_ROLLOUTS: Grants = {
     "executions of rollout": {"states:DescribeExecution"},
 }
 
-SETTLES_OPERATIONS: Grants = {
+CLOSES_OPERATIONS: Grants = {
     TENANT_TABLE_ROWS: {
         "dynamodb:GetItem",
         "dynamodb:Query",
@@ -139,7 +139,7 @@ SETTLES_OPERATIONS: Grants = {
     TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     **NOTES_THROTTLES,
-    "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
+    "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
     "tenant queues": {"sqs:GetQueueAttributes"},
     **SEES_EXECUTIONS,
 }
@@ -161,7 +161,7 @@ FUNCTIONS: dict[str, Grants] = {
         **SEES_EXECUTIONS,
     },
     "operators": {
-        **TAKES_ORDERS,
+        **REQUESTS_OPERATIONS,
         **STARTS_ROLLOUTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
@@ -177,7 +177,7 @@ FUNCTIONS: dict[str, Grants] = {
         **{f"dead letters: {holds}": {"sqs:GetQueueAttributes"} for holds in DEAD_LETTERS},
     },
     "close_execution": {
-        **SETTLES_OPERATIONS,
+        **CLOSES_OPERATIONS,
         "executions that ended": {
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
@@ -187,7 +187,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
     },
     "reconcile": {
-        **SETTLES_OPERATIONS,
+        **CLOSES_OPERATIONS,
         HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
         **on_machines("states:StartExecution", *TENANT_MACHINES),
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
@@ -198,7 +198,7 @@ FUNCTIONS: dict[str, Grants] = {
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
         "the table, all rows, only pk, sk, ListingKey, Version, StackId, Attempt": {"dynamodb:Scan"},
-        "tenant stacks": LOOKS_AT_STACKS
+        "tenant stacks": READS_STACKS
         | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DetectStackDrift",
@@ -217,7 +217,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
-        "tenant stacks": LOOKS_AT_STACKS,
+        "tenant stacks": READS_STACKS,
         **NOTES_THROTTLES,
         **SEES_EXECUTIONS,
     },
@@ -225,12 +225,12 @@ FUNCTIONS: dict[str, Grants] = {
         **ACTS_WITH_THE_STACK_ROLE,
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
-        "tenant stacks": LOOKS_AT_STACKS,
+        "tenant stacks": READS_STACKS,
     },
     "check_messages": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": LOOKS_AT_STACKS,
+        "tenant stacks": READS_STACKS,
         **READS_MESSAGES,
     },
     "start_stack": {
@@ -243,7 +243,7 @@ FUNCTIONS: dict[str, Grants] = {
             "cloudformation:CreateChangeSet",
             "cloudformation:ContinueUpdateRollback",
         },
-        "tenant stacks": LOOKS_AT_STACKS
+        "tenant stacks": READS_STACKS
         | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DescribeChangeSet",
@@ -262,14 +262,14 @@ FUNCTIONS: dict[str, Grants] = {
     "inspect_stack": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
+        "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
     "finish": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
-        "tenant stacks": LOOKS_AT_STACKS,
+        "tenant stacks": READS_STACKS,
         **NOTES_THROTTLES,
     },
     "record_failure": {
@@ -283,10 +283,10 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         **NOTES_THROTTLES,
         **SEES_EXECUTIONS,
-        "tenant stacks": LOOKS_AT_STACKS | {"cloudformation:DescribeStackEvents"},
+        "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
     },
     "advance_rollout": {
-        **LOOKS_AT_TENANTS,
+        **READS_TENANTS,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:UpdateItem"},
         **READS_AND_WRITES_LISTS,
@@ -297,18 +297,18 @@ FUNCTIONS: dict[str, Grants] = {
         **on_machines("states:SendTaskSuccess", "rollout"),
     },
     "admit_tenant": {
-        **LOOKS_AT_TENANTS,
+        **READS_TENANTS,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"},
     },
     "record_outcome": {
-        **LOOKS_AT_TENANTS,
+        **READS_TENANTS,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
     },
     "review_tenant": {
         **ACTS_WITH_THE_STACK_ROLE,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
-        "tenant stacks": LOOKS_AT_STACKS
+        "tenant stacks": READS_STACKS
         | {"cloudformation:DescribeChangeSet", "cloudformation:GetTemplate", "cloudformation:DeleteChangeSet"},
         "tenant queues": {"sqs:GetQueueAttributes"},
     },
@@ -320,14 +320,14 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": LOOKS_AT_STACKS,
+        "tenant stacks": READS_STACKS,
     },
     "tenant_queue": {
         **on_machines("states:StartExecution", "tenant_queue"),
         "executions of tenant_queue": {"states:DescribeExecution"},
     },
     "settle_tenant_queue": {
-        **TAKES_ORDERS,
+        **REQUESTS_OPERATIONS,
         **LIMITS_CREATES,
         "all stacks": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
@@ -338,15 +338,15 @@ FUNCTIONS: dict[str, Grants] = {
         "the API's stage": {"apigateway:GET"},
     },
     "publish_release": {
-        **ASKS_ITS_OWN_STACK,
+        **READS_ITS_OWN_STACK,
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
         **{f"the uploaded template {file.stem}": {"s3:GetObject"} for file in RELEASES.glob("*.json")},
         "published templates": {"s3:GetObject", "s3:PutObject"},
     },
 }
 
-# What machines may do besides calling the functions that their workflows name.
-BESIDES_FUNCTIONS: dict[str, Grants] = {
+# The permissions of machines besides calling the functions that their workflows name.
+OF_MACHINES: dict[str, Grants] = {
     "rollout": {
         **on_machines("states:StartExecution", "update_tenant", "rollout"),
         **{
@@ -365,7 +365,7 @@ def test_every_function_is_in_the_table(function_ids: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_may_do_exactly_this(
+def test_a_function_has_exactly_these_permissions(
     control_plane: Json, function_ids: dict[str, str], names: dict[str, str], name: str
 ) -> None:
     function = control_plane["Resources"][function_ids[name]]["Properties"]
@@ -374,17 +374,17 @@ def test_a_function_may_do_exactly_this(
     assert grants(control_plane, role, names | own_log_group) == EVERY_FUNCTION | FUNCTIONS[name]
 
 
-def test_a_get_queue_that_only_looks_starts_nothing_and_counts_nothing(
-    looking_only: Json, function_ids: dict[str, str], names: dict[str, str]
+def test_without_creates_get_queue_may_only_read_tenants(
+    without_creates: Json, function_ids: dict[str, str], names: dict[str, str]
 ) -> None:
-    function = looking_only["Resources"][function_ids["get_queue"]]["Properties"]
+    function = without_creates["Resources"][function_ids["get_queue"]]["Properties"]
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
-    allowed = grants(looking_only, function["Role"]["Fn::GetAtt"][0], names | own_log_group)
+    allowed = grants(without_creates, function["Role"]["Fn::GetAtt"][0], names | own_log_group)
     assert allowed == EVERY_FUNCTION | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
 
 
-def test_where_creates_are_not_counted_nobody_may_count_them(uncounted: Json) -> None:
-    counting = [statement for _, statement in statements(uncounted) if CREATES_ROWS in json.dumps(statement)]
+def test_without_a_rate_limit_no_role_may_count_creates(without_rate_limit: Json) -> None:
+    counting = [statement for _, statement in statements(without_rate_limit) if CREATES_ROWS in json.dumps(statement)]
     assert counting == []
 
 
@@ -393,7 +393,7 @@ def test_functions_do_not_share_roles(control_plane: Json, function_ids: dict[st
     assert len(roles) == len(function_ids)
 
 
-def test_cloudformation_may_only_make_tenant_queues_and_tell_one_function(
+def test_the_stack_role_may_only_manage_tenant_queues_and_invoke_tenant_metadata(
     control_plane: Json, stack_role: str, names: dict[str, str]
 ) -> None:
     assert grants(control_plane, stack_role, names) == {
@@ -411,16 +411,14 @@ def test_cloudformation_may_only_make_tenant_queues_and_tell_one_function(
     }
 
 
-def test_cloudformation_takes_on_the_stack_role_without_saying_for_which_stack(
-    control_plane: Json, stack_role: str
-) -> None:
-    """AWS documents that it says so for StackSets only. A condition that is never met would fail every tenant."""
+def test_by_default_the_stack_role_has_no_condition_on_the_stack(control_plane: Json, stack_role: str) -> None:
+    """AWS documents the condition keys only for StackSets. A condition that is never met would fail every tenant."""
     trusted = trust(control_plane["Resources"][stack_role])
     assert trusted["Principal"] == {"Service": "cloudformation.amazonaws.com"}
     assert "Condition" not in trusted
 
 
-def test_where_it_is_switched_on_the_stack_role_serves_tenant_stacks_of_this_account_only(
+def test_the_stack_role_can_be_limited_to_tenant_stacks_of_this_account(
     other_settings: Template, stack_role: str, names: dict[str, str]
 ) -> None:
     trusted = trust(other_settings.to_json()["Resources"][stack_role])
@@ -437,7 +435,7 @@ def test_a_machine_may_only_call_the_functions_and_start_the_machines_that_its_w
     assert allowed.pop("*") <= WITHOUT_RESOURCES["X-Ray"] | WITHOUT_RESOURCES["log delivery"]
     assert allowed == {
         **{f"the function {name}": {"lambda:InvokeFunction"} for name in FUNCTIONS_OF[stem].values()},
-        **BESIDES_FUNCTIONS.get(stem, {}),
+        **OF_MACHINES.get(stem, {}),
     }
 
 
@@ -457,13 +455,13 @@ def test_only_the_stack_role_can_be_passed_and_only_to_cloudformation(
         assert list(labels(statement, names)) == ["the stack role, to CloudFormation"]
 
 
-def test_roles_have_no_permissions_from_elsewhere(control_plane: Json) -> None:
+def test_roles_have_no_managed_or_inline_policies(control_plane: Json) -> None:
     for logical_id, resource in control_plane["Resources"].items():
         if resource["Type"] == "AWS::IAM::Role":
             assert not {"ManagedPolicyArns", "Policies"} & set(resource["Properties"]), logical_id
 
 
-def test_the_policies_rows_are_the_keys_that_the_table_uses() -> None:
+def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
     tenant = TenantId.parse("acme")
     partitions = {
         TENANT_ROWS: tenant_pk(tenant),
@@ -475,16 +473,16 @@ def test_the_policies_rows_are_the_keys_that_the_table_uses() -> None:
         RECONCILIATION_ROWS: reconciliation_key("survey")["pk"]["S"],
         CREATES_ROWS: creates_key("a caller")["pk"]["S"],
     }
-    for rows, its_own in partitions.items():
-        assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [its_own]
+    for rows, own in partitions.items():
+        assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]
 
 
-def test_the_policies_rows_of_the_index_are_the_tenants_in_every_state_and_nothing_else() -> None:
+def test_the_pattern_of_listed_tenants_matches_every_state_and_nothing_else() -> None:
     assert all(fnmatchcase(listed_tenants(state), LISTED_TENANTS) for state in TenantState)
     assert not fnmatchcase(UNFINISHED_OPERATIONS, LISTED_TENANTS)
 
 
-def test_the_policies_rows_of_the_index_are_the_rollouts_and_their_failures_and_nothing_else() -> None:
+def test_the_patterns_of_listed_rollouts_match_rollouts_and_their_failures_and_nothing_else() -> None:
     def reached(partition: str) -> bool:
         return any(fnmatchcase(partition, rows) for rows in LISTED_IN_ROLLOUTS)
 
@@ -493,7 +491,7 @@ def test_the_policies_rows_of_the_index_are_the_rollouts_and_their_failures_and_
     assert not any(map(reached, [UNFINISHED_OPERATIONS, *map(listed_tenants, TenantState)]))
 
 
-def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
+def test_the_function_that_starts_automatic_rollouts_has_exactly_these_permissions(
     with_automatic_rollout: Json, names: dict[str, str]
 ) -> None:
     (function,) = (
@@ -505,15 +503,17 @@ def test_what_starts_rollouts_after_a_deployment_may_do_exactly_that(
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
     assert grants(with_automatic_rollout, role, names | own_log_group) == (
-        EVERY_FUNCTION | STARTS_ROLLOUTS | ASKS_ITS_OWN_STACK
+        EVERY_FUNCTION | STARTS_ROLLOUTS | READS_ITS_OWN_STACK
     )
 
 
-def test_one_function_scans_the_table_and_sees_only_what_the_scan_asks_for(with_everything: Json) -> None:
+def test_only_one_function_may_scan_the_table_and_only_the_attributes_that_its_scan_reads(
+    with_everything: Json,
+) -> None:
     scanning = [each for _, each in documents(with_everything) if "dynamodb:Scan" in listed(each["Action"])]
     assert [each["Effect"] for each in scanning] == ["Allow"]
     asked: dict[str, Any] = {}
-    UnlistedRows(cast("DynamoDBClient", _Scanned(asked)), "table").page(None, limit=1)
+    UnlistedRows(cast("DynamoDBClient", _ScanRecorder(asked)), "table").page(None, limit=1)
     (condition,) = (each["Condition"] for each in scanning)
     assert condition["StringEquals"] == {"dynamodb:Select": asked["Select"]}
     named = re.findall(r"\b(pk|sk|[A-Z]\w+)\b", asked["ProjectionExpression"] + " " + asked["FilterExpression"])
@@ -521,8 +521,8 @@ def test_one_function_scans_the_table_and_sees_only_what_the_scan_asks_for(with_
     assert attributes == set(condition["ForAllValues:StringEquals"]["dynamodb:Attributes"])
 
 
-class _Scanned:
-    """Stands for DynamoDB, and remembers what a scan asks for."""
+class _ScanRecorder:
+    """A fake of DynamoDB that remembers the request of a scan."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self._asked = asked
@@ -533,15 +533,15 @@ class _Scanned:
 
 
 @pytest.mark.parametrize("function", ["review_tenant", "advance_rollout", "admit_tenant", "record_outcome"])
-def test_what_rollouts_do_by_themselves_changes_neither_stacks_nor_tenants_rows(function: str) -> None:
-    """Tenants are only ever changed by their own operations."""
+def test_functions_of_rollouts_may_change_neither_stacks_nor_rows_of_tenants(function: str) -> None:
+    """Only a tenant's own operations change the tenant."""
     allowed = FUNCTIONS[function]
     assert allowed[TENANT_TABLE_ROWS] <= {"dynamodb:GetItem", "dynamodb:Query"}
     assert "cloudformation:ExecuteChangeSet" not in set().union(*allowed.values())
 
 
-def test_templates_and_lists_of_tenants_are_stored_where_the_policies_say(names: dict[str, str]) -> None:
-    stored = _Stored()
+def test_templates_and_lists_of_tenants_are_stored_under_the_prefixes_of_the_policies(names: dict[str, str]) -> None:
+    stored = _PutRecorder()
     S3Templates(cast("S3Client", stored), "releases", source="assets").publish("1.2.3", "d1", b"{}")
     S3Manifests(cast("S3Client", stored), "releases").write("20261116-083000-1a2b/stage-1", [])
     template, manifest = stored.keys
@@ -550,15 +550,15 @@ def test_templates_and_lists_of_tenants_are_stored_where_the_policies_say(names:
     assert [name for name, pattern in objects.items() if fnmatchcase(manifest, pattern)] == [LISTS]
 
 
-class _Stored:
-    """Stands for S3, and remembers where something was put."""
+class _PutRecorder:
+    """A fake of S3 that remembers the keys of stored objects."""
 
     meta = SimpleNamespace(endpoint_url="https://s3.example")
 
     def __init__(self) -> None:
         self.keys: list[str] = []
 
-    def put_object(self, *, Key: str, **_rest: object) -> None:  # noqa: N803 - as boto3 has it
+    def put_object(self, *, Key: str, **_rest: object) -> None:  # noqa: N803 - the name in boto3
         self.keys.append(Key)
 
 

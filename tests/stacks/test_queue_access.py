@@ -1,4 +1,4 @@
-"""Temporary credentials for queues: a role for one tenant's session at a time, only where they are switched on."""
+"""Temporary credentials for queues: a role whose sessions are for one tenant each, if credentials are switched on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from tests.stacks.policies import grants, statements, trusts
 
 Json = dict[str, Any]
 
-TOLD = {"BERTH_QUEUE_ACCESS_ROLE", "BERTH_CREDENTIALS_SECONDS"}
+VARIABLES = {"BERTH_QUEUE_ACCESS_ROLE", "BERTH_CREDENTIALS_SECONDS"}
 
 
 @pytest.fixture(scope="module")
 def role(with_credentials: Json, function_ids: dict[str, str]) -> str:
-    """The role that getQueue is told of."""
-    logical_id: str = _told(with_credentials, function_ids)["BERTH_QUEUE_ACCESS_ROLE"]["Fn::GetAtt"][0]
+    """The role that getQueue assumes."""
+    logical_id: str = _variables_of_get_queue(with_credentials, function_ids)["BERTH_QUEUE_ACCESS_ROLE"]["Fn::GetAtt"][
+        0
+    ]
     return logical_id
 
 
@@ -27,7 +29,7 @@ def get_queue_role(control_plane: Json, function_ids: dict[str, str]) -> str:
     return logical_id
 
 
-def test_only_get_queue_may_take_on_the_role_and_only_for_one_named_tenant_and_a_named_caller(
+def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_source_identity(
     with_credentials: Json, role: str, get_queue_role: str
 ) -> None:
     only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
@@ -48,21 +50,21 @@ def test_only_get_queue_may_take_on_the_role_and_only_for_one_named_tenant_and_a
     ]
 
 
-def test_a_session_may_send_and_receive_on_queues_with_its_own_tag_and_nothing_else(
+def test_a_session_may_only_send_and_receive_on_queues_with_its_own_tag(
     with_credentials: Json, role: str, names: dict[str, str]
 ) -> None:
-    its_own = {"StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": "${aws:PrincipalTag/berth:tenant-id}"}}
+    same_tag = {"StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": "${aws:PrincipalTag/berth:tenant-id}"}}
     assert grants(with_credentials, role, names) == {
-        f"tenant queues, if {its_own}": {action for actions in ACTIONS.values() for action in actions}
+        f"tenant queues, if {same_tag}": {action for actions in ACTIONS.values() for action in actions}
     }
 
 
-def test_the_tag_is_the_one_that_tenants_queues_have(tenant: Json) -> None:
+def test_tenants_queues_have_the_tag(tenant: Json) -> None:
     queue = tenant["Resources"]["InboundQueue"]["Properties"]
     assert {"Key": TENANT_TAG, "Value": {"Ref": "TenantId"}} in queue["Tags"]
 
 
-def test_get_queue_may_take_on_that_role_and_no_other(
+def test_get_queue_may_assume_only_this_role(
     with_credentials: Json, control_plane: Json, role: str, get_queue_role: str, names: dict[str, str]
 ) -> None:
     before = grants(control_plane, get_queue_role, names)
@@ -70,31 +72,31 @@ def test_get_queue_may_take_on_that_role_and_no_other(
     assert now == before | {f"<{role}.Arn>": {"sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"}}
 
 
-def test_nobody_else_may_take_on_a_role(with_credentials: Json, get_queue_role: str) -> None:
+def test_no_other_role_may_assume_a_role(with_credentials: Json, get_queue_role: str) -> None:
     assert {holder for holder, statement in statements(with_credentials) if "sts:" in str(statement["Action"])} == {
         get_queue_role
     }
 
 
-def test_get_queue_is_told_how_long_credentials_last_which_the_role_allows(
+def test_get_queue_knows_how_long_credentials_last_and_the_role_allows_it(
     with_credentials: Json, function_ids: dict[str, str], role: str
 ) -> None:
-    assert _told(with_credentials, function_ids)["BERTH_CREDENTIALS_SECONDS"] == "1800"
+    assert _variables_of_get_queue(with_credentials, function_ids)["BERTH_CREDENTIALS_SECONDS"] == "1800"
     assert with_credentials["Resources"][role]["Properties"]["MaxSessionDuration"] == 3600
 
 
-def test_unless_switched_on_there_is_no_such_role_and_nobody_is_told_or_allowed(
+def test_without_credentials_there_is_no_such_role_variable_or_permission(
     control_plane: Json, with_credentials: Json, function_ids: dict[str, str], role: str
 ) -> None:
     assert role not in control_plane["Resources"]
-    assert not TOLD & set(_told(control_plane, function_ids))
+    assert not VARIABLES & set(_variables_of_get_queue(control_plane, function_ids))
     assert not [statement for _, statement in statements(control_plane) if "sts:" in str(statement["Action"])]
     assert not _roles_for_roles(control_plane)
     assert _roles_for_roles(with_credentials) == {role}
 
 
 def _roles_for_roles(template: Json) -> set[str]:
-    """Roles that are taken on by something else than an AWS service."""
+    """Roles that something other than an AWS service may assume."""
     return {
         logical_id
         for logical_id, resource in template["Resources"].items()
@@ -103,6 +105,6 @@ def _roles_for_roles(template: Json) -> set[str]:
     }
 
 
-def _told(template: Json, function_ids: dict[str, str]) -> Json:
+def _variables_of_get_queue(template: Json, function_ids: dict[str, str]) -> Json:
     variables: Json = template["Resources"][function_ids["get_queue"]]["Properties"]["Environment"]["Variables"]
     return variables
