@@ -234,6 +234,8 @@ class ListedTenant:
     position: str
     """Where it stands among those of the same state."""
     stack_id: str | None = None
+    readable: bool = True
+    """False if the tenant's row cannot be read. The root cause says why then."""
 
 
 class FleetReader(Protocol):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
@@ -681,3 +682,44 @@ def test_a_transaction_that_meets_another_is_to_be_tried_again(table: DynamoTabl
 
 def test_statuses_are_spelled_as_they_always_were() -> None:
     assert [status.value for status in Status] == ["Started", "Success", "Failure"]
+
+
+class TestListsWithARowThatCannotBeRead:
+    """Whoever writes into the table past Berth can leave anything in a row. It hides no other tenant."""
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"RootCause": {"S": "boom"}},
+            {"State": {"S": "SLEEPING"}},
+            {"UpdatedAt": {"S": "0001-01-01T00:00:00+14:00"}},
+            {"CreatedBy": {"M": {"StackId": {"S": "x"}, "LogicalId": {"S": "y"}}}},
+            {"Labels": {"S": "gold"}},
+        ],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_a_tenant_is_listed_by_what_the_index_says_of_it(
+        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+    ) -> None:
+        for name in ("acme", "initech"):
+            create(table, TenantId(name))
+        create(table, TenantId("globex"))
+        row = dynamodb.get_item(TableName=TABLE, Key=keys.metadata_key(TenantId("globex")))["Item"]
+        dynamodb.put_item(TableName=TABLE, Item={**row, **changes})
+        listed = table.tenants_in(TenantState.READY, limit=10)
+        assert [(each.tenant.value, each.readable) for each in listed] == [
+            ("acme", True),
+            ("globex", False),
+            ("initech", True),
+        ]
+        unreadable = listed[1]
+        assert (unreadable.state, unreadable.version, unreadable.queue) == (TenantState.READY, VERSION, None)
+        assert "cannot be read" in str(unreadable.root_cause)
+        after = table.tenants_in(TenantState.READY, after=unreadable.position, limit=10)
+        assert [each.tenant.value for each in after] == ["initech"]
+
+    def test_a_row_of_no_tenant_is_left_out(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+        create(table, ACME)
+        row = dynamodb.get_item(TableName=TABLE, Key=keys.metadata_key(ACME))["Item"]
+        dynamodb.put_item(TableName=TABLE, Item={**row, "pk": {"S": "TENANT_ID#-no id-"}})
+        assert [each.tenant for each in table.tenants_in(TenantState.READY, limit=1)] == [ACME]

@@ -225,6 +225,22 @@ def test_it_is_listed_with_its_stack_from_then_on(table: Table, legacy: Legacy, 
     assert table.count_tenants() == 1
 
 
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_a_root_cause_that_the_earlier_system_has_left_is_removed(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    legacy.metadata(ACME)
+    key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}}
+    cause = {":cause": {"S": "boom"}}
+    rows.update_item(
+        TableName=TABLE, Key=key, UpdateExpression="SET RootCause = :cause", ExpressionAttributeValues=cause
+    )
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    (listed,) = listed_tenants(table)
+    assert (listed.readable, listed.root_cause) == (True, None)
+    assert "RootCause" not in rows.get_item(TableName=TABLE, Key=key)["Item"]
+
+
 def test_its_queue_is_recorded_with_the_url_that_its_stack_has(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:

@@ -14,6 +14,7 @@ from orchestrator.adapters.dynamodb.keys import (
     operation_of,
     tenant_of,
     tenant_of_history,
+    version_at,
 )
 from orchestrator.common.errors import BerthError
 from orchestrator.common.times import parse_timestamp, timestamp
@@ -40,6 +41,9 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import ListedTenant
+
+_MAX_ERROR = 200
+"""Characters that are told of an error: a value that somebody else has written may be of any length."""
 
 Item = dict[str, Any]
 """A row as the DynamoDB client takes and gives it: every value with its type."""
@@ -136,9 +140,42 @@ def stack_fields(metadata: Metadata) -> Item:
     return fields
 
 
-def listed_from(item: Mapping[str, Any]) -> ListedTenant:
-    """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
+def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | None:
+    """A row that the index has in that state, as a tenant of the list. ``None`` if the row is no tenant's.
+
+    One row that nobody can read must not hide all others, so it is listed by what the index says of it.
+    """
     # Only here: getQueue, which lists nothing and must start fast, reads rows, too.
+    from orchestrator.tenants.ports import ListedTenant
+
+    try:
+        return _listed_from(item)
+    except UNREADABLE as error:
+        reason = f"The row cannot be read, so something other than Berth has written it ({_in_words(error)})."
+    try:
+        position = item["ListingSort"]["S"]
+        return ListedTenant(
+            tenant=tenant_of(item["pk"]["S"]),
+            state=state,
+            version=version_at(position) or None,
+            pinned_version=None,
+            labels={},
+            queue=None,
+            updated_at=None,
+            root_cause=RootCause(item["sk"]["S"], "AWS::DynamoDB::Table", reason),
+            position=position,
+            readable=False,
+        )
+    except UNREADABLE:
+        return None
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_MAX_ERROR]
+
+
+def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
+    """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
     from orchestrator.tenants.ports import ListedTenant
 
     if item["sk"]["S"] != METADATA:

@@ -96,7 +96,7 @@ class DynamoTable:
         while len(found) < limit:
             with throttling():
                 page = self._client.query(TableName=self._table, Limit=limit - len(found), **query)
-            found += map(rows.listed_from, page["Items"])
+            found += filter(None, (rows.listed_from(item, state) for item in page["Items"]))
             if "LastEvaluatedKey" not in page:
                 break
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]

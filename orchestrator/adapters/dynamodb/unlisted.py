@@ -154,7 +154,7 @@ class UnlistedRows:
             yield self._writes.put(key | fields, condition="attribute_not_exists(pk)")
             return
         conditions, seen = unchanged(row, *_SEEN)
-        gone = ["UpdateAt"]
+        gone = ["UpdateAt", *(() if adopted.root_cause else ("RootCause",))]
         if metadata and metadata.outbound_queue is None:
             gone += ["OutboundQueueArn", "OutboundQueueUrl"]
         yield self._writes.update(
