@@ -33,7 +33,10 @@ MAY_STILL_RUN = timedelta(hours=1)
 _LOST = RootCause(
     "Execution", "AWS::StepFunctions::Execution", "The system before Berth did not record how the operation ended."
 )
+_MAX_VERSION = 100
+"""Characters of a version that an adoption lists: DynamoDB keeps it in a key of the index."""
 _SETTING = "berth:legacyStackPrefixes"
+_CORRECT_ROWS = "Correct its rows in the table, or delete them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,12 @@ class Adopting:
     def adopt(self, tenant_id: str, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
         """Adopt the tenant, or say what would be done. ``None`` if the index has it by now."""
         try:
-            tenant = TenantId.parse(tenant_id)
-            seen = self.unlisted.unlisted(tenant)
+            return self._adopt(TenantId.parse(tenant_id), known, request=request, dry_run=dry_run)
         except (InvalidTenantId, UnreadableRows) as unreadable:
-            return _left(tenant_id, NotNow(str(unreadable), "Correct its rows in the table, or delete them."))
+            return _left(tenant_id, NotNow(str(unreadable), _CORRECT_ROWS))
+
+    def _adopt(self, tenant: TenantId, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
+        seen = self.unlisted.unlisted(tenant)
         if seen is None or not needs_adoption(seen, self.stacks.names):
             # Another adoption may have been faster, and have given it a stack that the index did not have before.
             known.note(self.tenants.metadata(tenant))
@@ -105,13 +110,13 @@ class Adopting:
         wants_stack = not seen.listed or has_unknown_stack(seen.metadata, self.stacks.names)
         found = _refusal(seen, self.clock.now()) or (self._stack_of(seen, known) if wants_stack else None)
         if isinstance(found, NotNow):
-            return _left(tenant_id, found)
+            return _left(tenant.value, found)
         if found is None and seen.listed and not seen.unfinished:
-            return _left(tenant_id, _NO_STACK)
+            return _left(tenant.value, _NO_STACK)
         adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
         has_none = found is None and wants_stack and seen.metadata is not None and seen.metadata.queue is not None
         told = _told(seen, adopted, found, has_none=has_none)
-        finding = Finding(Kind.UNLISTED, tenant_id, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
+        finding = Finding(Kind.UNLISTED, tenant.value, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
         if found:
             known.given[found.stack.stack_id] = tenant
         if dry_run:
@@ -265,6 +270,9 @@ def _ended(audit: Audit, *, served: bool) -> Audit:
 
 
 def _refusal(seen: UnlistedTenant, now: datetime) -> NotNow | None:
+    version = (seen.metadata.version if seen.metadata else None) or ""
+    if len(version) > _MAX_VERSION:
+        return NotNow(f"its version has {len(version)} characters, {_MAX_VERSION} at most are listed", _CORRECT_ROWS)
     if seen.lock is not None:
         attempt = seen.lock.run.attempt
         return NotNow(f"{attempt.operation} {attempt.version} is at work on it", "Ask again: berth adopt")

@@ -189,6 +189,16 @@ def queue_out_of_reach(tenant: TenantId, reason: str) -> Finding:
     )
 
 
+def unreadable_rows(tenant: TenantId, reason: str) -> Finding:
+    return Finding(
+        Kind.METADATA_DIFFERS,
+        tenant.value,
+        reason,
+        Remedy.NONE,
+        "Something other than Berth has written into the table. Correct the tenant's rows, or delete them.",
+    )
+
+
 def stack_out_of_reach(tenant: TenantId, reason: str) -> Finding:
     """The tenant was adopted, and a later deployment has left out the prefix of its stack's name."""
     return Finding(

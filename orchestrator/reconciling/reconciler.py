@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.common.errors import InvalidRequest, InvalidTenantId, QueueOutOfReach, Throttled
+from orchestrator.common.errors import (
+    InvalidRequest,
+    InvalidTenantId,
+    QueueOutOfReach,
+    Throttled,
+    UnreadableRows,
+)
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
@@ -22,6 +28,7 @@ from orchestrator.reconciling.judging import (
     judge,
     queue_out_of_reach,
     stack_out_of_reach,
+    unreadable_rows,
 )
 from orchestrator.reconciling.ports import (
     ReconciliationLedger,
@@ -183,8 +190,8 @@ class Reconciler:
         what = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
         try:
             settlement = self.settling.settle(run, dry_run=asked.wish.dry_run)
-        except Throttled as throttled:
-            settlement = StillOpen(str(throttled))
+        except (Throttled, UnreadableRows) as error:
+            settlement = StillOpen(str(error))
         match settlement:
             case Settled(status, reason):
                 self._found(
@@ -352,6 +359,9 @@ class Reconciler:
         self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release], asked: Reconciliation
     ) -> None:
         self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
+        if not listed.readable:
+            self._found(unreadable_rows(listed.tenant, listed.root_cause.reason if listed.root_cause else ""))
+            return
         if listed.state in _BUSY:
             return
         try:
@@ -359,6 +369,8 @@ class Reconciler:
                 self._look_closer(listed.tenant, releases, asked)
         except QueueOutOfReach as denied:
             self._found(queue_out_of_reach(listed.tenant, str(denied)))
+        except UnreadableRows as unreadable:
+            self._found(unreadable_rows(listed.tenant, str(unreadable)))
 
     def _is_as_it_should_be(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
         """Most tenants are, and the index and the list of stacks are enough to see that."""
@@ -392,6 +404,8 @@ class Reconciler:
             self._look_closer(tenant, releases, asked)
         except QueueOutOfReach as denied:
             self._found(queue_out_of_reach(tenant, str(denied)))
+        except UnreadableRows as unreadable:
+            self._found(unreadable_rows(tenant, str(unreadable)))
 
     def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
         """The index and the list of stacks lag: whatever is found is found in what is asked for now."""

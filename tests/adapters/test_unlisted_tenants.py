@@ -38,7 +38,7 @@ from tests.adapters.tables import (
     publish,
     states,
 )
-from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, QUEUE_TABOO, VERSION, an_attempt, stack_arn, take
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_attempt, stack_arn, take
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -207,6 +207,55 @@ def test_rows_that_cannot_be_read_are_told(
     assert "acme" in all_pages(unlisted, 10)[0]
     with pytest.raises(UnreadableRows, match="TENANT_ID#acme"):
         unlisted.unlisted(ACME)
+
+
+ODD = {
+    "a time before all times": {"UpdateAt": {"S": "0001-01-01T00:00:00+14:00"}},
+    "created by no resource": {"CreatedBy": {"M": {"StackId": {"S": "x"}, "LogicalId": {"S": "y"}}}},
+    "labels that are none": {"Labels": {"S": "gold"}},
+}
+ODD_REQUESTS = ["[]", "[" * 100_000, '{"resource": {"stackId": "x", "logicalId": "y"}}', '{"askedAt": 5}']
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+@pytest.mark.parametrize("odd", ODD)
+def test_metadata_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
+    table: Table, unlisted: UnlistedTenants, rows: DynamoDBClient, odd: str
+) -> None:
+    key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}}
+    rows.put_item(TableName=TABLE, Item={**key, "Version": {"S": "1"}, **ODD[odd]})
+    for read in (unlisted.unlisted, table.metadata):
+        with pytest.raises(UnreadableRows, match="TENANT_ID#acme METADATA cannot be read"):
+            read(ACME)
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+@pytest.mark.parametrize("request_", ODD_REQUESTS, ids=lambda text: text[:20])
+def test_an_audit_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
+    table: Table, unlisted: UnlistedTenants, rows: DynamoDBClient, request_: str
+) -> None:
+    row = {"Status": "Started", "Execution": "x", "UpdatedAt": "2020-08-31T16:02:16.808Z", "Request": request_}
+    row |= {"pk": "TENANT_ID#acme", "sk": "AUDIT#UPDATE", "ListingKey": "OPERATION#Started", "ListingSort": "2020"}
+    rows.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
+    for read in (unlisted.unlisted, table.audits):
+        with pytest.raises(UnreadableRows, match="TENANT_ID#acme AUDIT#UPDATE cannot be read"):
+            read(ACME)
+    take(table, a_run(tenant=GLOBEX))
+    assert [audit.tenant for audit in table.unfinished_operations()] == [GLOBEX], "others are settled all the same"
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_rows_that_dynamodb_does_not_take_are_told(
+    legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    legacy.metadata(ACME)
+    key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}}
+    values = {":version": {"S": "1" * 300_000}}
+    rows.update_item(
+        TableName=TABLE, Key=key, UpdateExpression="SET Version = :version", ExpressionAttributeValues=values
+    )
+    with pytest.raises(UnreadableRows, match="DynamoDB does not take the rows TENANT_ID#acme"):
+        adopt(unlisted, seen_as(unlisted))
 
 
 # Adopting

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.adapters.dynamodb.keys import (
     METADATA,
@@ -16,7 +16,7 @@ from orchestrator.adapters.dynamodb.keys import (
     tenant_of_history,
     version_at,
 )
-from orchestrator.common.errors import BerthError
+from orchestrator.common.errors import BerthError, UnreadableRows
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.releases.records import Release
 from orchestrator.tenants.execution_input import request_document, request_from
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _MAX_ERROR = 200
 """Characters that are told of an error: a value that somebody else has written may be of any length."""
 
+Parsed = TypeVar("Parsed")
 Item = dict[str, Any]
 """A row as the DynamoDB client takes and gives it: every value with its type."""
 
@@ -228,6 +229,16 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         revived_by=text(item, "RevivedBy"),
         asked_at=moment(item, "AskedAt"),
     )
+
+
+def readable(parse: Callable[[Mapping[str, Any]], Parsed], item: Mapping[str, Any]) -> Parsed:
+    """The row as a record. Raises :class:`UnreadableRows`."""
+    try:
+        return parse(item)
+    except UNREADABLE as error:
+        raise UnreadableRows(
+            f"the row {item['pk']['S']} {item['sk']['S']} cannot be read ({_in_words(error)})"
+        ) from error
 
 
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, BerthError)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import cancellation_codes, throttling
+from orchestrator.adapters.aws import cancellation_codes, error_code, error_message, throttling
 from orchestrator.adapters.dynamodb import keys, rows
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.rows import Item, n, s, time
@@ -95,19 +95,15 @@ class UnlistedRows:
         has_stack = metadata is None or "Version" not in metadata or "StackId" in metadata
         if listed and has_stack and not any(map(_never_ended, audits)):
             return None
-        try:
-            return UnlistedTenant(
-                tenant,
-                rows.metadata_from(metadata) if metadata else None,
-                tuple(rows.audit_from(audit) for audit in audits),
-                rows.lock_from(lock) if lock else None,
-                frozenset(_key(rows.audit_from(audit)) for audit in audits if "Attempt" not in audit),
-                listed,
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnreadableRows(
-                f"the rows {keys.tenant_pk(tenant)} cannot be read ({type(error).__name__}: {error})"
-            ) from error
+        read = [rows.readable(rows.audit_from, audit) for audit in audits]
+        return UnlistedTenant(
+            tenant,
+            rows.readable(rows.metadata_from, metadata) if metadata else None,
+            tuple(read),
+            rows.readable(rows.lock_from, lock) if lock else None,
+            frozenset(_key(audit) for audit, row in zip(read, audits, strict=True) if "Attempt" not in row),
+            listed,
+        )
 
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
         found = self._rows_of(seen.tenant)
@@ -124,8 +120,15 @@ class UnlistedRows:
             with throttling():
                 self._client.transact_write_items(TransactItems=writes)
         except ClientError as error:
-            if "ConditionalCheckFailed" in cancellation_codes(error):
+            codes = cancellation_codes(error)
+            if "ConditionalCheckFailed" in codes:
                 return False
+            if "ValidationError" in codes or error_code(error) == "ValidationException":
+                # Attributes of any size that somebody else has written do not fit an index or a row any more.
+                told = error_message(error)
+                raise UnreadableRows(
+                    f"DynamoDB does not take the rows {keys.tenant_pk(seen.tenant)}: {told}"
+                ) from error
             raise
         return True
 

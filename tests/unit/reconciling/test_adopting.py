@@ -14,7 +14,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import MAY_STILL_RUN
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.health import Check, Verdict
-from orchestrator.reconciling.ports import UnlistedPage, UnlistedTenant
+from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.reconciling.reconciler import READ_UNITS_PER_SECOND, SCAN_EVERY
 from orchestrator.reconciling.records import (
     MOST_FINDINGS,
@@ -583,14 +583,22 @@ class OddTable(MeddledTable):
             raise UnreadableRows("the rows TENANT_ID#unreadable cannot be read")
         return super().unlisted(tenant)
 
+    def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
+        if seen.tenant.value == "unwritable":
+            raise UnreadableRows("DynamoDB does not take the rows TENANT_ID#unwritable")
+        return super().adopt(seen, adopted, change)
 
-def test_rows_that_cannot_be_read_are_told_and_the_others_adopted(world: World) -> None:
+
+def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(world: World) -> None:
     world.table = OddTable()
-    old_tenant(world)
+    old_tenant(world, "unwritable")
+    old_rows(world, "long", version="1" * 101)
+    old_tenant(world, "zeta")
     done = world.reconcile(ADOPT)
     told = {finding.subject: finding for finding in done.findings}
-    assert told["acme"].repaired
-    for odd in ("-no id-", "unreadable"):
+    assert done.status is ReconciliationStatus.DONE
+    assert told["zeta"].repaired
+    for odd in ("-no id-", "unreadable", "unwritable", "long"):
         assert "in the table" in advice(told[odd])
 
 

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.common.errors import UnreadableRows
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
 from orchestrator.reconciling.records import (
@@ -16,8 +18,8 @@ from orchestrator.reconciling.records import (
     Wish,
 )
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.records import Messages, Operation, Queue, Status
+from orchestrator.tenants.ports import ListedTenant, Stack
+from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, RootCause, Status, TenantState
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
 
@@ -310,6 +312,43 @@ def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_surve
     assert done.status is ReconciliationStatus.DONE
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "strange"), (Kind.MISSING_STACK, "zeta")]
     assert "may not look at" in done.findings[0].detail
+
+
+class UnreadableTable(MeddledTable):
+    """A table in which the rows of some tenants cannot be read."""
+
+    def metadata(self, tenant: TenantId) -> Metadata | None:
+        if tenant.value.startswith("unreadable"):
+            raise UnreadableRows(f"the row TENANT_ID#{tenant} METADATA cannot be read")
+        return super().metadata(tenant)
+
+    def tenants_in(
+        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+    ) -> list[ListedTenant]:
+        cause = RootCause("METADATA", "AWS::DynamoDB::Table", "The row cannot be read.")
+        return [
+            replace(each, readable=False, root_cause=cause) if each.tenant.value == "odd" else each
+            for each in super().tenants_in(state, version=version, after=after, limit=limit)
+        ]
+
+
+def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_on(world: World) -> None:
+    for name in ("odd", "unreadable-listed", "zeta"):
+        world.add(name)
+    table = UnreadableTable()
+    table.__dict__.update(world.table.__dict__)
+    world.table = table
+    for name in ("unreadable-listed", "zeta"):
+        world.take_stack_away(tenant(name))
+    world.stacks.plant_done(tenant("unreadable-unlisted"))
+    done = world.reconcile(LOOK)
+    assert done.status is ReconciliationStatus.DONE
+    assert sorted(kinds(done)) == [
+        (Kind.METADATA_DIFFERS, "odd"),
+        (Kind.METADATA_DIFFERS, "unreadable-listed"),
+        (Kind.METADATA_DIFFERS, "unreadable-unlisted"),
+        (Kind.MISSING_STACK, "zeta"),
+    ]
 
 
 def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_version_is_found(world: World) -> None:
