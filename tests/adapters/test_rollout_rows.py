@@ -1,4 +1,4 @@
-"""How DynamoDB's rows of rollouts look, and what is asked of DynamoDB."""
+"""The rows of rollouts in DynamoDB, and the requests to DynamoDB."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table(dynamodb: DynamoDBClient) -> RolloutTable:
 
 
 def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], dict[str, Any]]:
-    """All rows by their key; texts and numbers as they are."""
+    """All rows by key, with plain strings and numbers."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for item in dynamodb.scan(TableName=TABLE)["Items"]:
         row: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_only_a_failed_tenant_is_listed(table: RolloutTable, dynamodb: DynamoDBC
     assert "ListingKey" not in skipped
 
 
-def test_more_rows_than_fit_one_answer_are_all_read(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
+def test_rows_that_span_several_pages_are_all_read(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
     registered(table, stages=4)
     for name in ("a", "b", "c", "d"):
         record(table, an_outcome(name, Result.FAILED))
@@ -147,7 +147,7 @@ def test_rollouts_are_not_taken_for_tenants(table: RolloutTable, dynamodb: Dynam
     assert list(tenants.unfinished_operations()) == []
 
 
-def test_what_is_read_can_be_told(table: RolloutTable) -> None:
+def test_a_rollout_that_was_read_can_be_returned_by_the_api(table: RolloutTable) -> None:
     registered(table)
     rollout, stages = table.rollout(ONE), table.stages(ONE)
     assert rollout is not None
@@ -183,7 +183,7 @@ def test_a_throttled_call_that_cannot_be_counted_is_left_uncounted() -> None:
         ("ValidationError", ClientError),
     ],
 )
-def test_why_a_transaction_is_cancelled_decides_what_it_comes_to(reason: str, comes_to: object) -> None:
+def test_the_result_depends_on_the_reason_of_the_cancelled_transaction(reason: str, comes_to: object) -> None:
     with Stubber(client("dynamodb")) as stubber:
         stubber.add_client_error(
             "transact_write_items",
@@ -201,9 +201,7 @@ def test_why_a_transaction_is_cancelled_decides_what_it_comes_to(reason: str, co
                 table.record(a_stage(), an_outcome())
 
 
-def test_a_row_that_was_changed_by_hand_to_another_revision_is_not_written_over(
-    table: RolloutTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_row_with_another_revision_is_not_overwritten(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
     rollout = registered(table)
     key: Any = {"pk": {"S": PLAN[0]}, "sk": {"S": "PLAN"}}
     dynamodb.update_item(
@@ -226,7 +224,7 @@ def test_a_row_that_was_changed_by_hand_to_another_revision_is_not_written_over(
     ],
     ids=str,
 )
-def test_an_order_that_cannot_be_read_any_more_is_told_as_altered_and_hides_no_other(
+def test_an_unreadable_order_is_reported_as_altered_and_hides_no_others(
     table: RolloutTable, dynamodb: DynamoDBClient, left: dict[str, Any]
 ) -> None:
     later = NOON + timedelta(seconds=1)
@@ -240,8 +238,8 @@ def test_an_order_that_cannot_be_read_any_more_is_told_as_altered_and_hides_no_o
     assert isinstance(readable, RecordedOrder)
     assert (readable.order, readable.altered) == (Order.ABORT, False)
 
-    told = tell_rollout(rollout, stages, [], [], [unreadable, readable]).body["history"]
+    history = tell_rollout(rollout, stages, [], [], [unreadable, readable]).body["history"]
     nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
-    assert isinstance(told, list)
-    assert told[0] == {"at": AT, **nothing, "altered": True}
-    assert told[1]["order"] == "ABORT"
+    assert isinstance(history, list)
+    assert history[0] == {"at": AT, **nothing, "altered": True}
+    assert history[1]["order"] == "ABORT"

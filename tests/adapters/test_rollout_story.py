@@ -1,4 +1,4 @@
-"""A whole rollout over the table, from the wish to the report: the same in DynamoDB and in memory."""
+"""A whole rollout with the table, from spec to report: the same in DynamoDB and in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.fakes import (
     take,
 )
 
-# What it is made of is shown on the emulator, too: by the contracts of both tables.
+# The contract tests of both tables run the single calls on the emulator, too.
 pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
 
 STAGES = (
@@ -40,7 +40,7 @@ STAGES = (
 
 @dataclass
 class World:
-    """The use cases, all over the one table."""
+    """The use cases, all with the same table."""
 
     table: Table
     ledger: RolloutLedger
@@ -66,7 +66,7 @@ class World:
         self.gate = Gate(self.ledger, self.table, throttling, self.clock)
 
     def run(self, rollout: str, failing: frozenset[str] = frozenset()) -> list[object]:
-        """Let the machine run to its end, and be approved of on the way; what it did, step by step."""
+        """Run the rollout until it ends, and approve its stages. Returns its steps."""
         steps: list[object] = []
         while True:
             step = self.advancing.advance(rollout, 1, execution_arn(f"rollout-{rollout}-1"))
@@ -125,7 +125,7 @@ def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: World) -> No
     assert world.ledger.registry().active == frozenset()
 
 
-def test_too_many_failures_halt_it_and_those_who_failed_can_be_tried_again(world: World) -> None:
+def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(world: World) -> None:
     wish = Wish(NEXT_VERSION, (replace(STAGES[0], approval=False), STAGES[1]))
     rollout = started(world, wish)
     items = world.manifests.read(world.ledger.stages(rollout)[1].manifest)
@@ -139,7 +139,7 @@ def test_too_many_failures_halt_it_and_those_who_failed_can_be_tried_again(world
     assert isinstance(world.rollouts.retry(rollout, "ada"), Underway)
 
 
-def test_two_rollouts_are_not_at_the_same_tenants(world: World) -> None:
+def test_two_active_rollouts_never_have_the_same_tenants(world: World) -> None:
     first = started(world, Wish(None, STAGES))
     refused = world.rollouts.start(Wish(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
     assert not isinstance(refused, Underway)

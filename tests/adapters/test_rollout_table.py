@@ -1,4 +1,4 @@
-"""The contract of rollouts in the table: who may write what, and when. Kept by DynamoDB's adapter and by the fake."""
+"""The contract of the rollouts' table: the condition of every write. The DynamoDB adapter and the fake follow it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from orchestrator.rollouts.records import (
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION
 
 ONE, TWO, THREE = "20261116-120000-00a1", "20261116-120001-00a2", "20261117-120000-00a0"
-"""Ids, the oldest first."""
+"""Rollout ids, oldest first."""
 REST = StageWish(None, 8, Share(5, percent=True))
 CANARY = StageWish(Share(1), 1, Share(0), bake_seconds=300, alarm="tenants are unwell", approval=True)
 LATER = NOON + timedelta(milliseconds=1)
@@ -69,7 +69,7 @@ def an_outcome(
 
 
 def registered(ledger: RolloutLedger, rollout: str = ONE, *, stages: int = 2, **changes: Any) -> Rollout:
-    """One that is written down and running, unless other is said."""
+    """A rollout that is registered, and running by default."""
     written = a_rollout(rollout, **{"status": RolloutStatus.RUNNING, **changes})
     wanted = [a_stage(rollout, number) for number in range(1, stages + 1)]
     assert ledger.register(written, wanted, revision=ledger.registry().revision)
@@ -89,7 +89,7 @@ def stage_in(ledger: RolloutLedger, number: int = 1) -> Stage:
 
 
 def everything(ledger: RolloutLedger) -> tuple[object, ...]:
-    """All that is known, to see that nothing of it has changed."""
+    """All rows, to check that none has changed."""
     rollouts = ledger.rollouts(limit=99)
     return (
         ledger.registry(),
@@ -107,14 +107,16 @@ def an_order(order: Order = Order.PAUSE, rollout: str = ONE, **changes: Any) -> 
 
 
 class TestOrders:
-    """What was ordered, by whom and why: written with what it changes, or not at all."""
+    """Orders are written in the same transaction as the change that they make."""
 
-    def test_a_rollout_has_none_before_there_is_one(self, ledger: RolloutLedger) -> None:
+    def test_a_rollout_without_orders_has_an_empty_history(self, ledger: RolloutLedger) -> None:
         assert list(ledger.orders(ONE)) == []
         registered(ledger)
         assert list(ledger.orders(ONE)) == []
 
-    def test_its_start_is_written_with_it_and_told_to_the_one_that_it_retries(self, ledger: RolloutLedger) -> None:
+    def test_a_start_is_recorded_with_the_rollout_and_in_the_history_of_the_retried_one(
+        self, ledger: RolloutLedger
+    ) -> None:
         registered(ledger, TWO)
         start, retry = an_order(Order.START, other=TWO), an_order(Order.RETRY, TWO, other=ONE, reason="")
         revision = ledger.registry().revision
@@ -137,7 +139,7 @@ class TestOrders:
         assert not ledger.change(paused, order=an_order(at=LATER))
         assert list(ledger.orders(ONE)) == [an_order()]
 
-    def test_so_is_an_approval(self, ledger: RolloutLedger) -> None:
+    def test_an_approval_is_recorded_with_the_stage_that_it_changes(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         approval = an_order(Order.APPROVE, stage=1)
         approved = replace(stage_in(ledger), approved_by="ada")
@@ -145,14 +147,14 @@ class TestOrders:
         assert not ledger.change_stage(approved, order=replace(approval, by="bob"))
         assert list(ledger.orders(ONE)) == [approval]
 
-    def test_they_are_told_in_the_order_of_their_times(self, ledger: RolloutLedger) -> None:
+    def test_orders_are_sorted_by_time(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         for number, order in enumerate((Order.RESUME, Order.PAUSE, Order.ABORT)):
             moment = NOON + timedelta(seconds=number)
             assert ledger.change(replace(rollout, revision=number), order=an_order(order, at=moment))
         assert [each.order for each in ledger.orders(ONE)] == [Order.RESUME, Order.PAUSE, Order.ABORT]
 
-    def test_why_it_was_started_is_kept_with_it(self, ledger: RolloutLedger) -> None:
+    def test_the_start_reason_is_stored(self, ledger: RolloutLedger) -> None:
         registered(ledger, start_reason="Ticket 4711")
         assert rollout_in(ledger).start_reason == "Ticket 4711"
 
@@ -167,7 +169,7 @@ class TestNothing:
         assert list(ledger.rollouts(limit=9)) == []
         assert ledger.registry() == Registry(frozenset(), 0)
 
-    def test_what_was_never_registered_is_not_changed(self, ledger: RolloutLedger) -> None:
+    def test_an_unregistered_rollout_cannot_be_changed(self, ledger: RolloutLedger) -> None:
         before = everything(ledger)
         assert not ledger.change(a_rollout())
         assert not ledger.change(a_rollout(status=RolloutStatus.ABORTED))
@@ -178,7 +180,7 @@ class TestNothing:
 
 
 class TestRegister:
-    def test_it_is_read_as_it_was_written_with_its_stages_in_order(self, ledger: RolloutLedger) -> None:
+    def test_a_rollout_and_its_stages_are_read_as_they_were_written(self, ledger: RolloutLedger) -> None:
         rollout, stages = a_rollout(), [a_stage(number=number) for number in range(1, 11)]
         assert ledger.register(rollout, stages, revision=0)
         assert ledger.rollout(ONE) == rollout
@@ -187,7 +189,7 @@ class TestRegister:
         assert list(ledger.rollouts(limit=9)) == [rollout]
 
     @pytest.mark.parametrize("wish", [EVERY_WISH, TO_LOOK, Wish(None, (REST,), undo=TWO)])
-    def test_every_wish_is_kept(self, ledger: RolloutLedger, wish: Wish) -> None:
+    def test_every_spec_is_stored(self, ledger: RolloutLedger, wish: Wish) -> None:
         skipped = {Skip.PINNED: Skipped(3, ("a", "b")), Skip.MOVED_SINCE: Skipped(1, ("c",))}
         rollout = a_rollout(
             wish=wish,
@@ -204,16 +206,14 @@ class TestRegister:
         assert ledger.rollout(ONE) == rollout
         assert list(ledger.stages(ONE)) == stages
 
-    def test_it_has_a_claim_on_its_tenants_from_then_on(self, ledger: RolloutLedger) -> None:
+    def test_a_registered_rollout_is_active(self, ledger: RolloutLedger) -> None:
         assert ledger.register(a_rollout(), [a_stage()], revision=0)
         assert ledger.registry() == Registry(frozenset({ONE}), 1)
         assert ledger.register(a_rollout(TWO), [a_stage(TWO)], revision=1)
         assert ledger.registry() == Registry(frozenset({ONE, TWO}), 2)
 
     @pytest.mark.parametrize("revision", [0, 2])
-    def test_if_others_were_registered_or_ended_in_the_meantime_nothing_is_written(
-        self, ledger: RolloutLedger, revision: int
-    ) -> None:
+    def test_nothing_is_written_if_the_registry_has_changed(self, ledger: RolloutLedger, revision: int) -> None:
         registered(ledger, TWO)
         before = everything(ledger)
         assert not ledger.register(a_rollout(), [a_stage()], revision=revision)
@@ -221,18 +221,18 @@ class TestRegister:
         assert ledger.rollout(ONE) is None
         assert list(ledger.stages(ONE)) == []
 
-    def test_before_the_first_one_the_registry_is_at_no_other_revision(self, ledger: RolloutLedger) -> None:
+    def test_the_first_rollout_needs_the_initial_revision_of_the_registry(self, ledger: RolloutLedger) -> None:
         assert not ledger.register(a_rollout(), [a_stage()], revision=1)
         assert ledger.registry() == Registry(frozenset(), 0)
 
-    def test_it_is_registered_once(self, ledger: RolloutLedger) -> None:
+    def test_a_rollout_is_registered_only_once(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         before = everything(ledger)
         assert not ledger.register(a_rollout(by="eve"), [a_stage(total=1)], revision=1)
         assert everything(ledger) == before
 
     @pytest.mark.parametrize("revision", [0, 1, 7])
-    def test_a_dry_run_has_no_claim_whatever_others_do(self, ledger: RolloutLedger, revision: int) -> None:
+    def test_a_dry_run_is_never_in_the_registry_at_any_revision(self, ledger: RolloutLedger, revision: int) -> None:
         registered(ledger, TWO)
         assert ledger.register(a_rollout(wish=TO_LOOK), [a_stage()], revision=revision)
         assert ledger.registry() == Registry(frozenset({TWO}), 1)
@@ -247,12 +247,12 @@ class TestListing:
         assert [each.id for each in ledger.rollouts(limit=2, after=TWO)] == [ONE]
         assert [each.id for each in ledger.rollouts(limit=2, after=ONE)] == []
 
-    def test_a_page_begins_after_a_rollout_that_is_not_there(self, ledger: RolloutLedger) -> None:
+    def test_a_page_may_begin_after_an_unknown_rollout(self, ledger: RolloutLedger) -> None:
         for rollout in (ONE, THREE):
             registered(ledger, rollout)
         assert [each.id for each in ledger.rollouts(limit=9, after=TWO)] == [ONE]
 
-    def test_they_are_listed_as_they_are_now(self, ledger: RolloutLedger) -> None:
+    def test_the_list_has_the_current_state(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         ledger.change(replace(rollout, status=RolloutStatus.HALTED, reason="Why.", ended_at=LATER))
         assert list(ledger.rollouts(limit=9)) == [ledger.rollout(ONE)]
@@ -260,7 +260,7 @@ class TestListing:
 
 
 class TestChange:
-    def test_it_is_changed_and_has_another_revision(self, ledger: RolloutLedger) -> None:
+    def test_a_change_raises_the_revision(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         changed = replace(rollout, current_stage=2, execution="arn:execution", task_token="token", reason="Why.")
         assert ledger.change(changed)
@@ -268,7 +268,7 @@ class TestChange:
         assert ledger.change(replace(rollout_in(ledger), task_token=None, execution=None, reason=""))
         assert ledger.rollout(ONE) == replace(rollout, current_stage=2, revision=2)
 
-    def test_only_the_first_of_two_who_read_the_same_changes_it(self, ledger: RolloutLedger) -> None:
+    def test_only_the_first_of_two_concurrent_changes_is_written(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         assert ledger.change(replace(rollout, reason="First."))
         before = everything(ledger)
@@ -276,13 +276,13 @@ class TestChange:
         assert not ledger.change(replace(rollout, status=RolloutStatus.ABORTED))
         assert everything(ledger) == before
 
-    def test_its_stages_stay_as_they_are(self, ledger: RolloutLedger) -> None:
+    def test_a_change_of_the_rollout_does_not_change_its_stages(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         ledger.change(replace(rollout, current_stage=2))
         assert list(ledger.stages(ONE)) == [a_stage(), a_stage(number=2)]
 
     @pytest.mark.parametrize("status", ACTIVE)
-    def test_as_long_as_it_is_active_its_claim_stays_and_nobody_else_is_disturbed(
+    def test_a_change_of_an_active_rollout_does_not_change_the_registry(
         self, ledger: RolloutLedger, status: RolloutStatus
     ) -> None:
         rollout = registered(ledger)
@@ -290,32 +290,32 @@ class TestChange:
         assert ledger.registry() == Registry(frozenset({ONE}), 1)
 
     @pytest.mark.parametrize("status", ENDED)
-    def test_once_it_has_ended_its_claim_is_gone(self, ledger: RolloutLedger, status: RolloutStatus) -> None:
+    def test_an_ended_rollout_leaves_the_registry(self, ledger: RolloutLedger, status: RolloutStatus) -> None:
         rollout = registered(ledger)
         registered(ledger, TWO)
         assert ledger.change(replace(rollout, status=status, ended_at=LATER))
         assert rollout_in(ledger).status is status
         assert ledger.registry() == Registry(frozenset({TWO}), 3)
 
-    def test_after_the_last_has_ended_nobody_has_a_claim(self, ledger: RolloutLedger) -> None:
+    def test_the_registry_is_empty_after_the_last_rollout_has_ended(self, ledger: RolloutLedger) -> None:
         ledger.change(replace(registered(ledger), status=RolloutStatus.SUCCEEDED))
         assert ledger.registry() == Registry(frozenset(), 2)
         registered(ledger, TWO)
         assert ledger.registry() == Registry(frozenset({TWO}), 3)
 
-    def test_what_has_ended_can_be_said_otherwise_without_disturbing_anybody(self, ledger: RolloutLedger) -> None:
+    def test_a_change_of_an_ended_rollout_does_not_change_the_registry(self, ledger: RolloutLedger) -> None:
         ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED))
         assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.ABORTED))
         assert ledger.registry() == Registry(frozenset(), 2)
 
-    def test_one_that_had_ended_claims_its_tenants_again(self, ledger: RolloutLedger) -> None:
+    def test_an_ended_rollout_can_become_active_again(self, ledger: RolloutLedger) -> None:
         ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED, ended_at=LATER))
         reopened = replace(rollout_in(ledger), status=RolloutStatus.PENDING, attempt=2, ended_at=None)
         assert ledger.change(reopened, revision=2)
         assert ledger.rollout(ONE) == replace(reopened, revision=2)
         assert ledger.registry() == Registry(frozenset({ONE}), 3)
 
-    def test_unless_others_have_claimed_or_freed_tenants_in_the_meantime(self, ledger: RolloutLedger) -> None:
+    def test_an_ended_rollout_does_not_become_active_if_the_registry_has_changed(self, ledger: RolloutLedger) -> None:
         ledger.change(replace(registered(ledger), status=RolloutStatus.HALTED))
         registered(ledger, TWO)
         before = everything(ledger)
@@ -324,7 +324,7 @@ class TestChange:
         assert everything(ledger) == before
         assert ledger.change(reopened, revision=3)
 
-    def test_a_dry_run_never_has_a_claim(self, ledger: RolloutLedger) -> None:
+    def test_a_dry_run_is_never_in_the_registry(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger, wish=TO_LOOK)
         assert ledger.change(replace(rollout, status=RolloutStatus.HALTED))
         assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.PENDING), revision=0)
@@ -332,7 +332,7 @@ class TestChange:
 
 
 class TestChangeStage:
-    def test_it_is_changed_as_a_whole_and_has_another_revision(self, ledger: RolloutLedger) -> None:
+    def test_a_stage_is_written_as_a_whole_and_its_revision_raised(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         pace = Pace(11 / 7, 9, slow_start=False, throttles_seen=12, slowed_at=LATER)
         changed = a_stage(
@@ -356,13 +356,13 @@ class TestChangeStage:
         assert ledger.stage(ONE, 1) == replace(changed, revision=1)
         assert list(ledger.stages(ONE)) == [replace(changed, revision=1), a_stage(number=2)]
 
-    def test_what_is_not_said_any_more_is_gone(self, ledger: RolloutLedger) -> None:
+    def test_attributes_without_a_value_are_removed(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         ledger.change_stage(a_stage(started_at=NOON, approved_by="eve", pace=Pace(4.0, 8, slowed_at=NOON)))
         assert ledger.change_stage(a_stage(revision=1))
         assert ledger.stage(ONE, 1) == a_stage(revision=2)
 
-    def test_only_the_first_of_two_who_read_the_same_changes_it(self, ledger: RolloutLedger) -> None:
+    def test_only_the_first_of_two_concurrent_changes_is_written(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         assert ledger.change_stage(a_stage(in_flight=1))
         before = everything(ledger)
@@ -406,7 +406,7 @@ class TestOutcomes:
         assert stage_in(ledger) == a_stage(in_flight=1 if write is admit else 0, revision=1)
 
     @for_each_write
-    def test_it_takes_the_place_of_one_that_was_not_settled(self, ledger: RolloutLedger, write: Write) -> None:
+    def test_an_outcome_replaces_an_unsettled_one(self, ledger: RolloutLedger, write: Write) -> None:
         registered(ledger)
         admit(ledger, an_outcome(execution="arn:first", operation_attempt=1, from_version=VERSION))
         assert write(ledger, an_outcome(execution="arn:second", updated_at=LATER))
@@ -414,7 +414,7 @@ class TestOutcomes:
 
     @for_each_write
     @pytest.mark.parametrize("result", [result for result in Result if result.settled])
-    def test_what_is_settled_stays_so(self, ledger: RolloutLedger, write: Write, result: Result) -> None:
+    def test_a_settled_outcome_never_changes(self, ledger: RolloutLedger, write: Write, result: Result) -> None:
         registered(ledger)
         record(ledger, an_outcome(result=result))
         before = everything(ledger)
@@ -423,9 +423,7 @@ class TestOutcomes:
         assert everything(ledger) == before
 
     @for_each_write
-    def test_if_the_stage_has_changed_in_the_meantime_nothing_is_written(
-        self, ledger: RolloutLedger, write: Write
-    ) -> None:
+    def test_nothing_is_written_if_the_stage_has_changed(self, ledger: RolloutLedger, write: Write) -> None:
         registered(ledger)
         read = stage_in(ledger)
         ledger.change_stage(replace(read, in_flight=3))
@@ -434,7 +432,7 @@ class TestOutcomes:
         assert everything(ledger) == before
 
     @pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
-    def test_nobody_is_admitted_unless_the_rollout_is_running_but_outcomes_are_recorded(
+    def test_tenants_are_admitted_only_while_the_rollout_runs_but_outcomes_are_always_recorded(
         self, ledger: RolloutLedger, status: RolloutStatus
     ) -> None:
         rollout = registered(ledger)
@@ -445,7 +443,7 @@ class TestOutcomes:
         assert everything(ledger) == before
         assert record(ledger, an_outcome("b", Result.SUCCEEDED))
 
-    def test_the_outcomes_of_a_rollout_are_its_own(self, ledger: RolloutLedger) -> None:
+    def test_a_rollout_has_only_its_own_outcomes(self, ledger: RolloutLedger) -> None:
         for rollout in (ONE, TWO):
             registered(ledger, rollout)
         for name in ("b", "a", "c"):
@@ -454,7 +452,7 @@ class TestOutcomes:
         assert list(ledger.outcomes(TWO)) == list(ledger.failures(TWO)) == []
         assert ledger.tenant_outcome(TWO, TenantId.parse("a")) is None
 
-    def test_only_those_that_failed_are_failures(self, ledger: RolloutLedger) -> None:
+    def test_only_failed_outcomes_are_failures(self, ledger: RolloutLedger) -> None:
         registered(ledger)
         for result in Result:
             record(ledger, an_outcome(f"at-{result.value.lower()}", result))

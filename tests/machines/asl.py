@@ -1,7 +1,7 @@
-"""Static checks of a state machine in Amazon States Language. Each returns what is wrong; nothing wrong, no words.
+"""Static checks of a state machine in Amazon States Language. Each check returns a list of problems.
 
-The emulator fails open: it runs machines that AWS would refuse, and shows no path that is rarely taken. So these
-rules are read off the file.
+The emulator runs machines that AWS would reject, and rare paths are not run in tests. These checks read the file
+instead.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ RUNS_A_MACHINE = "arn:aws:states:::states:startExecution.sync:2"
 THROTTLED = {CALLS_A_FUNCTION: "Lambda.TooManyRequestsException", RUNS_A_MACHINE: "StepFunctions.ThrottlingException"}
 MANY_ATTEMPTS = 20
 FEW_SECONDS = 5
-"""How long after it was decided a machine may still be started."""
+"""The maximum time between the decision to start a machine and its start."""
 
 
 def parse(text: str) -> Machine:
-    """The machine. A placeholder outside quotes is no JSON."""
+    """Parse a machine. A placeholder outside quotes is not JSON."""
     machine: Machine = json.loads(text)
     return machine
 
@@ -58,12 +58,12 @@ def maps(machine: Machine) -> dict[str, State]:
 
 
 def children(machine: Machine) -> dict[str, Machine]:
-    """What is run for each item of a map, by the map's name: a machine of its own."""
+    """The machines that maps run for each item, by the map's name."""
     return {name: state["ItemProcessor"] for name, state in maps(machine).items()}
 
 
 def without_children(machine: Machine) -> Machine:
-    """What is left of it when its maps have nothing to run."""
+    """The machine without the machines that its maps run."""
     alone = {
         name: {field: value for field, value in state.items() if field != "ItemProcessor"}
         for name, state in states(machine).items()
@@ -76,14 +76,14 @@ def catches(state: State) -> Iterator[tuple[list[str], str]]:
 
 
 def leads_on(state: State) -> set[str]:
-    """Where the machine may go from here if nothing goes wrong."""
+    """The next states if there is no error."""
     return {choice["Next"] for choice in state.get("Choices", [])} | {
         state[name] for name in ("Next", "Default") if name in state
     }
 
 
 def successors(state: State) -> set[str]:
-    """Where the machine may go from here, by success, choice or error."""
+    """The next states after a success, a choice or an error."""
     return leads_on(state) | {target for _, target in catches(state)}
 
 
@@ -140,7 +140,7 @@ def used_variables(expression: str) -> set[str]:
 
 
 def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
-    """What the machine makes of a template: every expression in it, evaluated. An unknown variable is an error."""
+    """The template with all expressions evaluated. An unknown variable is an error."""
     if isinstance(template, dict):
         return {name: evaluate(value, variables) for name, value in template.items()}
     if isinstance(template, str) and is_expression(template):
@@ -154,17 +154,17 @@ def evaluate(template: Any, variables: Mapping[str, object]) -> Any:
 
 
 def _followed(path: re.Match[str], variables: Mapping[str, object]) -> object:
-    """What a plain path leads to. The simulation follows millions; JSONata is asked where this finds nothing."""
+    """The value of a plain path. JSONata evaluates the rest; this is faster, and the simulation evaluates millions."""
     value: object = variables[path[1]]
     for name in path[2].split(".")[1:]:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def chosen(choice: State, told: object) -> str:
-    """The state that a Choice leads to when this is its input."""
+def chosen(choice: State, value: object) -> str:
+    """The state that a Choice leads to with this input."""
     for rule in choice["Choices"]:
-        if evaluate(rule["Condition"], {"states": {"input": told}}) is True:
+        if evaluate(rule["Condition"], {"states": {"input": value}}) is True:
             return str(rule["Next"])
     return str(choice["Default"])
 
@@ -173,7 +173,7 @@ def chosen(choice: State, told: object) -> str:
 
 
 def speaks_jsonata(machine: Machine) -> list[str]:
-    """The machine as a whole, or each of its states but a map: the emulator knows maps in JSONPath only."""
+    """The machine is JSONata, or each of its states is except maps: the emulator supports only JSONPath for maps."""
     if machine.get("QueryLanguage") == "JSONata":
         return [f"{name} changes the query language" for name, s in states(machine).items() if "QueryLanguage" in s]
     return [
@@ -184,7 +184,7 @@ def speaks_jsonata(machine: Machine) -> list[str]:
 
 
 def variables_are_its_own(machine: Machine) -> list[str]:
-    """A child does not see what its parent has assigned; the emulator would let it."""
+    """A child does not see variables of its parent, except on the emulator."""
     alone = without_children(machine)
     assigned = {
         name
@@ -197,7 +197,7 @@ def variables_are_its_own(machine: Machine) -> list[str]:
 
 
 def maps_are_bounded(machine: Machine) -> list[str]:
-    """By default a map runs 10,000 children at once, ends with the first that fails, and returns what all have said."""
+    """By default a map runs 10,000 children at once, ends with the first failure, and returns all results."""
     wrong = []
     for name, state in maps(machine).items():
         if not _says_how_many(state):
@@ -205,7 +205,7 @@ def maps_are_bounded(machine: Machine) -> list[str]:
         if state.get("ToleratedFailurePercentage") != 100:
             wrong.append(f"{name} ends when children fail")
         if "ResultWriter" not in state or state.get("ResultPath", "$") is not None:
-            wrong.append(f"{name} returns what all its children have said")
+            wrong.append(f"{name} returns the results of all children")
         if state["ItemProcessor"].get("ProcessorConfig") != {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}:
             wrong.append(f"{name} has its children in its own history, or for five minutes only")
     return wrong
@@ -216,7 +216,7 @@ def _says_how_many(a_map: State) -> bool:
 
 
 def leads_somewhere(machine: Machine) -> list[str]:
-    """Every target exists, every state is reached, and every state but the last says where it leads."""
+    """Every target exists, every state can be reached, and every state except the last has a next one."""
     wrong = []
     names = set(states(machine))
     if machine["StartAt"] not in names:
@@ -250,10 +250,10 @@ def waits_end(machine: Machine) -> list[str]:
 
 
 def tasks_retry(machine: Machine) -> list[str]:
-    """Throttling patiently and spread out, other faults a few times; but a token's timeout means: go and look.
+    """Tasks retry throttling for a long time with jitter, and other faults a few times, but not the timeout of a token.
 
-    A machine that is run retries by itself: one that has failed is not run again. One that cannot be started is tried
-    again for a few seconds only: it may be that it is not to be started any more.
+    A machine that a task runs has its own retries, so a failed one is not run again. A machine that cannot be started
+    is retried for a few seconds only, because meanwhile the start may no longer be wanted.
     """
     wrong = []
     for name, state in tasks(machine):
@@ -262,16 +262,16 @@ def tasks_retry(machine: Machine) -> list[str]:
         patient = [retry for retry in retries if throttled in retry["ErrorEquals"]]
         if state["Resource"] == RUNS_A_MACHINE:
             if sum(map(seconds_of, patient)) > FEW_SECONDS:
-                wrong.append(f"{name} is started long after it was to be")
+                wrong.append(f"{name} may be started long after the decision")
             if not any(asks_again(machine, errors, target) for errors, target in catches(state)):
                 wrong.append(f"{name} does not wait and ask again when it cannot be started")
         elif not patient or patient[0].get("MaxAttempts", 3) < MANY_ATTEMPTS:
-            wrong.append(f"{name} does not retry throttled calls patiently")
-        wrong += [f"{name} retries in step with others" for r in retries if r.get("JitterStrategy") != "FULL"]
-        wrong += [f"{name} retries ever more slowly" for r in retries if "MaxDelaySeconds" not in r]
+            wrong.append(f"{name} does not retry throttled calls often enough")
+        wrong += [f"{name} retries without jitter" for r in retries if r.get("JitterStrategy") != "FULL"]
+        wrong += [f"{name} has no maximum delay between retries" for r in retries if "MaxDelaySeconds" not in r]
         if state["Resource"] == RUNS_A_MACHINE:
             if any(error.startswith("States.") for retry in retries for error in retry["ErrorEquals"]):
-                wrong.append(f"{name} runs again what has failed")
+                wrong.append(f"{name} runs a failed machine again")
             continue
         caught_all = {"States.TaskFailed"} if waits_for_token(state) else {"States.ALL", "States.TaskFailed"}
         last = set(retries[-1]["ErrorEquals"]) if retries else set()
@@ -283,19 +283,19 @@ def tasks_retry(machine: Machine) -> list[str]:
 
 
 def seconds_of(retrier: dict[str, Any]) -> float:
-    """How long it may take until the last attempt has begun."""
+    """The maximum time until the last attempt begins."""
     interval, rate = retrier.get("IntervalSeconds", 1), retrier.get("BackoffRate", 2.0)
     longest = retrier.get("MaxDelaySeconds", math.inf)
     return float(sum(min(longest, interval * rate**number) for number in range(retrier.get("MaxAttempts", 3))))
 
 
 def asks_again(machine: Machine, errors: list[str], target: str) -> bool:
-    """Whether what kept a machine from being started leads to a wait, after which it is asked for again."""
+    """True if an error that kept a machine from starting leads to a wait, after which the start is decided anew."""
     return THROTTLED[RUNS_A_MACHINE] in errors and states(machine)[target]["Type"] == "Wait"
 
 
 def faults_end_in_failure(machine: Machine) -> list[str]:
-    """Every task and every map catches everything, and what it catches never ends green."""
+    """Every task and map catches all errors, and the execution then fails."""
     wrong = []
     for name, state in (*tasks(machine), *maps(machine).items()):
         caught = list(catches(state))
@@ -312,9 +312,9 @@ def faults_end_in_failure(machine: Machine) -> list[str]:
 
 
 def faults_are_recorded_by(recorders: set[str]) -> Check:
-    """Of a child, which may end green after a fault: every fault is told to a state that writes it down.
+    """A child may succeed after a fault, if one of these states has recorded the fault.
 
-    One of these that has a fault itself fails the child.
+    A fault of a recording state itself fails the child.
     """
 
     def check(machine: Machine) -> list[str]:
@@ -337,7 +337,7 @@ def faults_are_recorded_by(recorders: set[str]) -> Check:
 
 
 def loops_wait(machine: Machine) -> list[str]:
-    """Without the states that wait, there is no way back to where one was. A map waits for its children."""
+    """Every loop contains a state that waits. A map waits for its children."""
     busy = {
         name: successors(state)
         for name, state in states(machine).items()
@@ -356,7 +356,7 @@ def loops_wait(machine: Machine) -> list[str]:
                 ahead |= busy[name]
         return False
 
-    return [f"{name} can come round again without waiting" for name in busy if comes_back(name)]
+    return [f"{name} is in a loop that does not wait" for name in busy if comes_back(name)]
 
 
 def choices_default(machine: Machine) -> list[str]:
@@ -367,7 +367,9 @@ def choices_default(machine: Machine) -> list[str]:
 
 def expressions_parse(machine: Machine) -> list[str]:
     wrong = [
-        f"{text!r} is half an expression" for text in texts(machine) if text.startswith("{%") != text.endswith("%}")
+        f"{text!r} is an incomplete expression"
+        for text in texts(machine)
+        if text.startswith("{%") != text.endswith("%}")
     ]
     for expression in expressions(machine):
         try:
@@ -386,7 +388,7 @@ def outlives(deadline: timedelta) -> Check:
 
 
 def succeeds_at(last: str) -> Check:
-    """This state ends the machine green, and no other does."""
+    """Only this state ends the execution successfully."""
 
     def check(machine: Machine) -> list[str]:
         green = {name for name, state in states(machine).items() if ends_green(state)}
@@ -404,15 +406,15 @@ def placeholders(machine: Machine) -> set[str]:
 def filled_by(substitutions: set[str]) -> Check:
     def check(machine: Machine) -> list[str]:
         found = placeholders(machine)
-        return [f"nothing is put in for ${{{name}}}" for name in found - substitutions] + [
+        return [f"there is no value for ${{{name}}}" for name in found - substitutions] + [
             f"there is no ${{{name}}} to fill" for name in substitutions - found
         ]
 
     return check
 
 
-def outcomes_are_read(told: Mapping[str, set[str]]) -> Check:
-    """What a Choice reads is something that the task before it may say; and "failed" is never left to chance."""
+def outcomes_are_read(outcomes: Mapping[str, set[str]]) -> Check:
+    """A Choice reads only outcomes of the task before it; and it reads "failed", if that is one of them."""
 
     def check(machine: Machine) -> list[str]:
         wrong = []
@@ -420,10 +422,10 @@ def outcomes_are_read(told: Mapping[str, set[str]]) -> Check:
             if choice["Type"] != "Choice":
                 continue
             before = [task for task, state in tasks(machine) if state.get("Next") == name]
-            said = set().union(*(told[task] for task in before))
+            returned = set().union(*(outcomes[task] for task in before))
             read = {word for text in texts(choice["Choices"]) for word in OUTCOME_READ.findall(text)}
-            wrong += [f"{name} reads {word!r}, which {before} never say" for word in read - said]
-            if "failed" in said - read:
+            wrong += [f"{name} reads {word!r}, which {before} never return" for word in read - returned]
+            if "failed" in returned - read:
                 wrong.append(f"{name} does not read 'failed'")
         return wrong
 
@@ -442,4 +444,4 @@ CHECKS: tuple[Check, ...] = (
     choices_default,
     expressions_parse,
 )
-"""What holds for every machine. How it ends after a fault depends on whether it is a child."""
+"""The checks for every machine. The checks of faults differ for children, so they are not here."""

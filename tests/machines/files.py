@@ -1,4 +1,4 @@
-"""The workflows' files."""
+"""The files of the state machines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FOLDER = Path(__file__).parents[2] / "statemachines"
 SUFFIX = ".asl.json"
 
 MACHINES = tuple(sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}")))
-"""Each by its file's stem."""
+"""The stems of the files."""
 
 OPERATIONS = ("create_tenant", "update_tenant", "delete_tenant")
-"""Those that bring a tenant's stack about."""
+"""The machines that change a tenant's stack."""
 
 ROLLOUT = "rollout"
 TURN = "rollout/RunStage"
-"""What the rollout's map runs for each tenant: a machine of its own, in the same file."""
+"""The machine that the rollout's map runs for each tenant, in the same file."""
 
 CHILDREN = (TURN,)
 PARTS = (*MACHINES, *CHILDREN)
@@ -26,7 +26,7 @@ PARTS = (*MACHINES, *CHILDREN)
 
 @cache
 def machine(part: str) -> asl.Machine:
-    """As the file has it. Shared by all who ask: not to be changed."""
+    """The machine from the file. It is cached, so it must not be changed."""
     stem = part.partition("/")[0]
     return part_of(asl.parse((FOLDER / f"{stem}{SUFFIX}").read_text(encoding="utf-8")), part)
 

@@ -1,4 +1,4 @@
-"""Each check finds what it is there for: a small sound machine, and one thing broken in it at a time."""
+"""Each check detects its problem, in a small valid machine with one change at a time."""
 
 from __future__ import annotations
 
@@ -196,8 +196,8 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     (asl.tasks_retry, drop(*W, "Retry", 1), "Work does not retry other"),
     (asl.tasks_retry, put(*W, "Retry", 0, "MaxAttempts", value=3), "Work does not retry throttled"),
     (asl.tasks_retry, drop(*W, "Retry", 0, "MaxAttempts"), "Work does not retry throttled"),
-    (asl.tasks_retry, drop(*W, "Retry", 0, "JitterStrategy"), "Work retries in step"),
-    (asl.tasks_retry, drop(*W, "Retry", 0, "MaxDelaySeconds"), "Work retries ever more slowly"),
+    (asl.tasks_retry, drop(*W, "Retry", 0, "JitterStrategy"), "Work retries without jitter"),
+    (asl.tasks_retry, drop(*W, "Retry", 0, "MaxDelaySeconds"), "Work has no maximum delay between retries"),
     (
         asl.tasks_retry,
         put("States", "Await", "Retry", 1, "ErrorEquals", value=["States.ALL"]),
@@ -217,19 +217,19 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
         put("States", "Look", "Catch", value=SOUND["States"]["Await"]["Catch"]),
         "Look may catch",
     ),
-    (asl.loops_wait, put("States", "Sort", "Default", value="Look"), "Look can come round"),
-    (asl.loops_wait, put("States", "Pause", value={"Type": "Pass", "Next": "Look"}), "Pause can come round"),
-    (asl.loops_wait, put(*W, "Next", value="Work"), "Work can come round"),
+    (asl.loops_wait, put("States", "Sort", "Default", value="Look"), "Look is in a loop"),
+    (asl.loops_wait, put("States", "Pause", value={"Type": "Pass", "Next": "Look"}), "Pause is in a loop"),
+    (asl.loops_wait, put(*W, "Next", value="Work"), "Work is in a loop"),
     (asl.choices_default, drop("States", "Sort", "Default"), "Sort has no Default"),
     (asl.expressions_parse, put("States", "Pause", "Seconds", value="{% 1 + %}"), "does not parse"),
-    (asl.expressions_parse, put("States", "Pause", "Seconds", value="{% 1 + 1"), "half an expression"),
+    (asl.expressions_parse, put("States", "Pause", "Seconds", value="{% 1 + 1"), "an incomplete expression"),
     (asl.expressions_parse, put(*W, "Arguments", "Payload", "deep", value=[{"x": "{% $f( %}"}]), "does not parse"),
     (asl.outlives(timedelta(minutes=30)), put("TimeoutSeconds", value=1800), "times out after 1800"),
     (asl.outlives(timedelta(minutes=30)), drop("TimeoutSeconds"), "times out after 0"),
     (asl.succeeds_at("Done"), put("States", "Pause", value={"Type": "Succeed"}), "Pause ends the machine"),
     (asl.succeeds_at("Done"), put("States", "Failed", value={"Type": "Pass", "End": True}), "Failed ends"),
     (asl.succeeds_at("Done"), drop("States", "Done", "End"), "Done does not end"),
-    (asl.filled_by({"WorkArn"}), put(*W, "Arguments", "FunctionName", value="${Typo}"), "put in for ${Typo}"),
+    (asl.filled_by({"WorkArn"}), put(*W, "Arguments", "FunctionName", value="${Typo}"), "no value for ${Typo}"),
     (asl.filled_by({"WorkArn", "Unused"}), put("Comment", value=""), "no ${Unused} to fill"),
     (
         asl.outcomes_are_read(TOLD),
@@ -244,7 +244,7 @@ BREAKAGES: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     ("check", "change", "found"),
     [pytest.param(*breakage, id=f"{number}-{breakage[2]}") for number, breakage in enumerate(BREAKAGES)],
 )
-def test_a_broken_machine_is_found_out(check: asl.Check, change: Callable[[asl.Machine], None], found: str) -> None:
+def test_a_broken_machine_is_detected(check: asl.Check, change: Callable[[asl.Machine], None], found: str) -> None:
     assert any(found in wrong for wrong in check(broken(change)))
 
 
@@ -255,21 +255,25 @@ BREAKAGES_OF_MAPS: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = 
     (asl.maps_are_bounded, drop(*E, "MaxConcurrencyPath"), "Each does not say how many"),
     (asl.maps_are_bounded, put(*E, "MaxConcurrencyPath", value="{% $many %}"), "Each does not say how many"),
     (asl.maps_are_bounded, drop(*E, "ToleratedFailurePercentage"), "Each ends when children fail"),
-    (asl.maps_are_bounded, drop(*E, "ResultWriter"), "Each returns what all"),
-    (asl.maps_are_bounded, drop(*E, "ResultPath"), "Each returns what all"),
+    (asl.maps_are_bounded, drop(*E, "ResultWriter"), "Each returns the results"),
+    (asl.maps_are_bounded, drop(*E, "ResultPath"), "Each returns the results"),
     (asl.maps_are_bounded, drop(*ITEM, "ProcessorConfig"), "Each has its children in its own history"),
     (asl.faults_end_in_failure, drop(*E, "Catch"), "Each does not catch"),
     (asl.faults_end_in_failure, put(*E, "Catch", 0, "Next", value="Done"), "Each may catch"),
-    (asl.loops_wait, put(*E, value={"Type": "Pass", "Next": "Sort"}), "Each can come round"),
+    (asl.loops_wait, put(*E, value={"Type": "Pass", "Next": "Sort"}), "Each is in a loop"),
 ]
 BREAKAGES_OF_CHILDREN: list[tuple[asl.Check, Callable[[asl.Machine], None], str]] = [
     (asl.speaks_jsonata, drop("States", "Run", "QueryLanguage"), "Run is not JSONata"),
     (asl.variables_are_its_own, put("States", "Run", "Arguments", "Input", value="{% $again %}"), "$again is used"),
     (asl.variables_are_its_own, drop("States", "Enter", "Assign"), "$turn is used"),
-    (asl.tasks_retry, put("States", "Run", "Retry", 0, "MaxAttempts", value=100), "Run is started long after"),
+    (asl.tasks_retry, put("States", "Run", "Retry", 0, "MaxAttempts", value=100), "Run may be started long after"),
     (asl.tasks_retry, drop("States", "Run", "Catch", 0), "Run does not wait and ask again"),
     (asl.tasks_retry, put("States", "Run", "Catch", 0, "Next", value="Record"), "Run does not wait and ask again"),
-    (asl.tasks_retry, put("States", "Run", "Retry", 0, "ErrorEquals", 0, value="States.ALL"), "Run runs again"),
+    (
+        asl.tasks_retry,
+        put("States", "Run", "Retry", 0, "ErrorEquals", 0, value="States.ALL"),
+        "Run runs a failed machine again",
+    ),
     (asl.faults_are_recorded_by({"Record"}), drop("States", "Run", "Catch"), "Run does not catch"),
     (
         asl.faults_are_recorded_by({"Record"}),
@@ -292,29 +296,29 @@ BREAKAGES_OF_CHILDREN: list[tuple[asl.Check, Callable[[asl.Machine], None], str]
         for number, breakage in enumerate(breakages)
     ],
 )
-def test_a_broken_map_or_child_is_found_out(
+def test_a_broken_map_or_child_is_detected(
     sound: asl.Machine, check: asl.Check, change: Callable[[asl.Machine], None], found: str
 ) -> None:
     assert any(found in wrong for wrong in check(broken(change, sound)))
 
 
 @pytest.mark.parametrize("seconds", [30, "${PauseSeconds}", "{% 1 + $floor($random() * 10) %}"])
-def test_a_wait_may_be_counted_filled_in_or_computed(seconds: object) -> None:
+def test_a_wait_may_be_a_number_a_placeholder_or_an_expression(seconds: object) -> None:
     assert asl.waits_end(broken(put("States", "Pause", "Seconds", value=seconds))) == []
 
 
-def test_an_expression_sees_only_what_has_been_assigned() -> None:
+def test_an_expression_sees_only_assigned_variables() -> None:
     assert asl.evaluate({"stack": "{% $stack.id %}"}, {"stack": {"id": "1"}}) == {"stack": "1"}
     with pytest.raises(KeyError, match="stack"):
         asl.evaluate({"stack": "{% $stack.id %}"}, {})
 
 
-def test_a_placeholder_outside_quotes_is_no_json() -> None:
+def test_a_placeholder_outside_quotes_is_not_json() -> None:
     text = json.dumps(SOUND).replace('"${WorkArn}"', "${WorkArn}")
     with pytest.raises(json.JSONDecodeError):
         asl.parse(text)
 
 
-def test_every_check_is_shown_to_bite() -> None:
+def test_every_check_has_a_failing_example() -> None:
     bitten = {check.__qualname__ for check, _, _ in (*BREAKAGES, *BREAKAGES_OF_MAPS, *BREAKAGES_OF_CHILDREN)}
     assert bitten == {check.__qualname__ for check in (*ALL_CHECKS, asl.faults_are_recorded_by(set()))}

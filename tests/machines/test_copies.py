@@ -1,4 +1,4 @@
-"""ASL has no includes, so machines that share a state each have a copy. Copies do not drift apart."""
+"""ASL has no includes, so machines that share a state each have a copy. The copies must stay the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.machines import asl
 from tests.machines.files import MACHINES, OPERATIONS, PARTS, machine
 
 LAST = {"Finish", "RecordFailure", "TellFailure", "RecordOutcome", "Advance", "GiveUp"}
-"""What comes to nothing if these do not succeed is worth more tries."""
+"""States with more retries, because all earlier work is lost if they fail."""
 
 DIFFERENCES = {
     "Begin": {"Arguments", "Assign", "Comment"},
@@ -20,7 +20,7 @@ DIFFERENCES = {
     "Finish": {"Comment"},
     "RecordFailure": {"Arguments"},
 }
-"""States that several machines have, and in what the copies are meant to differ. All others are the same."""
+"""States that several machines share, and the fields in which the copies may differ."""
 
 
 def copies(machines: Iterable[asl.Machine]) -> dict[str, list[asl.State]]:
@@ -42,16 +42,16 @@ def differences(machines: Iterable[asl.Machine]) -> dict[str, set[str]]:
     return found
 
 
-def test_every_operation_has_the_states_that_all_share() -> None:
+def test_every_operation_has_the_shared_states() -> None:
     shared = {"Begin", "AwaitTurn", "StartStack", "AwaitStack", "InspectStack", "Finish", "RecordFailure", "Failed"}
     assert all(shared <= set(asl.states(machine(stem))) for stem in OPERATIONS)
 
 
-def test_copies_of_a_state_differ_only_where_they_are_meant_to() -> None:
+def test_copies_of_a_state_differ_only_where_intended() -> None:
     assert differences(map(machine, MACHINES)) == DIFFERENCES
 
 
-def test_a_copy_that_has_drifted_is_found() -> None:
+def test_a_copy_that_has_changed_is_detected() -> None:
     one: asl.Machine = {"States": {"Look": {"Type": "Task", "TimeoutSeconds": 60}, "Pause": {"Type": "Wait"}}}
     other: asl.Machine = {"States": {"Look": {"Type": "Task", "TimeoutSeconds": 61}, "Pause": {"Type": "Wait"}}}
     assert differences([one, other]) == {"Look": {"TimeoutSeconds"}}
@@ -67,8 +67,8 @@ def test_tasks_of_one_kind_retry_alike() -> None:
     assert all(each == alike[0] for alike in retries.values() for each in alike)
 
 
-def test_the_last_steps_of_an_operation_wait_long_for_a_throttle_to_end() -> None:
-    """No Choice comes after them that could wait: giving up would record a failure of what has succeeded."""
+def test_the_last_steps_of_an_operation_retry_throttling_for_a_long_time() -> None:
+    """No Choice that could wait follows them, and giving up would record a successful operation as failed."""
     for part in PARTS:
         for name, state in asl.functions(machine(part)):
             if name in LAST:

@@ -1,4 +1,4 @@
-"""Every workflow keeps the rules that neither the emulator nor a reader's eye would catch."""
+"""Every state machine passes the checks that neither the emulator nor a reader would catch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USE_CASES: dict[str, Callable[..., Any]] = {
     "record_outcome": Gate.record,
     "review_tenant": Reviewing.review,
 }
-"""What the function of that name calls, and so what its state may say."""
+"""The use case that each function calls, which determines the outcomes of its state."""
 
 NAMED_OTHERWISE = {
     ("tenant_queue", "Settle"): "settle_tenant_queue",
@@ -47,7 +47,7 @@ NAMED_OTHERWISE = {
     (TURN, "Review"): "review_tenant",
     (TURN, "TellFailure"): "review_tenant",
 }
-"""States that do not bear their function's name: one function is two of a machine's states, or is about a tenant."""
+"""States whose names differ from their function's: two states share a function, or the function's name is longer."""
 
 SUCCEEDS_AT = {**dict.fromkeys(OPERATIONS, "Finish"), "tenant_queue": "Provided", ROLLOUT: "Succeeded", TURN: "Done"}
 
@@ -60,7 +60,7 @@ SETTINGS = Settings(
 )
 
 OTHERS_OF = {ROLLOUT: {"UpdateTenantMachineArn", "ReleaseBucketName"}}
-"""What CloudFormation puts in that is no function's ARN."""
+"""The placeholders that are not ARNs of functions."""
 
 
 def function_of(part: str, state: asl.State) -> str:
@@ -73,13 +73,13 @@ def deployed(part: str) -> asl.Machine:
 
 
 def numbers(machine: asl.Machine) -> Iterator[object]:
-    """How long its states wait, or may take, and how many children run at once."""
+    """The fields of states that are numbers: waits, timeouts and concurrency."""
     for state in asl.states(machine).values():
         yield from (state[name] for name in ("TimeoutSeconds", "Seconds", "MaxConcurrency") if name in state)
 
 
 def outcomes_of(use_case: Callable[..., Any]) -> set[str]:
-    """What a use case may say, from its signature; any of them may also be throttled, which is told as "again"."""
+    """The outcomes of a use case, from its signature. Throttling adds "again"."""
     returned = typing.get_type_hints(use_case)["return"]
     kinds = typing.get_args(returned) if isinstance(returned, UnionType) else (returned,)
     return {kind.outcome for kind in kinds} | {"again"}
@@ -102,12 +102,12 @@ def test_every_map_has_its_children_checked() -> None:
 
 @pytest.mark.parametrize("check", asl.CHECKS, ids=lambda check: check.__name__)
 @for_each_part
-def test_the_machine_keeps_the_rule(part: str, check: asl.Check) -> None:
+def test_the_machine_passes_the_check(part: str, check: asl.Check) -> None:
     assert check(machine(part)) == []
 
 
 @for_each_machine
-def test_a_fault_ends_the_machine_red(stem: str) -> None:
+def test_a_fault_fails_the_execution(stem: str) -> None:
     assert asl.faults_end_in_failure(machine(stem)) == []
 
 
@@ -117,7 +117,7 @@ def test_a_fault_in_a_child_is_recorded(child: str) -> None:
 
 
 @pytest.mark.parametrize("stem", sorted(set(MACHINES) - {ROLLOUT}))
-def test_the_machines_own_timeout_lies_beyond_the_deadline_that_its_handlers_keep(stem: str) -> None:
+def test_the_machines_timeout_is_longer_than_the_functions_deadline(stem: str) -> None:
     deadline = tenant_queue.PATIENCE if stem == "tenant_queue" else DEADLINE
     assert asl.outlives(deadline)(machine(stem)) == []
 
@@ -127,17 +127,17 @@ def test_a_rollout_may_be_paused_for_weeks() -> None:
     assert "TimeoutSeconds" not in asl.states(machine(ROLLOUT))["RunStage"]
 
 
-def test_a_turn_outlives_the_update_that_it_waits_for() -> None:
+def test_a_turns_timeout_is_longer_than_the_updates() -> None:
     assert asl.states(machine(TURN))["Upgrade"]["TimeoutSeconds"] > machine("update_tenant")["TimeoutSeconds"]
 
 
 @for_each_part
-def test_no_state_but_the_last_one_ends_the_machine_green(part: str) -> None:
+def test_only_the_last_state_ends_the_execution_successfully(part: str) -> None:
     assert asl.succeeds_at(SUCCEEDS_AT[part])(machine(part)) == []
 
 
 @for_each_machine
-def test_every_placeholder_is_filled_and_everything_that_is_filled_in_has_a_place(stem: str) -> None:
+def test_placeholders_and_their_values_match(stem: str) -> None:
     assert asl.filled_by(set(FUNCTIONS_OF[stem]) | OTHERS_OF.get(stem, set()))(deployed(stem)) == []
 
 
@@ -157,15 +157,15 @@ def test_a_state_calls_the_function_of_its_name(part: str) -> None:
 
 
 @for_each_part
-def test_what_choices_read_is_what_use_cases_say(part: str) -> None:
-    told = {}
+def test_choices_read_exactly_the_outcomes_of_the_use_cases(part: str) -> None:
+    outcomes = {}
     for name, state in asl.functions(machine(part)):
         use_case = USE_CASES.get(function_of(part, state))
-        told[name] = outcomes_of(use_case) if use_case else set()
-    assert asl.outcomes_are_read(told)(machine(part)) == []
+        outcomes[name] = outcomes_of(use_case) if use_case else set()
+    assert asl.outcomes_are_read(outcomes)(machine(part)) == []
 
 
-def test_outcomes_are_read_off_signatures() -> None:
+def test_outcomes_are_derived_from_signatures() -> None:
     assert outcomes_of(operations.begin) == {"begun", "busy", "done", "failed", "again"}
     assert outcomes_of(tenant_stack.await_stack) == {"working", "again"}
     assert outcomes_of(Advancing.advance) == {"run", "bake", "await", "succeeded", "stopped", "again"}

@@ -1,4 +1,4 @@
-"""Where each outcome leads, in each workflow, and how many transitions the straight path takes."""
+"""The next state of each outcome in each machine, and the number of transitions of the shortest path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DONE = Done(stack_arn(), QUEUE, VERSION)
 BROKE = GaveUp("It broke.", stack_arn())
 
 MOST_TRANSITIONS = 9
-"""Of an operation that runs into nothing. They are what Step Functions is paid for."""
+"""The transitions of an operation without waits or retries. Step Functions charges per transition."""
 MOST_TRANSITIONS_A_TURN = 7
 MOST_TRANSITIONS_WITHOUT_CHANGES = 3
 
@@ -108,7 +108,7 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         (THROTTLED, "AwaitReview"),
     ],
 }
-"""For each Choice of each machine: what it may be told, and the state that comes next."""
+"""The outcomes that each Choice of each machine reads, and the next state of each."""
 
 NEVER_SAID = {
     ("create_tenant", "HasBegun"): {"done"},
@@ -119,30 +119,30 @@ NEVER_SAID = {
     ("delete_tenant", "HasSettled"): {"done", "notReady"},
     ("tenant_queue", "IsSettled"): {"again"},
 }
-"""What the use case may say, but not in this machine."""
+"""Outcomes of the use case that do not occur in this machine."""
 
 
 @pytest.mark.parametrize(
-    ("stem", "choice", "told", "leads_to"),
+    ("stem", "choice", "outcome", "leads_to"),
     [
-        pytest.param(stem, choice, told, leads_to, id=f"{stem}-{choice}-{told['outcome']}-{leads_to}")
+        pytest.param(stem, choice, outcome, leads_to, id=f"{stem}-{choice}-{outcome['outcome']}-{leads_to}")
         for (stem, choice), rules in LEADS.items()
-        for told, leads_to in rules
+        for outcome, leads_to in rules
     ],
 )
-def test_an_outcome_leads_to(stem: str, choice: str, told: dict[str, Any], leads_to: str) -> None:
-    assert asl.chosen(asl.states(machine(stem))[choice], told) == leads_to
+def test_an_outcome_leads_to(stem: str, choice: str, outcome: dict[str, Any], leads_to: str) -> None:
+    assert asl.chosen(asl.states(machine(stem))[choice], outcome) == leads_to
 
 
-def test_every_choice_is_told_of_above_with_every_outcome_that_reaches_it() -> None:
+def test_the_table_covers_every_choice_and_every_outcome() -> None:
     reached = {}
     for part in PARTS:
         for _, state in asl.functions(machine(part)):
             choice = state.get("Next", "")
             if asl.states(machine(part)).get(choice, {}).get("Type") == "Choice":
                 reached[part, choice] = outcomes_of(USE_CASES[function_of(part, state)])
-    told = {where: {each["outcome"] for each, _ in rules} for where, rules in LEADS.items()}
-    assert {where: outcomes - NEVER_SAID.get(where, set()) for where, outcomes in reached.items()} == told
+    covered = {where: {each["outcome"] for each, _ in rules} for where, rules in LEADS.items()}
+    assert {where: outcomes - NEVER_SAID.get(where, set()) for where, outcomes in reached.items()} == covered
 
 
 @pytest.mark.parametrize(
@@ -175,19 +175,19 @@ def test_a_state_leads_to(stem: str, state: str, leads_to: str) -> None:
 
 
 @pytest.mark.parametrize("stem", OPERATIONS)
-def test_a_lost_event_costs_the_timeout_and_no_more(stem: str) -> None:
+def test_a_lost_event_delays_the_operation_only_until_the_timeout(stem: str) -> None:
     awaiting = asl.states(machine(stem))["AwaitStack"]
     assert awaiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "InspectStack"}
 
 
-def test_an_operators_word_that_is_lost_costs_the_timeout_and_no_more() -> None:
+def test_a_lost_wake_up_delays_the_rollout_only_until_the_timeout() -> None:
     awaiting = asl.states(machine(ROLLOUT))["AwaitOperator"]
     assert awaiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "Advance"}
 
 
 def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
-    """The states that are passed through when nothing is in the way, or when functions say otherwise."""
-    said = {
+    """The states of an execution without waits or retries. ``otherwise`` overrides the results of functions."""
+    results = {
         "begin": tell(Begun()),
         "check_messages": tell(Empty(None, NOON)),
         "inspect_stack": tell(Gone() if stem == "delete_tenant" else DONE),
@@ -196,23 +196,23 @@ def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
         **otherwise,
     }
     path: list[str] = []
-    name, told = machine(stem)["StartAt"], None
+    name, outcome = machine(stem)["StartAt"], None
     while True:
         path.append(name)
         state = asl.states(machine(stem))[name]
         if asl.ends_green(state):
             return path
         if state["Type"] == "Choice":
-            name = asl.chosen(state, told)
+            name = asl.chosen(state, outcome)
             continue
         if state["Type"] == "Task" and state["Resource"] != asl.RUNS_A_MACHINE:
-            told = said.get(function_of(stem, state))
+            outcome = results.get(function_of(stem, state))
         name = state["Next"]
         assert name not in path, f"{stem} comes back to {name}"
 
 
 @pytest.mark.parametrize("stem", OPERATIONS)
-def test_the_straight_path_takes_few_transitions(stem: str) -> None:
+def test_the_shortest_path_takes_few_transitions(stem: str) -> None:
     assert len(straight_path(stem)) <= MOST_TRANSITIONS
 
 
@@ -220,12 +220,12 @@ def test_the_straight_path_takes_few_transitions(stem: str) -> None:
     ("stem", "between"),
     [("create_tenant", []), ("update_tenant", ["ReviewChanges"]), ("delete_tenant", ["CheckMessages"])],
 )
-def test_the_straight_path_is_the_story_of_the_operation(stem: str, between: list[str]) -> None:
-    told = [name for name in straight_path(stem) if asl.states(machine(stem))[name]["Type"] == "Task"]
-    assert told == ["Begin", *between, "StartStack", "AwaitStack", "InspectStack", "Finish"]
+def test_the_shortest_path_visits_the_expected_states(stem: str, between: list[str]) -> None:
+    visited = [name for name in straight_path(stem) if asl.states(machine(stem))[name]["Type"] == "Task"]
+    assert visited == ["Begin", *between, "StartStack", "AwaitStack", "InspectStack", "Finish"]
 
 
-def test_an_update_that_changes_nothing_takes_fewer_still() -> None:
+def test_an_update_that_changes_nothing_takes_even_fewer_transitions() -> None:
     path = straight_path("update_tenant", begin=tell(DONE))
     assert path == ["Begin", "HasBegun", "Finish"]
     assert len(path) <= MOST_TRANSITIONS_WITHOUT_CHANGES

@@ -1,4 +1,4 @@
-"""What states send is what their functions understand, and what functions say is what states pass on."""
+"""Functions accept the payloads that states send, and states pass on the results of functions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ STARTS: Mapping[str, list[Start]] = {
     ],
     "delete_tenant": [Started(stack_arn()), Gone(), Again("Rate exceeded"), GaveUp("DELETE_FAILED", stack_arn())],
 }
-"""What StartStack may come to, in each machine."""
+"""The results of StartStack in each machine."""
 
 for_each_operation = pytest.mark.parametrize("stem", OPERATIONS)
 for_each_start = pytest.mark.parametrize(
@@ -84,7 +84,7 @@ for_each_start = pytest.mark.parametrize(
 
 
 def context(stem: str) -> dict[str, Any]:
-    """What Step Functions tells a machine about the execution."""
+    """The context object of an execution."""
     run = RUNS.get(stem)
     return {
         "Execution": {
@@ -100,15 +100,15 @@ def context(stem: str) -> dict[str, Any]:
 
 
 def payload(stem: str, state: str, given: object = None, **variables: object) -> Any:
-    """What the state sends to its function."""
+    """The payload that the state sends to its function."""
     states = {"input": given, "context": context(stem)}
     return asl.evaluate(asl.states(machine(stem))[state]["Arguments"]["Payload"], {"states": states, **variables})
 
 
-def assigned(stem: str, state: str, told: object, **before: object) -> dict[str, Any]:
-    """The variables that the state leaves behind when its function has said this."""
+def assigned(stem: str, state: str, result: object, **before: object) -> dict[str, Any]:
+    """The variables that the state assigns for this result of its function."""
     variables: dict[str, Any] = asl.evaluate(
-        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": told}}, **before}
+        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": result}}, **before}
     )
     return variables
 
@@ -138,39 +138,39 @@ def test_a_machine_says_which_operation_it_is_for_and_its_functions_accept_no_ot
             schemas.parse_run(forged) if state == "Begin" else schemas.parse_failure_step(forged, NAMES)
 
 
-def test_a_delete_keeps_from_one_look_to_the_next_since_when_the_queues_have_looked_empty() -> None:
+def test_a_delete_passes_on_since_when_the_queues_are_empty() -> None:
     begun = assigned("delete_tenant", "Begin", tell(Begun()))
     first = schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **begun))
     assert (first.run, first.empty_since) == (RUNS["delete_tenant"], None)
-    looked = assigned("delete_tenant", "CheckMessages", tell(Draining("none were seen", NOON, 60)), **begun)
-    assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **looked)).empty_since == NOON
+    counted = assigned("delete_tenant", "CheckMessages", tell(Draining("none were seen", NOON, 60)), **begun)
+    assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **counted)).empty_since == NOON
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
-    assert assigned("delete_tenant", "CheckMessages", throttled, **looked) == looked
-    seen = assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **looked)
+    assert assigned("delete_tenant", "CheckMessages", throttled, **counted) == counted
+    seen = assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **counted)
     assert seen["emptySince"] is None
 
 
-def test_an_update_keeps_from_one_look_to_the_next_since_when_the_queues_that_go_have_looked_empty() -> None:
+def test_an_update_passes_on_since_when_the_removed_queues_are_empty() -> None:
     begun = assigned("update_tenant", "Begin", tell(Begun()))
     first = schemas.parse_start_step(payload("update_tenant", "StartStack", **begun))
     assert (first.run, first.empty_since) == (RUNS["update_tenant"], None)
     looking = tell(Draining("none were seen", NOON, 60))
-    looked = assigned("update_tenant", "StartStack", looking, **begun)
-    assert schemas.parse_start_step(payload("update_tenant", "StartStack", **looked)).empty_since == NOON
-    assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **looked)).started == Draining(
+    counted = assigned("update_tenant", "StartStack", looking, **begun)
+    assert schemas.parse_start_step(payload("update_tenant", "StartStack", **counted)).empty_since == NOON
+    assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **counted)).started == Draining(
         "none were seen", NOON, 60
     )
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
-    assert assigned("update_tenant", "StartStack", throttled, **looked)["emptySince"] == looked["emptySince"]
+    assert assigned("update_tenant", "StartStack", throttled, **counted)["emptySince"] == counted["emptySince"]
 
 
-def test_a_delete_says_when_the_messages_were_last_counted_before_the_stack_is_deleted() -> None:
-    looked = assigned("delete_tenant", "CheckMessages", tell(Empty(None, NOON)), emptySince=None)
-    asked = schemas.parse_start_step(payload("delete_tenant", "StartStack", **looked))
-    assert (asked.run, asked.looked_at) == (RUNS["delete_tenant"], NOON)
+def test_a_delete_passes_the_time_of_the_last_count_to_start_stack() -> None:
+    counted = assigned("delete_tenant", "CheckMessages", tell(Empty(None, NOON)), emptySince=None)
+    parsed = schemas.parse_start_step(payload("delete_tenant", "StartStack", **counted))
+    assert (parsed.run, parsed.looked_at) == (RUNS["delete_tenant"], NOON)
 
 
-def test_a_delete_waits_between_two_looks_as_long_as_it_is_told() -> None:
+def test_a_delete_waits_between_two_counts_for_the_returned_time() -> None:
     seconds = asl.states(machine("delete_tenant"))["AwaitDrain"]["Seconds"]
     assert asl.evaluate(seconds, {"states": {"input": tell(Draining("none were seen", NOON, 60))}}) == 60
     assert asl.evaluate(seconds, {"states": {"input": {"outcome": "again"}}}) == 5
@@ -183,89 +183,89 @@ def test_a_delete_counts_again_before_every_try_to_delete_the_stack() -> None:
 
 
 @for_each_start
-def test_what_start_stack_says_is_what_await_stack_hears(stem: str, start: Start) -> None:
+def test_await_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
     variables = assigned(stem, "StartStack", tell(start), emptySince=None)
-    asked = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
-    assert (asked.run, asked.started, asked.task_token) == (RUNS[stem], start, "a task token")
+    parsed = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
+    assert (parsed.run, parsed.started, parsed.task_token) == (RUNS[stem], start, "a task token")
 
 
 @for_each_start
-def test_what_start_stack_says_is_what_inspect_stack_hears(stem: str, start: Start) -> None:
+def test_inspect_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
     variables = assigned(stem, "StartStack", tell(start), emptySince=None)
-    asked = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
-    assert (asked.run, asked.started) == (RUNS[stem], start)
+    parsed = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
+    assert (parsed.run, parsed.started) == (RUNS[stem], start)
 
 
 @pytest.mark.parametrize(
     ("stem", "inspected", "heard"),
     [("create_tenant", DONE, DONE), ("update_tenant", DONE, DONE), ("delete_tenant", Gone(), None)],
 )
-def test_what_inspect_stack_says_is_what_finish_hears(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
+def test_finish_accepts_the_result_of_inspect_stack(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
     variables = assigned(stem, "InspectStack", tell(inspected))
-    asked = schemas.parse_finish_step(payload(stem, "Finish", **variables))
-    assert (asked.run, asked.stack) == (RUNS[stem], heard)
+    parsed = schemas.parse_finish_step(payload(stem, "Finish", **variables))
+    assert (parsed.run, parsed.stack) == (RUNS[stem], heard)
 
 
 @for_each_operation
-def test_what_a_function_says_is_what_the_next_state_is_given(stem: str) -> None:
-    silent = {"AwaitStack"}  # It is woken with nothing to say.
+def test_the_result_of_a_function_is_the_input_of_the_next_state(stem: str) -> None:
+    silent = {"AwaitStack"}  # Its task is woken without a result.
     for name, state in asl.tasks(machine(stem)):
-        said = {"states": {"result": {"Payload": {"outcome": "said"}}}}
-        assert name in silent or asl.evaluate(state["Output"], said) == {"outcome": "said"}
+        returned = {"states": {"result": {"Payload": {"outcome": "any"}}}}
+        assert name in silent or asl.evaluate(state["Output"], returned) == {"outcome": "any"}
 
 
 @for_each_operation
 @pytest.mark.parametrize("failed_stack", [None, stack_arn()])
 def test_a_run_that_gave_up_is_recorded_with_its_reason(stem: str, failed_stack: str | None) -> None:
-    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))), NAMES)
+    parsed = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))), NAMES)
     cause = RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "It broke.")
-    assert (asked.run, asked.failure, asked.failed_stack) == (RUNS[stem], cause, failed_stack)
+    assert (parsed.run, parsed.failure, parsed.failed_stack) == (RUNS[stem], cause, failed_stack)
 
 
 @for_each_operation
-def test_a_fault_is_recorded_with_what_is_known_of_it(stem: str) -> None:
-    asked = schemas.parse_failure_step(payload(stem, "RecordFailure", FAULT), NAMES)
-    assert asked.run == RUNS[stem]
-    assert asked.failure.reason == "Lambda.Unknown: Task timed out after 15.00 seconds"
+def test_a_fault_is_recorded_with_its_error_and_cause(stem: str) -> None:
+    parsed = schemas.parse_failure_step(payload(stem, "RecordFailure", FAULT), NAMES)
+    assert parsed.run == RUNS[stem]
+    assert parsed.failure.reason == "Lambda.Unknown: Task timed out after 15.00 seconds"
 
 
 @for_each_operation
 @pytest.mark.parametrize(
     "given", [FAULT, {"Error": "Berth.OperationFailed", "Cause": "Tenant acme: it broke."}], ids=["fault", "recorded"]
 )
-def test_a_failed_run_fails_with_what_is_known(stem: str, given: dict[str, str]) -> None:
+def test_a_failed_run_fails_with_its_error_and_cause(stem: str, given: dict[str, str]) -> None:
     failed = asl.states(machine(stem))["Failed"]
-    told = {"Error": failed["Error"], "Cause": failed["Cause"]}
-    assert asl.evaluate(told, {"states": {"input": given}}) == given
+    templates = {"Error": failed["Error"], "Cause": failed["Cause"]}
+    assert asl.evaluate(templates, {"states": {"input": given}}) == given
 
 
-def test_cloudformations_event_reaches_the_step_that_settles_it() -> None:
-    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle", {"event": EVENT}), HERE)
-    assert (asked.claim.tenant_id, asked.since, asked.event, asked.fault) == (ACME.value, NOON, EVENT, None)
-    assert not asked.confirmed
+def test_cloudformations_event_is_passed_to_settle() -> None:
+    parsed = schemas.parse_settle_step(payload("tenant_queue", "Settle", {"event": EVENT}), HERE)
+    assert (parsed.claim.tenant_id, parsed.since, parsed.event, parsed.fault) == (ACME.value, NOON, EVENT, None)
+    assert not parsed.confirmed
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
-def test_what_cloudformation_has_confirmed_is_carried_on_to_the_next_step(confirmed: bool) -> None:
+def test_the_confirmation_is_passed_on_to_the_next_step(confirmed: bool) -> None:
     settle = asl.states(machine("tenant_queue"))["Settle"]
     passed_on = asl.evaluate(settle["Output"], {"states": {"result": {"Payload": tell(Waiting(confirmed))}}})
-    asked = schemas.parse_settle_step(payload("tenant_queue", "Settle", passed_on), HERE)
-    assert asked.confirmed is confirmed
+    parsed = schemas.parse_settle_step(payload("tenant_queue", "Settle", passed_on), HERE)
+    assert parsed.confirmed is confirmed
 
 
-def test_a_fault_reaches_the_step_that_tells_cloudformation() -> None:
-    asked = schemas.parse_settle_step(payload("tenant_queue", "TellFailure", FAULT), HERE)
-    assert asked.claim.tenant_id == ACME.value
-    assert asked.fault == "Lambda.Unknown: Task timed out after 15.00 seconds"
+def test_a_fault_is_passed_to_the_step_that_responds_to_cloudformation() -> None:
+    parsed = schemas.parse_settle_step(payload("tenant_queue", "TellFailure", FAULT), HERE)
+    assert parsed.claim.tenant_id == ACME.value
+    assert parsed.fault == "Lambda.Unknown: Task timed out after 15.00 seconds"
 
 
-@pytest.mark.parametrize("given", [FAULT, tell(NotProvided("It broke."))], ids=["fault", "told"])
-def test_a_resource_that_is_not_provided_fails_its_run_with_what_is_known(given: dict[str, str]) -> None:
+@pytest.mark.parametrize("given", [FAULT, tell(NotProvided("It broke."))], ids=["fault", "reason"])
+def test_a_failed_request_fails_its_execution_with_the_known_cause(given: dict[str, str]) -> None:
     cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotProvided"]["Cause"], {"states": {"input": given}})
     assert all(value in cause for value in given.values())
 
 
-def test_a_request_that_is_not_confirmed_fails_its_run_with_the_reason() -> None:
+def test_an_unconfirmed_request_fails_its_execution_with_the_reason() -> None:
     given = tell(NotConfirmed("It was made up."))
     cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotConfirmed"]["Cause"], {"states": {"input": given}})
     assert "It was made up." in cause
@@ -280,7 +280,7 @@ def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: in
     assert len(set(waits)) > 1
 
 
-def test_an_update_looks_again_at_the_queues_that_go_when_it_was_told_to() -> None:
+def test_an_update_checks_the_removed_queues_again_after_the_returned_time() -> None:
     seconds = asl.states(machine("update_tenant"))["PauseBeforeStart"]["Seconds"]
     assert asl.evaluate(seconds, {"stack": tell(Draining("none were seen", NOON, 42))}) == 42
 
@@ -289,13 +289,13 @@ def test_an_update_looks_again_at_the_queues_that_go_when_it_was_told_to() -> No
 
 
 def turned(state: str, given: object = None) -> Any:
-    """What a state of a tenant's turn sends to its function."""
+    """The payload that a state of a tenant's turn sends to its function."""
     arguments = asl.states(machine(TURN))[state]["Arguments"]
     return asl.evaluate(arguments["Payload"], {"states": {"input": given}, **entered()})
 
 
 def entered() -> dict[str, Any]:
-    """What a turn remembers of the item that the map has given it."""
+    """The variables that Enter assigns from the map's item."""
     item = {"rolloutId": ROLLOUT_ID, "stage": 2, "tenantId": ACME.value, "version": NEXT_VERSION}
     selector = asl.states(machine(ROLLOUT))["RunStage"]["ItemSelector"]
     assert {name.removesuffix(".$") for name in selector} == set(item)
@@ -306,31 +306,31 @@ def entered() -> dict[str, Any]:
     return remembered
 
 
-def test_what_was_done_already_is_what_finish_hears() -> None:
+def test_finish_accepts_the_result_of_begin_when_the_update_is_already_done() -> None:
     variables = assigned("update_tenant", "Begin", tell(DONE))
     assert schemas.parse_finish_step(payload("update_tenant", "Finish", **variables)).stack == DONE
 
 
-def test_a_rollouts_state_sends_which_rollout_it_is() -> None:
-    asked = parse_rollout_step(payload(ROLLOUT, "Advance"))
-    assert (asked.rollout, asked.attempt, asked.failure) == (ROLLOUT_ID, 3, None)
-    assert asked.execution == context(ROLLOUT)["Execution"]["Id"]
+def test_a_rollouts_state_sends_the_rollout() -> None:
+    parsed = parse_rollout_step(payload(ROLLOUT, "Advance"))
+    assert (parsed.rollout, parsed.attempt, parsed.failure) == (ROLLOUT_ID, 3, None)
+    assert parsed.execution == context(ROLLOUT)["Execution"]["Id"]
 
 
-def test_the_token_reaches_the_step_that_leaves_it_for_an_operator() -> None:
-    asked = parse_await_operator_step(payload(ROLLOUT, "AwaitOperator"))
-    assert (asked.rollout, asked.attempt, asked.task_token) == (ROLLOUT_ID, 3, "a task token")
+def test_the_task_token_is_passed_to_await_operator() -> None:
+    parsed = parse_await_operator_step(payload(ROLLOUT, "AwaitOperator"))
+    assert (parsed.rollout, parsed.attempt, parsed.task_token) == (ROLLOUT_ID, 3, "a task token")
 
 
-def test_a_fault_reaches_the_step_that_gives_up() -> None:
-    asked = parse_rollout_step(payload(ROLLOUT, "GiveUp", FAULT))
-    assert (asked.rollout, asked.attempt) == (ROLLOUT_ID, 3)
-    assert asked.failure == "Lambda.Unknown: Task timed out after 15.00 seconds"
+def test_a_fault_is_passed_to_give_up() -> None:
+    parsed = parse_rollout_step(payload(ROLLOUT, "GiveUp", FAULT))
+    assert (parsed.rollout, parsed.attempt) == (ROLLOUT_ID, 3)
+    assert parsed.failure == "Lambda.Unknown: Task timed out after 15.00 seconds"
 
 
-def test_what_the_map_reads_is_what_advance_says() -> None:
-    said = {"result": {"Payload": tell(RunStage(2, "rollouts/1/stage-2.json", 8))}, "context": context(ROLLOUT)}
-    given = asl.evaluate(asl.states(machine(ROLLOUT))["Advance"]["Output"], {"states": said})
+def test_the_map_reads_the_result_of_advance() -> None:
+    states = {"result": {"Payload": tell(RunStage(2, "rollouts/1/stage-2.json", 8))}, "context": context(ROLLOUT)}
+    given = asl.evaluate(asl.states(machine(ROLLOUT))["Advance"]["Output"], {"states": states})
     stage = asl.states(machine(ROLLOUT))["RunStage"]
     paths = {**stage["ItemSelector"], **stage["ItemReader"]["Parameters"]}
     read = {path.removeprefix("$.") for path in paths.values() if path.startswith("$.")}
@@ -342,50 +342,51 @@ def test_what_the_map_reads_is_what_advance_says() -> None:
 
 
 @pytest.mark.parametrize("state", ["Admit", "Review"])
-def test_a_turns_state_sends_whose_turn_it_is(state: str) -> None:
-    asked = parse_turn(turned(state))
-    assert (asked.turn, asked.failure) == (A_TURN, None)
+def test_a_turns_state_sends_the_turn(state: str) -> None:
+    parsed = parse_turn(turned(state))
+    assert (parsed.turn, parsed.failure) == (A_TURN, None)
 
 
 @pytest.mark.parametrize("state", ["RecordOutcome", "TellFailure"])
-def test_a_fault_in_a_turn_reaches_the_step_that_records_it(state: str) -> None:
-    asked = parse_turn(turned(state, FAULT))
-    assert (asked.turn, asked.failure) == (A_TURN, "Lambda.Unknown: Task timed out after 15.00 seconds")
+def test_a_fault_in_a_turn_is_passed_to_the_step_that_records_it(state: str) -> None:
+    parsed = parse_turn(turned(state, FAULT))
+    assert (parsed.turn, parsed.failure) == (A_TURN, "Lambda.Unknown: Task timed out after 15.00 seconds")
 
 
-def test_an_update_that_went_well_is_recorded_without_a_fault() -> None:
-    said = {"states": {"result": {"Status": "SUCCEEDED", "Output": {"Error": "in what it says, not what it is"}}}}
-    given = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Output"], said)
+def test_a_successful_update_is_recorded_without_a_fault() -> None:
+    returned = {"states": {"result": {"Status": "SUCCEEDED", "Output": {"Error": "in what it says, not what it is"}}}}
+    given = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Output"], returned)
     assert parse_turn(turned("RecordOutcome", given)).failure is None
 
 
-def test_the_update_that_is_run_is_the_one_that_the_gate_has_named() -> None:
+def test_the_update_has_the_name_and_input_that_admit_returned() -> None:
     run = RUNS["update_tenant"]
-    told = tell(Admitted(run.attempt.name, machine_input(run.attempt, run.request)))
-    asked = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Arguments"], {"states": {"input": told}, **entered()})
-    assert asked["Name"] == run.attempt.name
-    assert asked["Input"]["AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"] == CHILD
-    execution = {**context("update_tenant")["Execution"], "Input": asked["Input"]}
+    admitted = tell(Admitted(run.attempt.name, machine_input(run.attempt, run.request)))
+    variables = {"states": {"input": admitted}, **entered()}
+    parsed = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Arguments"], variables)
+    assert parsed["Name"] == run.attempt.name
+    assert parsed["Input"]["AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"] == CHILD
+    execution = {**context("update_tenant")["Execution"], "Input": parsed["Input"]}
     assert schemas.parse_run({"execution": execution}) == run
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         (tell(NotSucceeded("HALTED", "Too many failed.")), "HALTED: Too many failed."),
         (FAULT, "Task timed out after 15.00 seconds"),
     ],
-    ids=["told", "fault"],
+    ids=["reason", "fault"],
 )
-def test_a_rollout_that_does_not_succeed_fails_with_what_is_known(given: dict[str, str], told: str) -> None:
+def test_a_rollout_that_does_not_succeed_fails_with_its_status_and_reason(given: dict[str, str], expected: str) -> None:
     cause = asl.evaluate(asl.states(machine(ROLLOUT))["NotSucceeded"]["Cause"], {"states": {"input": given}})
-    assert told in cause
+    assert expected in cause
 
 
 @pytest.mark.parametrize(
     ("given", "least", "most"), [({"seconds": 1}, 1, 2), ({"seconds": 20}, 10, 30), ({"outcome": "again"}, 3, 8)]
 )
-def test_who_waits_for_a_turn_comes_back_in_about_the_time_that_the_gate_says(
+def test_a_waiting_tenant_asks_again_after_about_the_returned_time(
     given: dict[str, object], least: int, most: int
 ) -> None:
     seconds = asl.states(machine(TURN))["AwaitTurn"]["Seconds"]

@@ -1,4 +1,4 @@
-"""What comes next for a rollout as a whole: stages, bakes, approvals, halts; and that nothing is lost on the way."""
+"""The steps of a rollout as a whole: stages, bakes, approvals and halts, with concurrent writes and lost responses."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def first_turn(world: World, rollout: str, *, child: str = "child") -> Turn:
 
 
 def admitted(world: World, turn: Turn) -> Admitted:
-    answer = world.gate.admit(turn)
-    assert isinstance(answer, Admitted), answer
-    return answer
+    admission = world.gate.admit(turn)
+    assert isinstance(admission, Admitted), admission
+    return admission
 
 
-# The whole story
+# Whole rollouts
 
 
 def test_three_stages_from_the_canary_to_the_rest() -> None:
@@ -95,7 +95,7 @@ def test_three_stages_from_the_canary_to_the_rest() -> None:
     assert world.ledger.registry().active == frozenset()
 
 
-def test_the_execution_is_written_down_at_its_first_step() -> None:
+def test_the_execution_is_recorded_at_its_first_step() -> None:
     world, rollout = started()
 
     world.advance(rollout)
@@ -103,7 +103,7 @@ def test_the_execution_is_written_down_at_its_first_step() -> None:
     assert world.rollout(rollout).execution == execution_arn(f"rollout-{rollout}-1")
 
 
-def test_asking_again_after_it_is_over_gives_the_same_answer() -> None:
+def test_advancing_an_ended_rollout_returns_the_same_result() -> None:
     world, rollout = started()
     assert world.drive(rollout) == Succeeded()
     ended_at = world.rollout(rollout).ended_at
@@ -122,7 +122,7 @@ def test_a_stage_whose_tenants_are_all_skipped_is_done() -> None:
     assert {world.outcome(rollout, who).skip for who in tenants(2)} == {Skip.PINNED}
 
 
-def test_who_was_being_deleted_when_the_rollout_came_by_is_moved_once_the_delete_was_refused() -> None:
+def test_a_tenant_whose_delete_is_refused_during_its_turn_is_moved() -> None:
     world, rollout = started(2)
     who = tenants(2)[0]
     delete = a_run(tenant=who, operation=Operation.DELETE, request=Request(drain_seconds=1_200))
@@ -143,8 +143,8 @@ def test_who_was_being_deleted_when_the_rollout_came_by_is_moved_once_the_delete
     assert world.at(VERSION) == []
 
 
-def test_a_rollout_that_did_not_wait_for_a_busy_tenant_has_not_succeeded() -> None:
-    """Rows of an earlier version, which a rollout goes on with."""
+def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
+    """A rollout that was started by an earlier version continues with its rows."""
     world, rollout = started(2)
     world.advance(rollout)
     busy, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
@@ -157,7 +157,7 @@ def test_a_rollout_that_did_not_wait_for_a_busy_tenant_has_not_succeeded() -> No
     )
 
 
-def test_a_rollout_has_succeeded_only_if_every_tenants_own_row_says_so() -> None:
+def test_a_rollout_succeeds_only_if_every_tenant_has_a_recorded_outcome() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(bake_seconds=60)))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
@@ -169,7 +169,7 @@ def test_a_rollout_has_succeeded_only_if_every_tenants_own_row_says_so() -> None
     )
 
 
-def test_tenants_that_are_throttled_come_again_and_fail_nothing() -> None:
+def test_throttled_tenants_get_another_turn_and_do_not_count_as_failed() -> None:
     world, rollout = started(3)
     run = world.advance(rollout)
     world.run_stage(rollout, run, failing=["t002"], cause=THROTTLED_CAUSE)
@@ -186,51 +186,51 @@ def test_tenants_that_are_throttled_come_again_and_fail_nothing() -> None:
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_every_step_may_be_repeated_because_its_answer_was_lost(times: int) -> None:
+def test_every_step_may_be_repeated(times: int) -> None:
     world, rollout = started(30, THREE_STAGES)
     for _ in range(100):
-        told = [world.advance(rollout) for _ in range(times)][-1]
-        if isinstance(told, RunStage):
-            world.run_stage(rollout, told)
-        elif isinstance(told, Bake):
-            world.bake(told)
+        result = [world.advance(rollout) for _ in range(times)][-1]
+        if isinstance(result, RunStage):
+            world.run_stage(rollout, result)
+        elif isinstance(result, Bake):
+            world.bake(result)
         else:
             break
 
-    assert told == Succeeded()
+    assert result == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 30
     assert all(world.metadata(who).version == NEXT_VERSION for who in tenants(30))
-    assert {each.attempt for who in tenants(30) for each in world.table.audits(who)} == {1}, "nobody was moved twice"
+    assert {each.attempt for who in tenants(30) for each in world.table.audits(who)} == {1}, "no tenant was moved twice"
 
 
-def test_a_step_that_others_write_before_is_taken_again() -> None:
+def test_a_step_that_conflicts_with_another_write_is_repeated() -> None:
     world, rollout = started()
-    world.ledger.meddlers.extend([lambda: world.touch(rollout), lambda: world.touch_stage(rollout)] * 3)
+    world.ledger.concurrent_writes.extend([lambda: world.touch(rollout), lambda: world.touch_stage(rollout)] * 3)
 
     assert isinstance(world.advance(rollout), RunStage)
 
 
-def test_a_step_that_others_never_let_through_says_so() -> None:
+def test_a_step_that_always_conflicts_raises_an_error() -> None:
     world, rollout = started()
-    world.ledger.meddlers.extend([lambda: world.touch(rollout)] * 1_000)
+    world.ledger.concurrent_writes.extend([lambda: world.touch(rollout)] * 1_000)
 
     with pytest.raises(Unsettled, match=rollout):
         world.advance(rollout)
 
 
-def test_counts_come_from_the_tenants_rows_whatever_the_stage_says() -> None:
+def test_counts_come_from_the_tenants_rows_not_from_the_stage() -> None:
     world, rollout = started(4, a_wish(a_stage_wish(tolerated=Share(1))))
     world.run_stage(rollout, world.advance(rollout), failing=["t003"])
     world.touch_stage(rollout, succeeded=17, failed=0, skipped=9, in_flight=3)
 
-    told = world.advance(rollout)
+    result = world.advance(rollout)
 
-    assert isinstance(told, NotSucceeded)
+    assert isinstance(result, NotSucceeded)
     stage = world.stage(rollout)
     assert (stage.succeeded, stage.failed, stage.skipped, stage.in_flight) == (3, 1, 0, 0)
 
 
-def test_a_stage_that_lost_count_of_a_failure_halts_nevertheless() -> None:
+def test_a_failure_that_the_stage_did_not_count_still_halts_the_rollout() -> None:
     world, rollout = started(4)
     world.run_stage(rollout, world.advance(rollout), failing=["t001", "t002", "t003", "t004"])
     world.touch_stage(rollout, failed=0)
@@ -240,7 +240,7 @@ def test_a_stage_that_lost_count_of_a_failure_halts_nevertheless() -> None:
     assert world.stage(rollout).failed == 1
 
 
-def test_a_stage_that_counted_failures_that_were_none_does_not_halt() -> None:
+def test_failures_that_the_stage_counted_wrongly_do_not_halt_the_rollout() -> None:
     world, rollout = started(2)
     world.run_stage(rollout, world.advance(rollout))
     world.touch_stage(rollout, failed=2, succeeded=0)
@@ -248,27 +248,27 @@ def test_a_stage_that_counted_failures_that_were_none_does_not_halt() -> None:
     assert world.advance(rollout) == Succeeded()
 
 
-def test_only_those_are_left_whose_turn_was_cut_short() -> None:
+def test_only_tenants_whose_turn_was_interrupted_get_another() -> None:
     world, rollout = started(5)
     run = world.advance(rollout)
     assert isinstance(run, RunStage)
     items = world.manifests.read(run.manifest)
     for item in items[:2]:
         world.take_turn(Turn(rollout, 1, item, "child"))
-    admitted(world, Turn(rollout, 1, items[2], "child"))  # And then its child died.
+    admitted(world, Turn(rollout, 1, items[2], "child"))  # Its child then dies.
 
     again = world.advance(rollout)
 
     assert isinstance(again, RunStage)
     assert world.manifests.read(again.manifest) == items[2:]
     assert again.manifest != run.manifest
-    assert world.manifests.read(run.manifest) == items, "it still has a claim on all of them"
+    assert world.manifests.read(run.manifest) == items, "the rollout still claims all of them"
     assert world.stage(rollout).in_flight == 0
     world.run_stage(rollout, again)
     assert world.advance(rollout) == Succeeded()
 
 
-def test_who_arrived_without_anybody_recording_it_is_settled() -> None:
+def test_a_success_that_was_not_recorded_in_the_turn_is_settled_later() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     world.update(admitted(world, first_turn(world, rollout)))
@@ -277,51 +277,51 @@ def test_who_arrived_without_anybody_recording_it_is_settled() -> None:
     assert world.outcome(rollout, "t001").from_version == VERSION
 
 
-def test_who_failed_without_anybody_recording_it_is_settled() -> None:
+def test_a_failure_that_was_not_recorded_in_the_turn_is_settled_later() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     world.update(admitted(world, first_turn(world, rollout)), cause=QUEUE_TABOO)
 
-    told = world.advance(rollout)
+    result = world.advance(rollout)
 
-    assert isinstance(told, NotSucceeded)
-    assert str(QUEUE_TABOO) in told.reason
+    assert isinstance(result, NotSucceeded)
+    assert str(QUEUE_TABOO) in result.reason
     assert world.outcome(rollout, "t001").result is Result.FAILED
 
 
-def test_what_is_settled_while_it_is_decided_is_seen() -> None:
+def test_an_outcome_recorded_during_the_decision_is_counted() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     turn = first_turn(world, rollout)
     world.update(admitted(world, turn), cause=QUEUE_TABOO)
-    world.ledger.meddlers.append(lambda: world.gate.record(turn))
+    world.ledger.concurrent_writes.append(lambda: world.gate.record(turn))
 
     assert isinstance(world.advance(rollout), NotSucceeded)
     assert world.stage(rollout).failed == 1
 
 
-def test_when_it_halts_the_stage_says_how_many_failed_also_if_others_write_meanwhile() -> None:
+def test_a_halt_records_the_number_of_failures_despite_a_concurrent_write() -> None:
     world, rollout = started(1)
     world.run_stage(rollout, world.advance(rollout), failing=["t001"])
     world.touch_stage(rollout, failed=0)
-    world.ledger.meddlers.append(lambda: world.touch_stage(rollout))
+    world.ledger.concurrent_writes.append(lambda: world.touch_stage(rollout))
 
     assert isinstance(world.advance(rollout), NotSucceeded)
-    assert world.stage(rollout).failed == 1, "or resuming would not forgive it"
+    assert world.stage(rollout).failed == 1, "so that a resume accepts it"
 
 
-def test_a_stage_that_makes_no_progress_halts() -> None:
+def test_a_stage_without_progress_halts_the_rollout() -> None:
     world, rollout = started(2)
-    told = [world.advance(rollout) for _ in range(MOST_IDLE_ROUNDS + 1)]
+    result = [world.advance(rollout) for _ in range(MOST_IDLE_ROUNDS + 1)]
 
-    assert all(isinstance(each, RunStage) for each in told[:MOST_IDLE_ROUNDS])
-    last = told[-1]
+    assert all(isinstance(each, RunStage) for each in result[:MOST_IDLE_ROUNDS])
+    last = result[-1]
     assert isinstance(last, NotSucceeded)
     assert "none of the 2 tenants" in last.reason
     assert world.status(rollout) is RolloutStatus.HALTED
 
 
-def test_a_stage_that_makes_some_progress_goes_on() -> None:
+def test_a_stage_with_some_progress_continues() -> None:
     world, rollout = started(MOST_IDLE_ROUNDS * 3)
     for number in range(MOST_IDLE_ROUNDS * 3):
         assert isinstance(world.advance(rollout), RunStage)
@@ -333,7 +333,7 @@ def test_a_stage_that_makes_some_progress_goes_on() -> None:
 # Failures
 
 
-def test_too_many_failures_halt_it_with_the_reason_and_the_first_of_them() -> None:
+def test_too_many_failures_halt_the_rollout_and_the_reason_names_the_first() -> None:
     world, rollout = started(5, a_wish(a_stage_wish(tolerated=Share(1))))
     order = [item.tenant.value for item in world.items(rollout)]
     run = world.advance(rollout)
@@ -347,17 +347,17 @@ def test_too_many_failures_halt_it_with_the_reason_and_the_first_of_them() -> No
         NoMore(),
         NoMore(),
     ]
-    told = world.advance(rollout)
-    assert told == NotSucceeded(
+    result = world.advance(rollout)
+    assert result == NotSucceeded(
         RolloutStatus.HALTED,
         f"Stage 1: 2 of 5 tenants failed, 1 were tolerated. First, tenant {order[1]}: {QUEUE_TABOO}",
     )
-    assert world.rollout(rollout).reason == told.reason
-    assert world.ledger.registry().active == frozenset(), "it has no claim on its tenants any more"
-    assert world.advance(rollout) == told
+    assert world.rollout(rollout).reason == result.reason
+    assert world.ledger.registry().active == frozenset(), "the rollout no longer claims its tenants"
+    assert world.advance(rollout) == result
 
 
-def test_a_halt_in_the_canary_keeps_everybody_else_where_they_are() -> None:
+def test_a_halt_in_the_canary_stage_leaves_all_other_tenants_unchanged() -> None:
     world, rollout = started(30, THREE_STAGES)
 
     world.drive(rollout, failing=[who.value for who in tenants(30)])
@@ -367,17 +367,17 @@ def test_a_halt_in_the_canary_keeps_everybody_else_where_they_are() -> None:
     assert world.at(NEXT_VERSION) == []
 
 
-def test_failures_that_are_tolerated_let_it_go_on_and_it_ends_as_failed() -> None:
+def test_a_rollout_with_tolerated_failures_continues_and_ends_as_failed() -> None:
     world, rollout = started(10, a_wish(a_stage_wish(Share(5), tolerated=Share(1)), a_stage_wish()))
     one = world.items(rollout)[0].tenant.value
 
-    told = world.drive(rollout, failing=[one])
+    result = world.drive(rollout, failing=[one])
 
-    assert told == NotSucceeded(RolloutStatus.FAILED, "1 of 10 tenants failed, which was tolerated.")
+    assert result == NotSucceeded(RolloutStatus.FAILED, "1 of 10 tenants failed, which was tolerated.")
     assert len(world.at(NEXT_VERSION)) == 9
 
 
-def test_resuming_after_a_halt_forgives_what_was_seen_and_goes_on_with_the_rest() -> None:
+def test_resuming_after_a_halt_accepts_the_failures_and_continues_with_the_rest() -> None:
     world, rollout = started(5)
     order = [item.tenant.value for item in world.items(rollout)]
     assert isinstance(world.drive(rollout, failing=order[:1]), NotSucceeded)
@@ -387,7 +387,7 @@ def test_resuming_after_a_halt_forgives_what_was_seen_and_goes_on_with_the_rest(
 
     assert isinstance(run, RunStage)
     assert [item.tenant.value for item in world.manifests.read(run.manifest)] == order[1:]
-    assert isinstance(world.drive(rollout, 2), NotSucceeded), "the first one is still not there"
+    assert isinstance(world.drive(rollout, 2), NotSucceeded), "the first tenant has still failed"
     assert world.status(rollout) is RolloutStatus.FAILED
     assert len(world.at(NEXT_VERSION)) == 4
 
@@ -398,14 +398,14 @@ def test_a_further_failure_after_resuming_halts_again() -> None:
     world.drive(rollout, failing=order[:1])
     world.rollouts.resume(rollout, "ada")
 
-    told = world.drive(rollout, 2, failing=order[2:3])
+    result = world.drive(rollout, 2, failing=order[2:3])
 
-    assert isinstance(told, NotSucceeded)
+    assert isinstance(result, NotSucceeded)
     assert world.status(rollout) is RolloutStatus.HALTED
     assert world.stage(rollout).failed == 2
 
 
-def test_giving_up_halts_it_so_that_it_can_be_resumed() -> None:
+def test_giving_up_halts_the_rollout_and_it_can_be_resumed() -> None:
     world, rollout = started(3)
     world.advance(rollout)
 
@@ -417,16 +417,16 @@ def test_giving_up_halts_it_so_that_it_can_be_resumed() -> None:
     assert world.drive(rollout, 2) == Succeeded()
 
 
-def test_giving_up_changes_nothing_about_a_rollout_that_is_over() -> None:
+def test_giving_up_does_not_change_an_ended_rollout() -> None:
     world, rollout = started(1)
     world.drive(rollout)
 
-    world.advancing.give_up(rollout, 1, "The answer was lost.")
+    world.advancing.give_up(rollout, 1, "The response was lost.")
 
     assert world.status(rollout) is RolloutStatus.SUCCEEDED
 
 
-def test_giving_up_while_it_is_being_aborted_ends_it_as_aborted() -> None:
+def test_giving_up_while_aborting_ends_the_rollout_as_aborted() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     world.rollouts.abort(rollout, "ada")
@@ -435,7 +435,7 @@ def test_giving_up_while_it_is_being_aborted_ends_it_as_aborted() -> None:
     assert world.status(rollout) is RolloutStatus.ABORTED
 
 
-def test_a_reason_of_any_length_fits() -> None:
+def test_a_long_reason_is_shortened() -> None:
     world, rollout = started(1)
     world.advance(rollout)
 
@@ -448,47 +448,47 @@ def test_a_reason_of_any_length_fits() -> None:
 
 
 @pytest.mark.parametrize("seconds", [1, 15, 60, 300, 3_600, 7 * 24 * 3_600])
-def test_a_bake_is_looked_at_so_often_and_no_oftener(seconds: int) -> None:
+def test_a_bake_is_checked_at_the_expected_interval(seconds: int) -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=seconds, alarm="errors"), a_stage_wish()))
     world.run_stage(rollout, world.advance(rollout))
     ended = world.clock.now()
 
     looks = 0
-    while isinstance(told := world.advance(rollout), Bake):
-        assert told.seconds >= 1
-        world.bake(told)
+    while isinstance(result := world.advance(rollout), Bake):
+        assert result.seconds >= 1
+        world.bake(result)
         looks += 1
 
-    assert isinstance(told, RunStage)
+    assert isinstance(result, RunStage)
     assert 1 <= looks <= CHECKS_PER_BAKE
     assert world.clock.now() - ended == timedelta(seconds=seconds)
 
 
-def test_without_a_bake_the_next_stage_follows_at_once() -> None:
+def test_without_a_bake_the_next_stage_starts_at_once() -> None:
     world, rollout = started(2, TWO_STAGES)
     world.run_stage(rollout, world.advance(rollout))
 
-    told = world.advance(rollout)
+    result = world.advance(rollout)
 
-    assert isinstance(told, RunStage)
-    assert told.stage == 2
+    assert isinstance(result, RunStage)
+    assert result.stage == 2
 
 
-def test_an_alarm_during_the_bake_halts_it_with_its_reason() -> None:
+def test_an_alarm_during_the_bake_halts_the_rollout_with_the_alarms_reason() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60, alarm="errors"), a_stage_wish()))
     world.run_stage(rollout, world.advance(rollout))
     world.bake(world.advance(rollout))
     world.alarms.alarms["errors"] = "Threshold Crossed"
 
-    told = world.advance(rollout)
+    result = world.advance(rollout)
 
-    assert told == NotSucceeded(
+    assert result == NotSucceeded(
         RolloutStatus.HALTED, "Stage 1: the alarm errors went off during the bake: Threshold Crossed"
     )
     assert len(world.at(NEXT_VERSION)) == 1
 
 
-def test_an_alarm_is_looked_at_also_when_there_is_no_time_to_bake() -> None:
+def test_an_alarm_is_checked_even_with_a_bake_of_zero_seconds() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), alarm="errors"), a_stage_wish()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
 
@@ -496,7 +496,7 @@ def test_an_alarm_is_looked_at_also_when_there_is_no_time_to_bake() -> None:
     assert len(world.at(NEXT_VERSION)) == 1
 
 
-def test_resuming_after_an_alarm_halts_again_until_the_alarm_is_off() -> None:
+def test_a_resumed_rollout_halts_again_while_the_alarm_is_on() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60, alarm="errors"), a_stage_wish()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
     world.drive(rollout)
@@ -534,7 +534,7 @@ HALTED_BY_THE_ALARM = NotSucceeded(
 )
 
 
-def test_an_alarm_that_recovers_between_two_looks_halts_it() -> None:
+def test_an_alarm_that_recovers_between_two_checks_halts_the_rollout() -> None:
     world, rollout = baking()
     sounds_and_recovers(world)
 
@@ -542,7 +542,7 @@ def test_an_alarm_that_recovers_between_two_looks_halts_it() -> None:
     assert len(world.at(NEXT_VERSION)) == 1
 
 
-def test_an_alarm_that_recovers_while_it_is_paused_halts_it_when_it_is_resumed() -> None:
+def test_an_alarm_that_recovers_during_a_pause_halts_the_rollout_after_the_resume() -> None:
     world, rollout = baking()
     world.rollouts.pause(rollout, "ada")
     assert world.advance(rollout) == AwaitOperator()
@@ -553,7 +553,7 @@ def test_an_alarm_that_recovers_while_it_is_paused_halts_it_when_it_is_resumed()
     assert world.drive(rollout) == HALTED_BY_THE_ALARM
 
 
-def test_an_alarm_just_before_the_last_look_halts_it() -> None:
+def test_an_alarm_just_before_the_last_check_halts_the_rollout() -> None:
     world, rollout = baking()
     world.clock.advance(timedelta(days=1))
     world.alarms.sound("errors", "Threshold Crossed", at=world.clock.now())
@@ -562,13 +562,13 @@ def test_an_alarm_just_before_the_last_look_halts_it() -> None:
     assert world.drive(rollout) == HALTED_BY_THE_ALARM
 
 
-def test_an_alarm_that_recovered_before_the_stage_ended_halts_nothing() -> None:
+def test_an_alarm_that_recovered_before_the_stage_ended_does_not_halt_the_rollout() -> None:
     world, rollout = baking()
 
     assert world.drive(rollout) == Succeeded()
 
 
-def test_what_an_operator_has_seen_does_not_halt_it_again() -> None:
+def test_an_alarm_that_the_operator_has_seen_does_not_halt_the_rollout_again() -> None:
     world, rollout = baking()
     sounds_and_recovers(world)
     world.drive(rollout)
@@ -578,7 +578,7 @@ def test_what_an_operator_has_seen_does_not_halt_it_again() -> None:
     assert world.drive(rollout, 2) == Succeeded()
 
 
-def test_an_alarm_after_an_operator_has_resumed_it_halts_it_again() -> None:
+def test_an_alarm_after_the_resume_halts_the_rollout_again() -> None:
     world, rollout = baking()
     sounds_and_recovers(world)
     world.drive(rollout)
@@ -589,7 +589,7 @@ def test_an_alarm_after_an_operator_has_resumed_it_halts_it_again() -> None:
     assert world.drive(rollout, 2) == HALTED_BY_THE_ALARM
 
 
-def test_an_alarm_of_no_stage_stops_nothing() -> None:
+def test_an_alarm_that_no_stage_names_does_not_halt_the_rollout() -> None:
     world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
 
@@ -624,7 +624,7 @@ def test_the_first_stage_may_need_approval_too() -> None:
 # Waiting for an operator
 
 
-def test_who_waits_is_woken_by_the_approval() -> None:
+def test_an_approval_wakes_the_waiting_execution() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
 
@@ -635,20 +635,20 @@ def test_who_waits_is_woken_by_the_approval() -> None:
     assert world.executions.woken == ["token"]
 
 
-def test_who_begins_to_wait_just_after_it_was_approved_is_woken_at_once() -> None:
+def test_an_execution_that_begins_to_wait_after_the_approval_is_woken_at_once() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
-    world.ledger.meddlers.append(lambda: world.rollouts.approve(rollout, 2, ADA))
+    world.ledger.concurrent_writes.append(lambda: world.rollouts.approve(rollout, 2, ADA))
 
     world.advancing.await_operator(rollout, 1, "token")
 
     assert "token" in world.executions.woken
 
 
-def test_who_begins_to_wait_while_it_is_being_approved_is_woken() -> None:
+def test_an_execution_that_begins_to_wait_during_the_approval_is_woken() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
-    world.ledger.meddlers.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
+    world.ledger.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
     world.rollouts.approve(rollout, 2, ADA)
 
@@ -656,18 +656,18 @@ def test_who_begins_to_wait_while_it_is_being_approved_is_woken() -> None:
 
 
 @pytest.mark.parametrize("verb", ["resume", "abort"])
-def test_who_begins_to_wait_while_an_operator_speaks_is_woken(verb: str) -> None:
+def test_an_execution_that_begins_to_wait_during_an_order_is_woken(verb: str) -> None:
     world, rollout = started(3)
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
-    world.ledger.meddlers.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
+    world.ledger.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
     getattr(world.rollouts, verb)(rollout, "ada")
 
     assert "token" in world.executions.woken
 
 
-def test_the_token_may_be_left_twice() -> None:
+def test_the_task_token_may_be_stored_twice() -> None:
     world, rollout = started(3)
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
@@ -679,7 +679,7 @@ def test_the_token_may_be_left_twice() -> None:
     assert world.executions.woken == []
 
 
-def test_a_token_that_nobody_has_to_wait_with_is_woken() -> None:
+def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
     world, rollout = started(3)
     world.advance(rollout)
 
@@ -689,26 +689,26 @@ def test_a_token_that_nobody_has_to_wait_with_is_woken() -> None:
     assert world.rollout(rollout).task_token is None
 
 
-# Pausing and aborting at every moment
+# Pausing and aborting at every step
 
 MOMENTS = a_wish(a_stage_wish(Share(1), bake_seconds=60, approval=True), a_stage_wish(bake_seconds=30, approval=True))
 
 
 def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -> object:
-    """The whole story, in which an operator says something after that many steps."""
+    """Run a whole rollout, with an operator's order after that many steps."""
     interrupted = False
     for step in range(200):
         if step == at:
             interrupt()
             interrupted = True
-        told = world.advance(rollout)
-        match told:
+        result = world.advance(rollout)
+        match result:
             case RunStage():
-                items = list(world.manifests.read(told.manifest))
-                if items:  # One at a time, so that there is a moment between any two of them.
-                    world.take_turn(Turn(rollout, told.stage, items[0], f"child/{step}"))
+                items = list(world.manifests.read(result.manifest))
+                if items:  # One tenant at a time, so that the order can come between any two of them.
+                    world.take_turn(Turn(rollout, result.stage, items[0], f"child/{step}"))
             case Bake():
-                world.bake(told)
+                world.bake(result)
             case AwaitOperator() if interrupted and world.status(rollout) is RolloutStatus.PAUSED:
                 before = world.at(NEXT_VERSION)
                 assert world.advance(rollout) == AwaitOperator()
@@ -718,12 +718,12 @@ def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -
                 world.rollouts.approve(rollout, world.rollout(rollout).current_stage, ADA)
             case _:
                 assert interrupted
-                return told
-    raise AssertionError("It never ends.")
+                return result
+    raise AssertionError("The rollout never ends.")
 
 
 @pytest.mark.parametrize("moment", range(13))
-def test_paused_at_any_moment_it_waits_and_then_goes_on_to_the_end(moment: int) -> None:
+def test_a_rollout_paused_at_any_step_waits_and_then_succeeds(moment: int) -> None:
     world, rollout = started(4, MOMENTS)
 
     assert play(world, rollout, moment, lambda: world.rollouts.pause(rollout, "ada")) == Succeeded()
@@ -731,7 +731,7 @@ def test_paused_at_any_moment_it_waits_and_then_goes_on_to_the_end(moment: int) 
 
 
 @pytest.mark.parametrize("moment", range(13))
-def test_aborted_at_any_moment_it_ends_as_aborted_and_moves_nobody_any_more(moment: int) -> None:
+def test_a_rollout_aborted_at_any_step_ends_as_aborted_and_moves_no_further_tenant(moment: int) -> None:
     world, rollout = started(4, MOMENTS)
     moved: list[str] = []
 
@@ -739,14 +739,14 @@ def test_aborted_at_any_moment_it_ends_as_aborted_and_moves_nobody_any_more(mome
         moved.extend(world.at(NEXT_VERSION))
         assert isinstance(world.rollouts.abort(rollout, "ada"), Underway)
 
-    told = play(world, rollout, moment, abort)
+    result = play(world, rollout, moment, abort)
 
-    assert told == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
+    assert result == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
     assert world.at(NEXT_VERSION) == moved
     assert world.ledger.registry().active == frozenset()
 
 
-def test_who_is_in_flight_when_it_is_paused_is_finished_and_nobody_else_is_started() -> None:
+def test_after_a_pause_updates_in_flight_finish_and_no_other_starts() -> None:
     world, rollout = started(3)
     world.advance(rollout)
     first, second = (Turn(rollout, 1, item, "child") for item in world.items(rollout)[:2])
@@ -786,7 +786,7 @@ def test_an_execution_that_died_is_replaced_by_another_attempt() -> None:
         lambda world, rollout: world.advancing.give_up(rollout, 1, "fault"),
     ],
 )
-def test_an_execution_that_was_replaced_may_write_nothing(step: Callable[[World, str], object]) -> None:
+def test_a_replaced_execution_cannot_write(step: Callable[[World, str], object]) -> None:
     world, rollout = started(5)
     world.advance(rollout)
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
@@ -799,12 +799,12 @@ def test_an_execution_that_was_replaced_may_write_nothing(step: Callable[[World,
     assert (world.rollout(rollout), world.ledger.stages(rollout)) == before
 
 
-def test_a_rollout_that_nobody_knows_is_told() -> None:
+def test_advancing_an_unknown_rollout_raises_an_error() -> None:
     with pytest.raises(Conflict):
         World().advance("20261116-120000-0000")
 
 
-def test_an_update_that_an_execution_left_behind_is_waited_for_and_not_counted_twice() -> None:
+def test_an_update_of_a_dead_execution_is_waited_for_and_not_counted_twice() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     left_behind = admitted(world, first_turn(world, rollout, child="dead"))
@@ -825,7 +825,7 @@ def test_an_update_that_an_execution_left_behind_is_waited_for_and_not_counted_t
     assert world.advance(rollout, 2) == Succeeded()
 
 
-def test_who_was_moved_further_by_others_while_its_turn_was_cut_short_is_skipped() -> None:
+def test_a_tenant_that_another_operation_moved_to_a_newer_version_is_skipped() -> None:
     world, rollout = started(1)
     world.advance(rollout)
     admitted(world, first_turn(world, rollout))
@@ -841,7 +841,7 @@ def test_who_was_moved_further_by_others_while_its_turn_was_cut_short_is_skipped
 # Dry runs
 
 
-def test_a_dry_run_has_one_stage_and_halts_at_nothing() -> None:
+def test_a_dry_run_has_one_stage_and_never_halts() -> None:
     world, rollout = started(4, a_wish(*THREE_STAGES.stages, dry_run=True))
 
     run = world.advance(rollout)
@@ -851,7 +851,7 @@ def test_a_dry_run_has_one_stage_and_halts_at_nothing() -> None:
     for item in world.manifests.read(run.manifest):
         turn = Turn(rollout, 1, item, "child")
         world.gate.admit(turn)
-        world.gate.record(turn, "could not be looked at")
+        world.gate.record(turn, "could not be reviewed")
     assert isinstance(world.advance(rollout), NotSucceeded)
     assert world.status(rollout) is RolloutStatus.FAILED
     assert world.at(NEXT_VERSION) == []

@@ -1,4 +1,4 @@
-"""What operators do with rollouts, in whatever state they are."""
+"""Operators' orders to rollouts, in every state."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ TEN_PERCENT = Share(10, percent=True)
 EXECUTION = execution_arn("rollout")
 
 
-def refused(answer: object) -> Refusal:
-    assert isinstance(answer, Refused), answer
-    return answer.kind
+def refused(response: object) -> Refusal:
+    assert isinstance(response, Refused), response
+    return response.kind
 
 
-def underway(answer: object) -> Rollout:
-    assert isinstance(answer, Underway), answer
-    return answer.rollout
+def underway(response: object) -> Rollout:
+    assert isinstance(response, Underway), response
+    return response.rollout
 
 
 def naming(*names: str, **more: Any) -> Wish:
@@ -71,7 +71,7 @@ def naming(*names: str, **more: Any) -> Wish:
 # Starting
 
 
-def test_it_is_planned_and_written_down_when_it_is_asked_for() -> None:
+def test_a_rollout_is_planned_and_recorded_when_it_is_started() -> None:
     world = World(30)
     world.change(tenant("t030"), pinned_version=VERSION)
     wish = a_wish(
@@ -80,9 +80,9 @@ def test_it_is_planned_and_written_down_when_it_is_asked_for() -> None:
         a_stage_wish(tolerated=Share(5, percent=True)),
     )
 
-    answer = world.rollouts.start(wish, ADA)
+    response = world.rollouts.start(wish, ADA)
 
-    rollout = underway(answer)
+    rollout = underway(response)
     assert world.ledger.rollout(rollout.id) == rollout
     assert (rollout.status, rollout.by, rollout.wish) == (RolloutStatus.PENDING, ADA, wish)
     assert (rollout.planned, rollout.total) == ((1, 3, 25), 29)
@@ -92,19 +92,19 @@ def test_it_is_planned_and_written_down_when_it_is_asked_for() -> None:
     assert [stage.tolerated for stage in stages] == [0, 1, 1]
     assert [stage.number for stage in stages] == [1, 2, 3]
     assert stages[1].pace == Pace.initial(7)
-    assert sorted(world.everybody_of(rollout.id)) == [who.value for who in tenants(29)]
+    assert sorted(world.planned_tenants(rollout.id)) == [who.value for who in tenants(29)]
     assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
     assert world.ledger.registry().active == {rollout.id}
 
 
-def test_its_id_is_the_moment_and_is_what_the_api_takes() -> None:
+def test_the_id_contains_the_time_and_is_valid_for_the_api() -> None:
     rollout = World(1).start()
 
     assert rollout.startswith("20261116-120000-")
     assert re.fullmatch(ID_PATTERN, rollout)
 
 
-def test_without_a_version_it_is_the_current_one() -> None:
+def test_the_default_version_is_the_current_one() -> None:
     world = World(1)
 
     rollout = world.start(a_wish(version=None))
@@ -113,7 +113,7 @@ def test_without_a_version_it_is_the_current_one() -> None:
     assert world.items(rollout)[0].version == NEXT_VERSION
 
 
-def test_stages_that_nobody_is_left_for_are_not_planned() -> None:
+def test_stages_without_tenants_are_not_planned() -> None:
     world = World(2)
 
     rollout = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(Share(1)), a_stage_wish(approval=True)))
@@ -143,7 +143,7 @@ def test_the_whole_fleet_is_found_however_large_it_is() -> None:
         (a_wish(undo="20261116-120000-0000"), Refusal.UNKNOWN_ROLLOUT),
     ],
 )
-def test_what_names_something_that_is_not_there_is_refused(wish: Wish, why: Refusal) -> None:
+def test_a_spec_that_names_an_unknown_release_alarm_or_rollout_is_refused(wish: Wish, why: Refusal) -> None:
     world = World(1)
 
     assert refused(world.rollouts.start(wish, ADA)) is why
@@ -151,46 +151,46 @@ def test_what_names_something_that_is_not_there_is_refused(wish: Wish, why: Refu
     assert world.ledger.rollouts(limit=10) == []
 
 
-def test_going_back_has_to_be_asked_for() -> None:
+def test_a_downgrade_is_refused_unless_it_is_allowed() -> None:
     world = World(2, version=LAST_VERSION)
 
     assert refused(world.rollouts.start(a_wish(), ADA)) is Refusal.DOWNGRADE
     assert underway(world.rollouts.start(a_wish(allow_downgrade=True), ADA)).total == 2
 
 
-def test_who_is_newer_is_left_out_if_there_are_others() -> None:
+def test_newer_tenants_are_skipped_if_there_are_others_to_move() -> None:
     world = World(2)
     world.change(tenant("t001"), version=LAST_VERSION)
 
     assert underway(world.rollouts.start(a_wish(), ADA)).skipped == {Skip.NEWER: Skipped(1, ("t001",))}
 
 
-def test_when_everybody_is_there_already_there_is_nothing_to_do() -> None:
+def test_there_is_nothing_to_do_if_all_tenants_are_at_the_release() -> None:
     world = World(3, version=NEXT_VERSION)
 
-    answer = world.rollouts.start(a_wish(), ADA)
+    response = world.rollouts.start(a_wish(), ADA)
 
-    assert isinstance(answer, NothingToDo)
-    assert answer.reason == "No tenant has to be moved (3 current)."
+    assert isinstance(response, NothingToDo)
+    assert response.reason == "No tenant has to be moved (3 current)."
     assert world.executions.started == []
     assert world.ledger.registry().active == frozenset()
 
 
-def test_an_empty_fleet_is_nothing_to_do() -> None:
-    answer = World().rollouts.start(a_wish(), ADA)
+def test_there_is_nothing_to_do_for_an_empty_fleet() -> None:
+    response = World().rollouts.start(a_wish(), ADA)
 
-    assert isinstance(answer, NothingToDo)
-    assert answer.reason == "No tenant has to be moved."
+    assert isinstance(response, NothingToDo)
+    assert response.reason == "No tenant has to be moved."
 
 
-def test_named_tenants_are_looked_up_in_their_own_rows() -> None:
+def test_named_tenants_are_read_from_their_own_rows() -> None:
     world = World(3)
     world.table.plant_metadata(replace(world.metadata(tenant("t002")), pinned_version=VERSION), listed=False)
     world.delete(tenant("t003"))
 
     rollout = world.start(naming("t001", "t002", "t003", "nobody"))
 
-    assert world.everybody_of(rollout) == ["t001"]
+    assert world.planned_tenants(rollout) == ["t001"]
     assert world.rollout(rollout).skipped == {
         Skip.PINNED: Skipped(1, ("t002",)),
         Skip.DELETED: Skipped(1, ("t003",)),
@@ -198,22 +198,22 @@ def test_named_tenants_are_looked_up_in_their_own_rows() -> None:
     }
 
 
-# One at a time for each tenant
+# One rollout at a time per tenant
 
 
 def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
     world = World(20)
     first = world.start()
 
-    answer = world.rollouts.start(naming("t007", version=LAST_VERSION), BOB)
+    response = world.rollouts.start(naming("t007", version=LAST_VERSION), BOB)
 
-    assert isinstance(answer, Refused)
-    assert answer.kind is Refusal.ROLLOUT_IN_THE_WAY
-    assert answer.details == {"rolloutId": first}
-    assert f"Rollout {first} is moving 1 of the same tenants (t007)." in answer.reason
+    assert isinstance(response, Refused)
+    assert response.kind is Refusal.ROLLOUT_IN_THE_WAY
+    assert response.details == {"rolloutId": first}
+    assert f"Rollout {first} is moving 1 of the same tenants (t007)." in response.reason
 
 
-def test_a_rollout_that_is_refused_leaves_no_list_behind() -> None:
+def test_a_refused_rollout_stores_no_lists() -> None:
     world = World(20)
     world.start()
     lists = dict(world.manifests.written)
@@ -222,18 +222,18 @@ def test_a_rollout_that_is_refused_leaves_no_list_behind() -> None:
     assert world.manifests.written == lists
 
 
-def test_of_many_tenants_in_the_way_a_few_are_named() -> None:
+def test_a_refusal_names_only_a_few_of_many_conflicting_tenants() -> None:
     world = World(20)
     world.start()
 
-    answer = world.rollouts.start(a_wish(version=LAST_VERSION), BOB)
+    response = world.rollouts.start(a_wish(version=LAST_VERSION), BOB)
 
-    assert isinstance(answer, Refused)
-    assert "20 of the same tenants" in answer.reason
-    assert "t010 and 10 more)" in answer.reason
+    assert isinstance(response, Refused)
+    assert "20 of the same tenants" in response.reason
+    assert "t010 and 10 more)" in response.reason
 
 
-def test_rollouts_of_different_tenants_run_at_once() -> None:
+def test_rollouts_of_different_tenants_run_concurrently() -> None:
     world = World(4)
     first, second = world.start(naming("t001", "t002")), world.start(naming("t003", "t004"))
 
@@ -241,14 +241,14 @@ def test_rollouts_of_different_tenants_run_at_once() -> None:
     assert world.drive(first) == world.drive(second) == Succeeded()
 
 
-def test_a_rollout_that_is_over_is_in_nobodys_way() -> None:
+def test_an_ended_rollout_does_not_block_others() -> None:
     world = World(3)
     world.drive(world.start())
 
     world.start(a_wish(version=LAST_VERSION))
 
 
-def test_a_tenant_that_was_settled_is_claimed_until_the_rollout_is_over() -> None:
+def test_a_settled_tenant_is_claimed_until_the_rollout_ends() -> None:
     world = World(3)
     rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
     world.run_stage(rollout, world.advance(rollout))
@@ -257,29 +257,29 @@ def test_a_tenant_that_was_settled_is_claimed_until_the_rollout_is_over() -> Non
     assert refused(world.rollouts.start(naming(moved, version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
 
 
-def test_of_two_that_are_started_at_the_same_moment_one_is_refused() -> None:
+def test_one_of_two_conflicting_rollouts_started_concurrently_is_refused() -> None:
     world = World(3)
     others: list[object] = []
-    world.ledger.meddlers.append(lambda: others.append(world.rollouts.start(a_wish(), BOB)))
+    world.ledger.concurrent_writes.append(lambda: others.append(world.rollouts.start(a_wish(), BOB)))
 
-    answer = world.rollouts.start(a_wish(), ADA)
+    response = world.rollouts.start(a_wish(), ADA)
 
     assert underway(others[0]).by == BOB
-    assert refused(answer) is Refusal.ROLLOUT_IN_THE_WAY
+    assert refused(response) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.ledger.registry().active == {underway(others[0]).id}
     assert len(world.executions.started) == 1
     assert {name.split("/")[1] for name in world.manifests.written} == {underway(others[0]).id}, "no list is left"
 
 
-def test_two_of_different_tenants_may_be_started_at_the_same_moment() -> None:
+def test_rollouts_of_different_tenants_may_be_started_concurrently() -> None:
     world = World(2)
-    world.ledger.meddlers.append(lambda: world.rollouts.start(naming("t001"), BOB))
+    world.ledger.concurrent_writes.append(lambda: world.rollouts.start(naming("t001"), BOB))
 
     assert underway(world.rollouts.start(naming("t002"), ADA)).by == ADA
     assert len(world.ledger.registry().active) == 2
 
 
-def test_who_is_always_too_late_is_told_to_ask_again() -> None:
+def test_a_start_that_always_conflicts_asks_to_try_again() -> None:
     world = World(2)
 
     def bump() -> None:
@@ -287,7 +287,7 @@ def test_who_is_always_too_late_is_told_to_ask_again() -> None:
         number = world.ledger.registry().revision
         world.ledger.register(replace(other, id=f"other-{number}"), [], revision=number)
 
-    world.ledger.meddlers.extend([bump] * 100)
+    world.ledger.concurrent_writes.extend([bump] * 100)
 
     with pytest.raises(Unsettled, match="Try again"):
         world.rollouts.start(a_wish(), ADA)
@@ -295,8 +295,8 @@ def test_who_is_always_too_late_is_told_to_ask_again() -> None:
     assert world.manifests.written == {}
 
 
-def test_a_rollout_that_was_written_down_keeps_its_lists_also_if_nobody_was_told_so() -> None:
-    """The answer to the write was lost, and the rollout is taken for another one in the way."""
+def test_a_recorded_rollout_keeps_its_lists_even_if_the_response_was_lost() -> None:
+    """The response to the write was lost, so the rollout seems to conflict with itself."""
     world = World(2)
     register = world.ledger.register
 
@@ -314,18 +314,18 @@ def test_a_rollout_that_was_written_down_keeps_its_lists_also_if_nobody_was_told
 # Dry runs
 
 
-def test_a_dry_run_claims_nobody_and_is_in_nobodys_way() -> None:
+def test_a_dry_run_claims_no_tenants_and_does_not_block_others() -> None:
     world = World(5)
     real = world.start(naming("t001"))
 
     dry = world.start(a_wish(dry_run=True))
 
     assert world.ledger.registry().active == {real}
-    assert world.everybody_of(dry).count("t001") == 1
+    assert world.planned_tenants(dry).count("t001") == 1
     world.start(naming("t002"))
 
 
-def test_a_dry_run_tells_the_stages_and_looks_at_everybody_in_one() -> None:
+def test_a_dry_run_plans_the_stages_and_reviews_all_tenants_in_one() -> None:
     world = World(20)
     wish = a_wish(a_stage_wish(Share(1), approval=True, bake_seconds=60, alarm="errors"), a_stage_wish(at_once=3))
 
@@ -337,20 +337,20 @@ def test_a_dry_run_tells_the_stages_and_looks_at_everybody_in_one() -> None:
     assert (stage.wish.approval, stage.wish.bake_seconds, stage.wish.alarm) == (False, 0, None)
 
 
-def test_a_dry_run_may_look_at_a_sample_that_begins_with_the_canary() -> None:
+def test_a_dry_run_may_review_a_sample_that_begins_with_the_canary() -> None:
     world = World(20)
     dry = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(), dry_run=True, sample=TEN_PERCENT))
     real = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish()))
 
     assert world.rollout(dry).planned == (1, 19)
     assert world.rollout(dry).total == 2
-    assert world.everybody_of(dry) == world.everybody_of(real)[:2]
+    assert world.planned_tenants(dry) == world.planned_tenants(real)[:2]
 
 
 # Starts that fail half-way
 
 
-def test_what_was_written_down_but_not_started_is_started_by_resuming_it() -> None:
+def test_a_recorded_rollout_that_was_not_started_is_started_by_resuming_it() -> None:
     world = World(3)
     world.executions.throttled_starts = 1
     with pytest.raises(Throttled):
@@ -358,14 +358,14 @@ def test_what_was_written_down_but_not_started_is_started_by_resuming_it() -> No
     (rollout,) = world.ledger.rollouts(limit=10)
     assert (rollout.status, world.executions.started) == (RolloutStatus.PENDING, [])
 
-    answer = world.rollouts.resume(rollout.id, "ada")
+    response = world.rollouts.resume(rollout.id, "ada")
 
-    assert underway(answer).attempt == 1
+    assert underway(response).attempt == 1
     assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
     assert world.drive(rollout.id) == Succeeded()
 
 
-def test_resuming_what_was_started_and_has_not_said_so_starts_nothing_else() -> None:
+def test_resuming_a_started_rollout_before_its_first_step_starts_no_other_execution() -> None:
     world = World(3)
     rollout = world.start()
 
@@ -398,7 +398,7 @@ def test_a_resume_that_fails_half_way_may_be_repeated() -> None:
     assert isinstance(world.advance(rollout, 2), RunStage)
 
 
-def test_what_was_not_started_may_be_aborted() -> None:
+def test_a_rollout_that_was_not_started_may_be_aborted() -> None:
     world = World(3)
     world.executions.throttled_starts = 1
     with pytest.raises(Throttled):
@@ -411,7 +411,7 @@ def test_what_was_not_started_may_be_aborted() -> None:
     assert world.ledger.registry().active == frozenset()
 
 
-def test_an_execution_that_starts_after_all_finds_that_it_was_aborted() -> None:
+def test_an_execution_that_starts_after_the_abort_ends_as_aborted() -> None:
     world = World(3)
     rollout = world.start()
     world.rollouts.abort(rollout, "ada")
@@ -419,20 +419,20 @@ def test_an_execution_that_starts_after_all_finds_that_it_was_aborted() -> None:
     assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
 
-# Every word in every status
+# Every order in every status
 
-SO, OVER = "already so", "over"
+UNCHANGED, OVER = "unchanged", "over"
 ALIVE = [
     ("pause", RolloutStatus.PENDING, RolloutStatus.PAUSED),
     ("pause", RolloutStatus.RUNNING, RolloutStatus.PAUSED),
-    ("pause", RolloutStatus.PAUSED, SO),
+    ("pause", RolloutStatus.PAUSED, UNCHANGED),
     ("pause", RolloutStatus.ABORTING, OVER),
     ("pause", RolloutStatus.SUCCEEDED, OVER),
     ("pause", RolloutStatus.FAILED, OVER),
     ("pause", RolloutStatus.HALTED, OVER),
     ("pause", RolloutStatus.ABORTED, OVER),
     ("resume", RolloutStatus.PENDING, RolloutStatus.RUNNING),
-    ("resume", RolloutStatus.RUNNING, SO),
+    ("resume", RolloutStatus.RUNNING, UNCHANGED),
     ("resume", RolloutStatus.PAUSED, RolloutStatus.RUNNING),
     ("resume", RolloutStatus.ABORTING, OVER),
     ("resume", RolloutStatus.SUCCEEDED, OVER),
@@ -442,11 +442,11 @@ ALIVE = [
     ("abort", RolloutStatus.PENDING, RolloutStatus.ABORTING),
     ("abort", RolloutStatus.RUNNING, RolloutStatus.ABORTING),
     ("abort", RolloutStatus.PAUSED, RolloutStatus.ABORTING),
-    ("abort", RolloutStatus.ABORTING, SO),
+    ("abort", RolloutStatus.ABORTING, UNCHANGED),
     ("abort", RolloutStatus.SUCCEEDED, OVER),
     ("abort", RolloutStatus.FAILED, OVER),
     ("abort", RolloutStatus.HALTED, OVER),
-    ("abort", RolloutStatus.ABORTED, SO),
+    ("abort", RolloutStatus.ABORTED, UNCHANGED),
 ]
 DEAD = [
     ("pause", RolloutStatus.RUNNING, RolloutStatus.PAUSED),
@@ -472,39 +472,39 @@ def planted(status: RolloutStatus, *, alive: bool = True, **more: Any) -> World:
     return world
 
 
-def said(world: World, verb: str) -> object:
+def send_order(world: World, verb: str) -> object:
     return getattr(world.rollouts, verb)(ROLLOUT, ADA)
 
 
 @pytest.mark.parametrize(("verb", "status", "becomes"), ALIVE)
-def test_what_comes_of_a_word_while_the_execution_lives(verb: str, status: RolloutStatus, becomes: str) -> None:
-    check_word(planted(status), verb, status, becomes)
+def test_the_effect_of_an_order_while_the_execution_runs(verb: str, status: RolloutStatus, becomes: str) -> None:
+    check_order(planted(status), verb, status, becomes)
 
 
 @pytest.mark.parametrize(("verb", "status", "becomes"), DEAD)
-def test_what_comes_of_a_word_after_the_execution_died(verb: str, status: RolloutStatus, becomes: str) -> None:
-    check_word(planted(status, alive=False), verb, status, becomes)
+def test_the_effect_of_an_order_after_the_execution_died(verb: str, status: RolloutStatus, becomes: str) -> None:
+    check_order(planted(status, alive=False), verb, status, becomes)
 
 
-def check_word(world: World, verb: str, status: RolloutStatus, becomes: str) -> None:
+def check_order(world: World, verb: str, status: RolloutStatus, becomes: str) -> None:
     before = world.rollout(ROLLOUT)
 
-    answer = said(world, verb)
+    response = send_order(world, verb)
 
-    if becomes == SO:
-        assert isinstance(answer, AlreadySo)
+    if becomes == UNCHANGED:
+        assert isinstance(response, AlreadySo)
         assert world.rollout(ROLLOUT) == before
     elif becomes == OVER:
-        assert isinstance(answer, Refused)
-        assert answer.kind is Refusal.ROLLOUT_OVER
-        assert answer.details == {"rolloutId": ROLLOUT, "rolloutStatus": status.value}
+        assert isinstance(response, Refused)
+        assert response.kind is Refusal.ROLLOUT_OVER
+        assert response.details == {"rolloutId": ROLLOUT, "rolloutStatus": status.value}
         assert world.rollout(ROLLOUT) == before
     else:
-        assert underway(answer).status == becomes == world.status(ROLLOUT)
+        assert underway(response).status == becomes == world.status(ROLLOUT)
     after = world.rollout(ROLLOUT)
     assert (ROLLOUT in world.ledger.registry().active) == after.status.active
-    if before.status.active and isinstance(answer, Underway):
-        assert set(world.executions.woken) == {"token"}, "who waits has to look again"
+    if before.status.active and isinstance(response, Underway):
+        assert set(world.executions.woken) == {"token"}, "a waiting execution is woken"
     if after.status is RolloutStatus.ABORTED and before.status.active:
         assert after.ended_at == world.clock.now()
     if becomes is RolloutStatus.PENDING:
@@ -515,43 +515,43 @@ def check_word(world: World, verb: str, status: RolloutStatus, becomes: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
-def test_a_word_about_a_rollout_that_nobody_knows_is_refused(verb: str) -> None:
-    assert refused(said(World(), verb)) is Refusal.UNKNOWN_ROLLOUT
+def test_an_order_to_an_unknown_rollout_is_refused(verb: str) -> None:
+    assert refused(send_order(World(), verb)) is Refusal.UNKNOWN_ROLLOUT
 
 
-def test_so_are_an_approval_and_a_retry() -> None:
+def test_an_approval_or_retry_of_an_unknown_rollout_is_refused() -> None:
     assert refused(World().rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.UNKNOWN_ROLLOUT
     assert refused(World().rollouts.retry(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
 
 
 @pytest.mark.parametrize(("verb", "becomes"), [("pause", RolloutStatus.PAUSED), ("abort", RolloutStatus.ABORTING)])
-def test_what_others_write_at_the_same_moment_is_kept(verb: str, becomes: RolloutStatus) -> None:
+def test_a_concurrent_write_is_kept(verb: str, becomes: RolloutStatus) -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.meddlers.append(lambda: world.touch(ROLLOUT, current_stage=2))
+    world.ledger.concurrent_writes.append(lambda: world.touch(ROLLOUT, current_stage=2))
 
-    said(world, verb)
+    send_order(world, verb)
 
     assert (world.status(ROLLOUT), world.rollout(ROLLOUT).current_stage) == (becomes, 2)
 
 
 @pytest.mark.parametrize("verb", ["pause", "abort"])
-def test_a_word_comes_too_late_when_it_ended_at_the_same_moment(verb: str) -> None:
+def test_an_order_is_refused_if_the_rollout_ends_at_the_same_time(verb: str) -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.meddlers.append(lambda: world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED))
+    world.ledger.concurrent_writes.append(lambda: world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED))
 
-    assert refused(said(world, verb)) is Refusal.ROLLOUT_OVER
+    assert refused(send_order(world, verb)) is Refusal.ROLLOUT_OVER
     assert world.status(ROLLOUT) is RolloutStatus.SUCCEEDED
 
 
-def test_a_word_that_others_never_let_through_is_told() -> None:
+def test_an_order_that_always_conflicts_asks_to_try_again() -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.meddlers.extend([lambda: world.touch(ROLLOUT)] * 1_000)
+    world.ledger.concurrent_writes.extend([lambda: world.touch(ROLLOUT)] * 1_000)
 
     with pytest.raises(Unsettled, match="Try again"):
-        said(world, "pause")
+        send_order(world, "pause")
 
 
-def test_paused_before_its_first_step_it_waits_and_goes_on_when_resumed() -> None:
+def test_a_rollout_paused_before_its_first_step_continues_when_resumed() -> None:
     world = World(2)
     rollout = world.start()
     world.rollouts.pause(rollout, "ada")
@@ -562,7 +562,7 @@ def test_paused_before_its_first_step_it_waits_and_goes_on_when_resumed() -> Non
     assert world.drive(rollout) == Succeeded()
 
 
-def test_paused_and_resumed_before_its_first_step_it_is_about_to_run() -> None:
+def test_a_rollout_paused_and_resumed_before_its_first_step_is_pending() -> None:
     world = World(2)
     rollout = world.start()
     world.rollouts.pause(rollout, "ada")
@@ -572,24 +572,24 @@ def test_paused_and_resumed_before_its_first_step_it_is_about_to_run() -> None:
     assert world.drive(rollout) == Succeeded()
 
 
-def test_of_two_who_resume_a_dead_one_at_the_same_moment_one_replaces_it() -> None:
+def test_one_of_two_concurrent_resumes_replaces_a_dead_execution() -> None:
     world = planted(RolloutStatus.RUNNING, alive=False)
 
     def other() -> None:
-        underway(said(world, "resume"))
+        underway(send_order(world, "resume"))
         world.advance(ROLLOUT, 2)
 
-    world.ledger.meddlers.append(other)
+    world.ledger.concurrent_writes.append(other)
 
-    assert isinstance(said(world, "resume"), AlreadySo)
+    assert isinstance(send_order(world, "resume"), AlreadySo)
     assert world.rollout(ROLLOUT).attempt == 2
 
 
-def test_of_two_who_resume_a_halted_one_at_the_same_moment_one_reopens_it() -> None:
+def test_one_of_two_concurrent_resumes_reopens_a_halted_rollout() -> None:
     world = World(4)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003", "t004"])
-    world.ledger.meddlers.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
+    world.ledger.concurrent_writes.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
 
     assert isinstance(world.rollouts.resume(rollout, "ada"), AlreadySo)
 
@@ -597,7 +597,7 @@ def test_of_two_who_resume_a_halted_one_at_the_same_moment_one_reopens_it() -> N
     assert len(world.executions.started) == 2
 
 
-def test_one_who_resumes_late_forgives_nothing_that_failed_since() -> None:
+def test_a_late_resume_does_not_accept_later_failures() -> None:
     world = World(4)
     rollout = world.start()
     everybody = ["t001", "t002", "t003", "t004"]
@@ -607,7 +607,7 @@ def test_one_who_resumes_late_forgives_nothing_that_failed_since() -> None:
         world.rollouts.resume(rollout, "ada")
         world.run_stage(rollout, world.advance(rollout, 2), failing=everybody)
 
-    world.ledger.meddlers.append(other)
+    world.ledger.concurrent_writes.append(other)
 
     world.rollouts.resume(rollout, "ada")
 
@@ -615,33 +615,33 @@ def test_one_who_resumes_late_forgives_nothing_that_failed_since() -> None:
     assert isinstance(world.advance(rollout, 2), NotSucceeded)
 
 
-def test_aborted_at_the_moment_of_its_first_step_it_is_ended_by_its_execution() -> None:
+def test_a_rollout_aborted_during_its_first_step_is_ended_by_its_execution() -> None:
     world = World(2)
     rollout = world.start()
-    world.ledger.meddlers.append(lambda: world.advance(rollout))
+    world.ledger.concurrent_writes.append(lambda: world.advance(rollout))
 
     assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
     assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
 
-def test_a_halted_rollout_is_not_resumed_while_another_is_at_its_tenants() -> None:
+def test_a_halted_rollout_is_not_resumed_while_another_claims_its_tenants() -> None:
     world = World(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
     other = world.start(a_wish(version=LAST_VERSION))
 
-    answer = world.rollouts.resume(rollout, "ada")
+    response = world.rollouts.resume(rollout, "ada")
 
-    assert isinstance(answer, Refused)
-    assert (answer.kind, answer.details) == (Refusal.ROLLOUT_IN_THE_WAY, {"rolloutId": other})
+    assert isinstance(response, Refused)
+    assert (response.kind, response.details) == (Refusal.ROLLOUT_IN_THE_WAY, {"rolloutId": other})
     assert world.status(rollout) is RolloutStatus.HALTED
 
 
-def test_a_halted_rollout_is_not_resumed_when_another_takes_its_tenants_at_the_same_moment() -> None:
+def test_a_halted_rollout_is_not_resumed_if_another_claims_its_tenants_concurrently() -> None:
     world = World(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
-    world.ledger.meddlers.append(lambda: world.start(a_wish(version=LAST_VERSION)))
+    world.ledger.concurrent_writes.append(lambda: world.start(a_wish(version=LAST_VERSION)))
 
     assert refused(world.rollouts.resume(rollout, "ada")) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.status(rollout) is RolloutStatus.HALTED
@@ -680,30 +680,30 @@ def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> World:
         (RolloutStatus.ABORTED, False),
     ],
 )
-def test_a_stage_is_approved_as_long_as_the_rollout_is_to_go_on(status: RolloutStatus, approved: bool) -> None:
+def test_a_stage_can_be_approved_while_the_rollout_is_active(status: RolloutStatus, approved: bool) -> None:
     world = awaiting_approval(status)
 
-    answer = world.rollouts.approve(ROLLOUT, 1, ADA)
+    response = world.rollouts.approve(ROLLOUT, 1, ADA)
 
     if approved:
-        assert underway(answer).status is status
+        assert underway(response).status is status
         assert world.executions.woken == ["token"]
     else:
-        assert refused(answer) is Refusal.NOTHING_TO_APPROVE
+        assert refused(response) is Refusal.NOTHING_TO_APPROVE
     assert world.stage(ROLLOUT).approved_by == (ADA if approved else None)
 
 
 @pytest.mark.parametrize("status", [status for status in StageStatus if status is not StageStatus.AWAITING_APPROVAL])
-def test_only_a_stage_that_waits_for_it_is_approved(status: StageStatus) -> None:
+def test_only_a_stage_that_awaits_approval_is_approved(status: StageStatus) -> None:
     world = awaiting_approval()
     world.touch_stage(ROLLOUT, status=status)
 
     assert refused(world.rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.NOTHING_TO_APPROVE
 
 
-def test_a_stage_is_approved_once_by_the_first_who_does() -> None:
+def test_a_stage_is_approved_once_by_the_first_operator() -> None:
     world = awaiting_approval()
-    world.ledger.meddlers.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
+    world.ledger.concurrent_writes.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
 
     assert isinstance(world.rollouts.approve(ROLLOUT, 1, ADA), AlreadySo)
     assert world.stage(ROLLOUT).approved_by == BOB
@@ -727,14 +727,14 @@ def test_one_approval_sent_twice_approves_one_stage() -> None:
 
 
 @pytest.mark.parametrize(("number", "awaiting"), [(1, 2), (3, 2), (4, 2)])
-def test_another_stage_than_the_one_that_waits_is_not_approved(number: int, awaiting: int) -> None:
+def test_only_the_waiting_stage_can_be_approved(number: int, awaiting: int) -> None:
     world = World(3)
     rollout = world.start(APPROVED_STAGES)
     world.drive(rollout)
 
-    answer = world.rollouts.approve(rollout, number, ADA)
+    response = world.rollouts.approve(rollout, number, ADA)
 
-    assert answer == Refused(
+    assert response == Refused(
         Refusal.NOTHING_TO_APPROVE,
         f"Rollout {rollout}: stage {number} does not await approval. Stage {awaiting} does.",
         {"rolloutId": rollout, "awaitingStage": awaiting},
@@ -742,19 +742,19 @@ def test_another_stage_than_the_one_that_waits_is_not_approved(number: int, awai
     assert [stage.approved_by for stage in world.ledger.stages(rollout)] == [None] * 3
 
 
-def test_when_no_stage_waits_that_is_said() -> None:
+def test_the_refusal_says_that_no_stage_awaits_approval() -> None:
     world = World(1)
     rollout = world.start(APPROVED_STAGES)
     world.drive(rollout)
 
-    answer = world.rollouts.approve(rollout, 1, ADA)
+    response = world.rollouts.approve(rollout, 1, ADA)
 
-    assert isinstance(answer, Refused)
-    assert answer.reason.endswith("No stage does: the rollout is SUCCEEDED, in stage 1 (DONE).")
-    assert answer.details == {"rolloutId": rollout}
+    assert isinstance(response, Refused)
+    assert response.reason.endswith("No stage does: the rollout is SUCCEEDED, in stage 1 (DONE).")
+    assert response.details == {"rolloutId": rollout}
 
 
-def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
+def test_a_stage_approved_during_a_pause_starts_after_the_resume() -> None:
     world = World(2)
     rollout = world.start(a_wish(a_stage_wish(approval=True)))
     world.advance(rollout)
@@ -767,10 +767,10 @@ def test_approved_while_it_is_paused_it_goes_on_when_resumed() -> None:
     assert world.drive(rollout) == Succeeded()
 
 
-# Aborting while nobody is in flight
+# Aborting while no tenant is in flight
 
 
-def test_a_rollout_that_bakes_is_aborted_at_once_and_can_be_undone() -> None:
+def test_a_baking_rollout_is_aborted_at_once_and_can_be_undone() -> None:
     world = World(2)
     rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=7 * 86_400), a_stage_wish()))
     world.run_stage(rollout, world.advance(rollout))
@@ -787,7 +787,7 @@ def test_a_rollout_that_bakes_is_aborted_at_once_and_can_be_undone() -> None:
 
 
 @pytest.mark.parametrize("status", [status for status in StageStatus if status is not StageStatus.RUNNING])
-def test_it_is_aborted_at_once_unless_its_stage_is_running(status: StageStatus) -> None:
+def test_a_rollout_is_aborted_at_once_unless_its_stage_is_running(status: StageStatus) -> None:
     world = planted(RolloutStatus.RUNNING)
     world.touch_stage(ROLLOUT, status=status)
 
@@ -795,7 +795,7 @@ def test_it_is_aborted_at_once_unless_its_stage_is_running(status: StageStatus) 
     assert set(world.executions.woken) == {"token"}
 
 
-def test_a_stage_that_begins_while_it_is_aborted_is_not_taken_for_one_that_waits() -> None:
+def test_an_abort_waits_for_a_stage_that_begins_at_the_same_time() -> None:
     world = World(1)
     rollout = world.start()
     world.touch(rollout, status=RolloutStatus.RUNNING, execution=execution_arn(f"rollout-{rollout}-1"))
@@ -804,23 +804,23 @@ def test_a_stage_that_begins_while_it_is_aborted_is_not_taken_for_one_that_waits
         world.advance(rollout)
         assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
 
-    world.ledger.meddlers.append(begin)
+    world.ledger.concurrent_writes.append(begin)
 
     assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
     assert rollout in world.ledger.registry().active
 
 
-def test_an_abort_that_died_half_way_is_finished_by_the_next() -> None:
+def test_an_interrupted_abort_is_finished_by_the_next_one() -> None:
     world = planted(RolloutStatus.ABORTING)
     world.touch_stage(ROLLOUT, status=StageStatus.BAKING)
 
     assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
 
 
-def test_an_abort_that_the_execution_finishes_first_says_so() -> None:
+def test_an_abort_that_the_execution_finishes_first_returns_the_aborted_rollout() -> None:
     world = planted(RolloutStatus.RUNNING)
     world.touch_stage(ROLLOUT, status=StageStatus.BAKING)
-    world.ledger.meddlers.extend([lambda: None, lambda: world.advancing.advance(ROLLOUT, 1, EXECUTION)])
+    world.ledger.concurrent_writes.extend([lambda: None, lambda: world.advancing.advance(ROLLOUT, 1, EXECUTION)])
 
     assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
 
@@ -835,7 +835,7 @@ def rolled_out(count: int = 3, *, failing: tuple[str, ...] = ()) -> tuple[World,
     return world, rollout
 
 
-def test_undoing_returns_each_that_was_moved_to_its_own_earlier_version() -> None:
+def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
     world = World(3)
     world.table.record_release(replace(world.table.releases()[0], version="0.0.9"))
     world.change(tenant("t002"), version="0.0.9")
@@ -849,7 +849,7 @@ def test_undoing_returns_each_that_was_moved_to_its_own_earlier_version() -> Non
     assert [world.metadata(who).version for who in tenants(3)] == [VERSION, "0.0.9", VERSION]
 
 
-def test_undoing_may_lead_to_one_other_version() -> None:
+def test_undo_may_move_all_tenants_to_one_version() -> None:
     world, rollout = rolled_out()
 
     undoing = world.start(a_wish(version=LAST_VERSION, undo=rollout))
@@ -858,17 +858,17 @@ def test_undoing_may_lead_to_one_other_version() -> None:
     assert len(world.at(LAST_VERSION)) == 3
 
 
-def test_undoing_leaves_those_alone_that_were_moved_since() -> None:
+def test_undo_skips_tenants_that_were_moved_since() -> None:
     world, rollout = rolled_out()
     world.drive(world.start(naming("t002", version=LAST_VERSION)))
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert sorted(world.everybody_of(undoing)) == ["t001", "t003"]
+    assert sorted(world.planned_tenants(undoing)) == ["t001", "t003"]
     assert world.rollout(undoing).skipped == {Skip.MOVED_SINCE: Skipped(1, ("t002",))}
 
 
-def test_undoing_tells_who_was_deleted_since() -> None:
+def test_undo_reports_tenants_that_were_deleted_since() -> None:
     world, rollout = rolled_out()
     world.delete(tenant("t002"))
 
@@ -885,7 +885,7 @@ def test_a_running_rollout_is_not_undone() -> None:
 
 
 @pytest.mark.parametrize("how", ["halted", "aborted"])
-def test_a_rollout_that_stopped_half_way_is_undone_as_far_as_it_came(how: str) -> None:
+def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -> None:
     world = World(4)
     rollout = world.start(a_wish(a_stage_wish(Share(2)), a_stage_wish()))
     world.run_stage(rollout, world.advance(rollout))
@@ -899,30 +899,30 @@ def test_a_rollout_that_stopped_half_way_is_undone_as_far_as_it_came(how: str) -
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert sorted(world.everybody_of(undoing)) == moved
+    assert sorted(world.planned_tenants(undoing)) == moved
 
 
 def test_a_dry_run_has_nothing_to_undo() -> None:
     world = World(1)
     dry = world.start(a_wish(dry_run=True))
 
-    answer = world.rollouts.start(a_wish(version=None, undo=dry), ADA)
-    assert refused(answer) is Refusal.UNKNOWN_ROLLOUT
-    assert f"Rollout {dry} is a dry run, which moved no tenant" in answer.reason
+    response = world.rollouts.start(a_wish(version=None, undo=dry), ADA)
+    assert refused(response) is Refusal.UNKNOWN_ROLLOUT
+    assert f"Rollout {dry} is a dry run, which moved no tenant" in response.reason
 
 
-def test_undoing_twice_is_nothing_to_do() -> None:
+def test_there_is_nothing_to_do_for_a_second_undo() -> None:
     world, rollout = rolled_out()
     world.drive(world.start(a_wish(version=None, undo=rollout)))
 
-    answer = world.rollouts.start(a_wish(version=None, undo=rollout), ADA)
+    response = world.rollouts.start(a_wish(version=None, undo=rollout), ADA)
 
-    assert isinstance(answer, NothingToDo)
-    assert answer.selected.skipped[Skip.CURRENT].count == 3
+    assert isinstance(response, NothingToDo)
+    assert response.selected.skipped[Skip.CURRENT].count == 3
 
 
-def test_of_an_update_that_has_succeeded_nobody_asks_whether_it_is_still_to_begin() -> None:
-    """Step Functions answers 15 such questions a second, and a fleet has thousands of tenants."""
+def test_undo_does_not_ask_step_functions_about_successful_updates() -> None:
+    """Step Functions allows 15 such requests per second, and a fleet has thousands of tenants."""
     world, rollout = rolled_out()
     world.drive(world.start(a_wish(version=None, undo=rollout)))
     world.updates.looked_for.clear()
@@ -942,7 +942,7 @@ def test_an_undo_may_be_undone() -> None:
     assert len(world.at(NEXT_VERSION)) == 3
 
 
-def test_what_was_moved_by_an_execution_that_died_is_returned_to_where_it_was() -> None:
+def test_undo_moves_back_tenants_that_a_dead_execution_moved() -> None:
     world = World(1)
     rollout = world.start()
     world.advance(rollout)
@@ -960,7 +960,7 @@ def test_what_was_moved_by_an_execution_that_died_is_returned_to_where_it_was() 
     assert [item.version for item in world.items(undoing)] == [VERSION]
 
 
-def test_who_arrived_after_the_rollout_had_ended_is_returned_too() -> None:
+def test_undo_moves_back_a_tenant_whose_update_finished_after_the_rollout() -> None:
     world = World(2)
     rollout = world.start()
     world.advance(rollout)
@@ -973,11 +973,11 @@ def test_who_arrived_after_the_rollout_had_ended_is_returned_too() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert world.everybody_of(undoing) == [arriving.input["tenantId"]]
+    assert world.planned_tenants(undoing) == [arriving.input["tenantId"]]
     assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, (str(staying.input["tenantId"]),))}
 
 
-def test_who_is_said_to_have_failed_and_arrived_later_is_returned_too() -> None:
+def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed() -> None:
     world = World(2)
     rollout = world.start(a_wish(a_stage_wish(tolerated=Share(1))))
     world.advance(rollout)
@@ -993,12 +993,12 @@ def test_who_is_said_to_have_failed_and_arrived_later_is_returned_too() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+    assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
     assert world.drive(undoing) == Succeeded()
     assert world.at(NEXT_VERSION) == []
 
 
-def test_who_was_skipped_while_its_update_went_on_is_returned_too() -> None:
+def test_undo_moves_back_a_tenant_that_was_skipped_while_its_update_ran() -> None:
     world = World(1)
     rollout = world.start()
     world.advance(rollout)
@@ -1011,11 +1011,11 @@ def test_who_was_skipped_while_its_update_went_on_is_returned_too() -> None:
     assert world.outcome(rollout, "t001").skip is Skip.PINNED
     world.publish(run)
 
-    assert world.everybody_of(world.start(a_wish(version=None, undo=rollout))) == ["t001"]
+    assert world.planned_tenants(world.start(a_wish(version=None, undo=rollout))) == ["t001"]
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_an_update_that_is_yet_to_begin_is_reported_because_it_would_come_after_the_undo(begun: bool) -> None:
+def test_undo_skips_a_tenant_whose_update_has_not_begun_and_reports_it(begun: bool) -> None:
     world = World(2)
     rollout = world.start()
     world.advance(rollout)
@@ -1032,20 +1032,20 @@ def test_an_update_that_is_yet_to_begin_is_reported_because_it_would_come_after_
     undoing = world.start(a_wish(version=None, undo=rollout))
 
     name = cut_short.item.tenant.value
-    assert (name in world.everybody_of(undoing)) == begun
+    assert (name in world.planned_tenants(undoing)) == begun
     assert world.rollout(undoing).skipped == ({} if begun else {Skip.UNDER_WAY: Skipped(1, (name,))})
 
 
-def test_who_failed_and_is_where_it_was_is_left_there() -> None:
+def test_undo_skips_a_failed_tenant_that_was_not_moved() -> None:
     world, rollout = rolled_out(2, failing=("t001",))
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert world.everybody_of(undoing) == ["t002"]
+    assert world.planned_tenants(undoing) == ["t002"]
     assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, ("t001",))}
 
 
-def test_who_was_never_started_is_none_of_the_undos_business() -> None:
+def test_undo_ignores_tenants_that_were_never_started() -> None:
     world = World(2)
     rollout = world.start()
     world.change(tenant("t001"), pinned_version=VERSION)
@@ -1053,22 +1053,22 @@ def test_who_was_never_started_is_none_of_the_undos_business() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert world.everybody_of(undoing) == ["t002"]
+    assert world.planned_tenants(undoing) == ["t002"]
     assert world.rollout(undoing).skipped == {}
 
 
-# Trying again
+# Retrying
 
 
-def test_retrying_is_another_rollout_of_only_those_that_failed() -> None:
+def test_retry_starts_another_rollout_with_only_the_failed_tenants() -> None:
     world, rollout = rolled_out(5, failing=("t002", "t004"))
     world.add(tenant("newcomer"))
 
-    answer = world.rollouts.retry(rollout, BOB)
+    response = world.rollouts.retry(rollout, BOB)
 
-    retrying = underway(answer)
+    retrying = underway(response)
     assert (retrying.by, retrying.wish.retry, retrying.wish.version) == (BOB, rollout, NEXT_VERSION)
-    assert sorted(world.everybody_of(retrying.id)) == ["t002", "t004"]
+    assert sorted(world.planned_tenants(retrying.id)) == ["t002", "t004"]
     assert world.drive(retrying.id) == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 5
 
@@ -1078,13 +1078,13 @@ def test_a_retried_update_is_the_next_attempt() -> None:
     retrying = underway(world.rollouts.retry(rollout, BOB)).id
     world.advance(retrying)
 
-    answer = world.gate.admit(Turn(retrying, 1, world.items(retrying)[0], "child"))
+    response = world.gate.admit(Turn(retrying, 1, world.items(retrying)[0], "child"))
 
-    assert isinstance(answer, Admitted)
-    assert answer.input["attempt"] == 2
+    assert isinstance(response, Admitted)
+    assert response.input["attempt"] == 2
 
 
-def test_a_retry_is_about_the_failed_whatever_the_first_was_about() -> None:
+def test_a_retry_ignores_the_tenants_and_share_of_the_first_spec() -> None:
     world = World(4)
     wish = naming("t001", "t002", share=Share(50, percent=True))
     rollout = world.start(replace(wish, stages=(a_stage_wish(tolerated=Share(9)),)))
@@ -1093,10 +1093,10 @@ def test_a_retry_is_about_the_failed_whatever_the_first_was_about() -> None:
     retrying = underway(world.rollouts.retry(rollout, BOB))
 
     assert (retrying.wish.tenants, retrying.wish.share) == (None, None)
-    assert world.everybody_of(retrying.id) == world.everybody_of(rollout)
+    assert world.planned_tenants(retrying.id) == world.planned_tenants(rollout)
 
 
-def test_a_retry_of_an_undo_returns_those_that_could_not_be_returned() -> None:
+def test_a_retry_of_an_undo_moves_back_the_tenants_that_failed() -> None:
     world, rollout = rolled_out()
     undoing = world.start(a_wish(a_stage_wish(tolerated=Share(3)), version=None, undo=rollout))
     world.drive(undoing, failing=["t002"])
@@ -1109,7 +1109,7 @@ def test_a_retry_of_an_undo_returns_those_that_could_not_be_returned() -> None:
     assert len(world.at(VERSION)) == 3
 
 
-def test_who_was_skipped_as_busy_by_an_earlier_version_is_tried_again() -> None:
+def test_retry_includes_tenants_that_an_earlier_version_skipped_as_busy() -> None:
     world = World(2)
     stage = a_stage(total=2)
     items = [Item(who, NEXT_VERSION) for who in tenants(2)]
@@ -1125,7 +1125,7 @@ def test_who_was_skipped_as_busy_by_an_earlier_version_is_tried_again() -> None:
 
     retrying = underway(world.rollouts.retry(ROLLOUT, ADA))
 
-    assert world.everybody_of(retrying.id) == ["t001"]
+    assert world.planned_tenants(retrying.id) == ["t001"]
 
 
 def test_without_failures_there_is_nothing_to_retry() -> None:
@@ -1134,14 +1134,14 @@ def test_without_failures_there_is_nothing_to_retry() -> None:
     assert refused(world.rollouts.retry(rollout, ADA)) is Refusal.NOTHING_TO_RETRY
 
 
-def test_who_failed_and_was_moved_since_is_not_tried_again() -> None:
+def test_retry_skips_a_failed_tenant_that_was_moved_since() -> None:
     world, rollout = rolled_out(2, failing=("t001",))
     world.drive(world.start(naming("t001")))
 
     assert refused(world.rollouts.retry(rollout, ADA)) is Refusal.NOTHING_TO_RETRY
 
 
-def test_a_rollout_that_is_not_over_is_not_retried() -> None:
+def test_an_active_rollout_is_not_retried() -> None:
     world = World(1)
 
     assert refused(world.rollouts.retry(world.start(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
@@ -1157,17 +1157,17 @@ def test_after_an_update_failed_the_tenant_is_served_and_can_be_moved() -> None:
     assert underway(world.rollouts.start(a_wish(), ADA)).total == 1
 
 
-# Who ordered what, and why
+# The history of orders
 
 
 def orders(world: World, rollout: str) -> list[tuple[Order, str, str]]:
     return [(each.order, each.by, each.reason) for each in world.ledger.orders(rollout)]
 
 
-def test_every_order_that_is_taken_is_recorded_with_who_and_why() -> None:
+def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None:
     world = World(3)
-    answer = world.rollouts.start(a_wish(a_stage_wish(approval=True)), ADA, reason="The new release.")
-    rollout = underway(answer).id
+    response = world.rollouts.start(a_wish(a_stage_wish(approval=True)), ADA, reason="The new release.")
+    rollout = underway(response).id
     world.advance(rollout)
     for verb in ("pause", "resume"):
         world.clock.advance(A_SECOND)
@@ -1185,14 +1185,14 @@ def test_every_order_that_is_taken_is_recorded_with_who_and_why() -> None:
     ]
 
 
-def test_the_reason_is_part_of_why_it_is_so() -> None:
+def test_the_status_reason_contains_the_operators_reason() -> None:
     world = World(3)
     rollout = world.start(a_wish())
     assert underway(world.rollouts.pause(rollout, BOB, reason="Errors.")).reason == f"Paused by {BOB}: Errors."
     assert underway(world.rollouts.resume(rollout, BOB)).reason == f"Resumed by {BOB}."
 
 
-def test_a_halted_rollout_that_is_resumed_says_by_whom() -> None:
+def test_the_status_reason_of_a_resumed_rollout_names_the_operator() -> None:
     world, rollout = rolled_out(3, failing=("t001",))
     world.ledger.change(replace(world.rollout(rollout), status=RolloutStatus.HALTED))
     assert isinstance(world.rollouts.resume(rollout, BOB, reason="It was the network."), Underway)
@@ -1200,14 +1200,14 @@ def test_a_halted_rollout_that_is_resumed_says_by_whom() -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "abort"])
-def test_an_order_that_is_not_taken_is_not_recorded(verb: str) -> None:
+def test_a_refused_order_is_not_recorded(verb: str) -> None:
     world, rollout = rolled_out()
     before = orders(world, rollout)
     assert isinstance(getattr(world.rollouts, verb)(rollout, BOB), Refused)
     assert orders(world, rollout) == before
 
 
-def test_an_order_that_is_given_twice_is_recorded_once() -> None:
+def test_a_repeated_order_is_recorded_once() -> None:
     world = World(3)
     rollout = world.start(a_wish())
     for _ in range(2):
@@ -1215,7 +1215,7 @@ def test_an_order_that_is_given_twice_is_recorded_once() -> None:
     assert [order for order, *_ in orders(world, rollout)] == [Order.START, Order.PAUSE]
 
 
-def test_undoing_is_in_the_history_of_both() -> None:
+def test_an_undo_is_in_the_history_of_both_rollouts() -> None:
     world, rollout = rolled_out()
     undoing = underway(world.rollouts.start(a_wish(version=None, undo=rollout), BOB, reason="Too slow.")).id
     assert orders(world, rollout)[-1] == (Order.UNDO, BOB, "Too slow.")
@@ -1224,7 +1224,7 @@ def test_undoing_is_in_the_history_of_both() -> None:
     assert (start.order, start.other) == (Order.START, rollout)
 
 
-def test_retrying_is_in_the_history_of_both() -> None:
+def test_a_retry_is_in_the_history_of_both_rollouts() -> None:
     world, rollout = rolled_out(3, failing=("t001",))
     retrying = underway(world.rollouts.retry(rollout, BOB, reason="Mended.")).id
     assert orders(world, rollout)[-1] == (Order.RETRY, BOB, "Mended.")
@@ -1232,14 +1232,14 @@ def test_retrying_is_in_the_history_of_both() -> None:
     assert orders(world, retrying) == [(Order.START, BOB, "Mended.")]
 
 
-def test_a_dry_run_of_an_undo_undoes_nothing() -> None:
+def test_a_dry_run_of_an_undo_is_not_in_the_history_of_the_other() -> None:
     world, rollout = rolled_out()
     before = orders(world, rollout)
     world.rollouts.start(a_wish(version=None, undo=rollout, dry_run=True), BOB)
     assert orders(world, rollout) == before
 
 
-def test_the_updates_of_a_rollout_say_why_it_was_started() -> None:
+def test_the_updates_of_a_rollout_have_its_reason() -> None:
     world = World(1)
     rollout = underway(world.rollouts.start(a_wish(), ADA, reason="The new release.")).id
     world.advance(rollout)

@@ -1,4 +1,4 @@
-"""Wishes as JSON: what is left out has a default, and what is written down reads as it was."""
+"""Specs as JSON: missing values have defaults, and stored values are read unchanged."""
 
 from __future__ import annotations
 
@@ -58,25 +58,25 @@ def wishes(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Wish]:
 
 
 @given(wishes())
-def test_a_wish_that_is_written_down_reads_as_it_was(wish: Wish) -> None:
+def test_a_spec_survives_a_round_trip_through_json(wish: Wish) -> None:
     written = json.loads(json.dumps(wish_document(wish)))
 
     assert wish_from(written, max_concurrency=999) == wish
 
 
 @given(wishes(retry=st.none(), undo=st.none(), dry_run=st.just(True)))
-def test_what_operators_are_shown_can_be_asked_for_again(wish: Wish) -> None:
+def test_a_spec_that_the_api_returns_is_accepted_as_a_request(wish: Wish) -> None:
     event = {"body": json.dumps(wish_document(wish))}
 
     assert read(START_ROLLOUT, event).wish(max_concurrency=50) == wish
 
 
 @given(SHARES)
-def test_shares_read_as_they_are_written(share: Share) -> None:
+def test_a_share_survives_a_round_trip_through_text(share: Share) -> None:
     assert share_of(str(share)) == share
 
 
-def test_without_a_word_it_is_a_canary_a_few_and_the_rest_of_everybody() -> None:
+def test_the_default_is_a_canary_then_ten_percent_then_the_rest() -> None:
     assert wish_from({}, max_concurrency=50) == Wish(
         None,
         (
@@ -87,13 +87,13 @@ def test_without_a_word_it_is_a_canary_a_few_and_the_rest_of_everybody() -> None
     )
 
 
-def test_a_single_stage_tolerates_nothing_and_waits_for_nothing() -> None:
+def test_a_single_stage_tolerates_no_failure_and_has_no_bake_by_default() -> None:
     (stage,) = wish_from({"stages": [{"size": "rest"}]}, max_concurrency=7).stages
 
     assert stage == StageWish(None, 7, Share(0), bake_seconds=0)
 
 
-def test_what_a_stage_says_goes_before_the_defaults() -> None:
+def test_values_of_a_stage_override_the_defaults() -> None:
     document = {
         "size": "25%",
         "maxConcurrency": 3,
@@ -108,7 +108,7 @@ def test_what_a_stage_says_goes_before_the_defaults() -> None:
     assert first == StageWish(Share(25, percent=True), 3, Share(2), 0, "errors", approval=True)
 
 
-def test_numbers_are_whole_however_json_writes_them() -> None:
+def test_numbers_become_integers_even_if_json_writes_them_as_floats() -> None:
     document = {"stages": [{"size": "rest", "maxConcurrency": 5.0, "bakeSeconds": 1e2}]}
 
     (stage,) = wish_from(document, max_concurrency=7).stages
@@ -116,13 +116,13 @@ def test_numbers_are_whole_however_json_writes_them() -> None:
     assert (repr(stage.max_concurrency), repr(stage.bake_seconds)) == ("5", "100")
 
 
-def test_a_tenant_that_is_named_twice_is_named_once() -> None:
+def test_duplicate_tenants_are_removed() -> None:
     wish = wish_from({"tenants": ["b", "a", "b"]}, max_concurrency=7)
 
     assert wish.tenants == (tenant("b"), tenant("a"))
 
 
-def test_only_what_was_asked_for_is_written_down() -> None:
+def test_only_given_values_are_written() -> None:
     document = wish_document(a_wish(a_stage_wish(at_once=2), version="1.2.3"))
 
     assert document == {

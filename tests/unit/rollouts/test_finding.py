@@ -1,4 +1,4 @@
-"""Nobody is lost from a plan, however the fleet changes while it is listed."""
+"""No tenant is missed by a plan, even if the fleet changes while it is being listed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ T1, T2 = tenants(2)
 
 @dataclass
 class ChangingFleet:
-    """The listing, in which something happens after a state was listed."""
+    """An index with an event after each listed state."""
 
     table: InMemoryTable
     happens: Callable[[TenantState, int], object]
-    """Is told the state, and how often it was listed."""
+    """Called with the state, and the number of times that it was listed."""
     listed: dict[TenantState, int] = field(default_factory=dict)
 
     def tenants_in(self, state: TenantState, **named: Any) -> Sequence[ListedTenant]:
@@ -48,7 +48,7 @@ def changing(world: World, happens: Callable[[TenantState, int], object]) -> Cha
 
 
 def being_updated(world: World, who: TenantId, version: str = VERSION) -> Callable[[], None]:
-    """Somebody heals the tenant where it is. Called, that has ended."""
+    """Start another update of the tenant at its version. The returned function ends the update."""
     run = a_run(tenant=who, operation=Operation.UPDATE, version=version, request=Request(), number=7)
     world.table.begin(run, at=world.clock.now())
 
@@ -59,14 +59,14 @@ def being_updated(world: World, who: TenantId, version: str = VERSION) -> Callab
     return end
 
 
-def test_who_becomes_ready_after_the_ready_were_listed_is_in_the_plan() -> None:
+def test_a_tenant_that_becomes_ready_after_the_ready_tenants_were_listed_is_planned() -> None:
     world = World(3)
     end = being_updated(world, T1)
     changing(world, lambda state, _: state is TenantState.READY and end())
 
     rollout = world.start()
 
-    assert sorted(world.everybody_of(rollout)) == ["t001", "t002", "t003"]
+    assert sorted(world.planned_tenants(rollout)) == ["t001", "t002", "t003"]
     assert world.drive(rollout) == Succeeded()
     assert world.at(VERSION) == []
 
@@ -80,7 +80,7 @@ def test_a_fleet_that_does_not_change_is_listed_twice() -> None:
     assert fleet.listed == dict.fromkeys(LISTED_STATES, 2)
 
 
-def test_what_was_seen_last_counts() -> None:
+def test_the_last_listed_state_of_a_tenant_counts() -> None:
     world = World(2)
 
     def pin(state: TenantState, _: int) -> None:
@@ -91,11 +91,11 @@ def test_what_was_seen_last_counts() -> None:
 
     rollout = world.start()
 
-    assert world.everybody_of(rollout) == ["t002"]
+    assert world.planned_tenants(rollout) == ["t002"]
     assert world.rollout(rollout).skipped == {Skip.PINNED: Skipped(1, ("t001",))}
 
 
-def test_a_fleet_that_never_holds_still_is_not_planned_for() -> None:
+def test_a_fleet_that_changes_in_every_pass_is_not_planned_for() -> None:
     world = World(2)
     number = iter(range(1_000))
     changing(world, lambda *_: world.add(tenant(f"another-{next(number)}")))
@@ -115,13 +115,13 @@ def test_a_fleet_to_which_tenants_are_added_all_the_time_is_planned_for() -> Non
 
     changing(world, create)
 
-    assert {"t001", "t002"} < set(world.everybody_of(world.start()))
+    assert {"t001", "t002"} < set(world.planned_tenants(world.start()))
 
 
-# Of an earlier rollout
+# Undo and retry
 
 
-def test_undoing_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
+def test_undo_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
     world = World(2)
     rollout = world.start()
     world.drive(rollout)
@@ -130,12 +130,12 @@ def test_undoing_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+    assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
     assert world.drive(undoing) == Succeeded()
     assert world.at(NEXT_VERSION) == []
 
 
-def test_undoing_calls_nobody_current_whose_listing_lags() -> None:
+def test_undo_does_not_skip_a_tenant_with_a_stale_index_entry_as_current() -> None:
     world = World(2)
     before = world.table.as_of_now()
     rollout = world.start()
@@ -144,17 +144,17 @@ def test_undoing_calls_nobody_current_whose_listing_lags() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout))
 
-    assert sorted(world.everybody_of(undoing)) == ["t001", "t002"]
+    assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
 
 
-def test_retrying_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
+def test_retry_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
     world = World(2)
     rollout = world.start(a_wish(a_stage_wish(tolerated=Share(2))))
     world.drive(rollout, failing=["t001"])
     run = a_run(tenant=T1, operation=Operation.UPDATE, version=VERSION, request=Request(), number=7)
 
     def another_update_fails(state: TenantState, _: int) -> None:
-        """From UPDATE_FAILED, which comes later in the listing, to UPDATING, which was listed before."""
+        """Move the tenant from UPDATE_FAILED, which is listed later, to UPDATING, which was listed before."""
         if state is TenantState.UPDATING:
             world.table.begin(run, at=world.clock.now())
         if state is TenantState.DELETING and world.table.lock(T1):
@@ -164,7 +164,7 @@ def test_retrying_calls_nobody_deleted_whom_the_listing_overlooked() -> None:
 
     retrying = world.rollouts.retry(rollout, ADA)
 
-    assert world.everybody_of(retrying.rollout.id) == ["t001"]  # type: ignore[union-attr]
+    assert world.planned_tenants(retrying.rollout.id) == ["t001"]  # type: ignore[union-attr]
 
 
 class CountingTable(InMemoryTable):
@@ -177,7 +177,7 @@ class CountingTable(InMemoryTable):
         return super().audits(tenant)
 
 
-def test_an_undo_for_some_labels_looks_up_no_others() -> None:
+def test_an_undo_for_some_labels_reads_no_other_tenants() -> None:
     world = World(2, table=CountingTable())
     assert isinstance(world.table, CountingTable)
     world.change(T1, labels={"tier": "free"})
@@ -187,5 +187,5 @@ def test_an_undo_for_some_labels_looks_up_no_others() -> None:
 
     undoing = world.start(a_wish(version=None, undo=rollout, labels={"tier": "free"}))
 
-    assert world.everybody_of(undoing) == ["t001"]
+    assert world.planned_tenants(undoing) == ["t001"]
     assert world.table.looked_up == []

@@ -1,4 +1,4 @@
-"""One tenant's turn: whether it has come, what is run then, and what became of it."""
+"""One tenant's turn: its admission, its update, and its outcome."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Turns:
         return self.world.gate.admit(self.turn(number, child=child))
 
     def admitted(self, number: int = 1, *, child: str = "child") -> Admitted:
-        answer = self.admit(number, child=child)
-        assert isinstance(answer, Admitted), answer
-        return answer
+        admission = self.admit(number, child=child)
+        assert isinstance(admission, Admitted), admission
+        return admission
 
     def record(self, number: int = 1, fault: str | None = None, *, child: str = "child") -> Settled | TryAgain:
         return self.world.gate.record(self.turn(number, child=child), fault)
@@ -73,10 +73,10 @@ class Turns:
 T1 = tenant("t001")
 
 
-# Being admitted
+# Admission
 
 
-def test_who_is_admitted_is_updated_by_what_the_machine_understands() -> None:
+def test_an_admitted_tenant_gets_a_name_and_input_that_the_update_machine_accepts() -> None:
     turns = Turns(wish=a_wish(allow_downgrade=True, allow_replacement=True))
 
     admitted = turns.admitted()
@@ -89,7 +89,7 @@ def test_who_is_admitted_is_updated_by_what_the_machine_understands() -> None:
     )
 
 
-def test_who_is_admitted_is_in_flight_from_where_it_was() -> None:
+def test_an_admitted_tenant_is_in_flight_and_its_earlier_version_is_recorded() -> None:
     turns = Turns()
 
     turns.admitted()
@@ -107,14 +107,14 @@ def test_who_is_admitted_is_in_flight_from_where_it_was() -> None:
     )
 
 
-def test_asking_again_after_the_answer_was_lost_gives_the_same_execution_once() -> None:
+def test_a_repeated_request_returns_the_same_execution_and_counts_once() -> None:
     turns = Turns()
 
     assert turns.admit() == turns.admit()
     assert turns.in_flight == 1
 
 
-def test_who_could_not_be_started_is_not_started_after_a_pause() -> None:
+def test_a_tenant_whose_update_could_not_be_started_is_not_started_after_a_pause() -> None:
     turns = Turns()
     turns.admitted()
     turns.world.rollouts.pause(turns.rollout, "ada")
@@ -122,7 +122,7 @@ def test_who_could_not_be_started_is_not_started_after_a_pause() -> None:
     assert turns.admit() == NoMore()
 
 
-def test_who_could_not_be_started_in_time_has_failed() -> None:
+def test_a_tenant_whose_update_could_not_be_started_before_the_deadline_fails() -> None:
     turns = Turns()
     turns.admitted()
     turns.world.clock.advance(DEADLINE)
@@ -134,7 +134,7 @@ def test_who_could_not_be_started_in_time_has_failed() -> None:
     assert turns.in_flight == 0
 
 
-def test_in_a_dry_run_it_is_the_turn_to_be_looked_at() -> None:
+def test_in_a_dry_run_an_admitted_tenant_is_reviewed() -> None:
     turns = Turns(wish=a_wish(dry_run=True))
 
     assert turns.admit() == ToReview()
@@ -142,7 +142,7 @@ def test_in_a_dry_run_it_is_the_turn_to_be_looked_at() -> None:
     assert turns.in_flight == 1
 
 
-def test_the_attempt_is_the_one_after_those_before() -> None:
+def test_the_attempt_number_is_one_more_than_the_last() -> None:
     turns = Turns()
     failed = an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, attempt=6)
     turns.world.table.plant_audit(failed)
@@ -150,7 +150,7 @@ def test_the_attempt_is_the_one_after_those_before() -> None:
     assert turns.admitted().input["attempt"] == 7
 
 
-def test_attempts_at_another_version_do_not_count() -> None:
+def test_attempts_at_other_versions_do_not_count() -> None:
     turns = Turns()
     turns.world.table.plant_audit(
         an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=LAST_VERSION, attempt=6)
@@ -167,11 +167,11 @@ def test_another_child_for_the_same_tenant_is_another_attempt_from_the_same_vers
     second = turns.admitted(child="living")
 
     assert second.input["attempt"] == 2
-    assert turns.outcome().from_version == VERSION, "or it could never be returned"
+    assert turns.outcome().from_version == VERSION, "so that an undo can move it back"
 
 
 @pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
-def test_nobody_is_admitted_unless_the_rollout_is_running(status: RolloutStatus) -> None:
+def test_no_tenant_is_admitted_unless_the_rollout_is_running(status: RolloutStatus) -> None:
     turns = Turns()
     turns.world.touch(turns.rollout, status=status)
 
@@ -180,16 +180,16 @@ def test_nobody_is_admitted_unless_the_rollout_is_running(status: RolloutStatus)
 
 
 @pytest.mark.parametrize("status", [RolloutStatus.PAUSED, RolloutStatus.ABORTING, RolloutStatus.HALTED])
-def test_nobody_is_admitted_when_it_stops_at_the_last_moment(status: RolloutStatus) -> None:
+def test_no_tenant_is_admitted_if_the_rollout_stops_during_the_admission(status: RolloutStatus) -> None:
     turns = Turns()
-    turns.world.ledger.meddlers.append(lambda: turns.world.touch(turns.rollout, status=status))
+    turns.world.ledger.concurrent_writes.append(lambda: turns.world.touch(turns.rollout, status=status))
 
     assert turns.admit() == NoMore()
     assert turns.world.results(turns.rollout) == {}
 
 
 @pytest.mark.parametrize(("failures", "goes_on"), [(1, True), (2, False)])
-def test_nobody_is_admitted_once_more_have_failed_than_are_tolerated(failures: int, goes_on: bool) -> None:
+def test_no_tenant_is_admitted_after_too_many_failures(failures: int, goes_on: bool) -> None:
     turns = Turns(3, a_wish(a_stage_wish(tolerated=Share(1))))
     for number in range(1, failures + 1):
         turns.world.update(turns.admitted(number), cause=QUEUE_TABOO)
@@ -209,42 +209,42 @@ def test_failures_that_were_forgiven_do_not_count() -> None:
     turns.admitted(2)
 
 
-def test_no_more_are_let_in_than_there_is_room_for() -> None:
+def test_no_tenant_is_admitted_above_the_limit() -> None:
     turns = Turns(INITIAL_LIMIT + 1)
     for number in range(1, INITIAL_LIMIT + 1):
         turns.admitted(number)
 
-    answer = turns.admit(INITIAL_LIMIT + 1)
+    admission = turns.admit(INITIAL_LIMIT + 1)
 
-    assert isinstance(answer, NoRoom)
-    assert 1 <= answer.seconds <= 20
+    assert isinstance(admission, NoRoom)
+    assert 1 <= admission.seconds <= 20
     assert turns.in_flight == INITIAL_LIMIT
 
 
-def test_the_last_room_is_given_to_one_of_two_who_ask_at_once() -> None:
+def test_only_one_of_two_concurrent_requests_gets_the_last_slot() -> None:
     turns = Turns(2, a_wish(a_stage_wish(at_once=1)))
-    turns.world.ledger.meddlers.append(lambda: turns.admitted(2))
+    turns.world.ledger.concurrent_writes.append(lambda: turns.admitted(2))
 
     assert isinstance(turns.admit(1), NoRoom)
     assert turns.in_flight == 1
     assert turns.world.results(turns.rollout) == {"t002": Result.RUNNING}
 
 
-def test_who_is_always_too_late_comes_back_soon() -> None:
+def test_a_request_that_always_conflicts_is_told_to_wait_briefly() -> None:
     turns = Turns()
-    turns.world.ledger.meddlers.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    turns.world.ledger.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
 
     assert turns.admit() == NoRoom(1)
 
 
-def test_two_children_of_one_tenant_at_the_same_moment_are_not_given_the_same_attempt() -> None:
+def test_concurrent_children_of_one_tenant_get_different_attempts() -> None:
     turns = Turns()
-    turns.world.ledger.meddlers.append(lambda: turns.admitted(child="other"))
+    turns.world.ledger.concurrent_writes.append(lambda: turns.admitted(child="other"))
 
     assert turns.admitted().input["attempt"] == 2
 
 
-def test_who_is_settled_has_no_other_turn() -> None:
+def test_a_settled_tenant_gets_no_other_turn() -> None:
     turns = Turns()
     turns.succeed()
 
@@ -253,7 +253,7 @@ def test_who_is_settled_has_no_other_turn() -> None:
     assert turns.in_flight == 0
 
 
-def test_throttling_leaves_less_room() -> None:
+def test_throttling_lowers_the_limit_for_admissions() -> None:
     turns = Turns(10)
     for number in (1, 2, 3):
         turns.admitted(number)
@@ -264,7 +264,7 @@ def test_throttling_leaves_less_room() -> None:
     assert turns.pace.throttles_seen == 1
 
 
-def test_throttling_before_the_stage_began_does_not_concern_it() -> None:
+def test_throttling_before_the_stage_began_does_not_count() -> None:
     world = World(1)
     world.throttling.count = 41
     rollout = world.start()
@@ -274,7 +274,7 @@ def test_throttling_before_the_stage_began_does_not_concern_it() -> None:
     assert world.stage(rollout).pace.limit == INITIAL_LIMIT
 
 
-def test_every_success_lets_one_more_in_as_long_as_nothing_is_throttled() -> None:
+def test_every_success_raises_the_limit_until_calls_are_throttled() -> None:
     turns = Turns(20)
     runs = {number: turns.admitted(number) for number in range(1, INITIAL_LIMIT + 1)}
     turns.world.update(runs[1])
@@ -287,7 +287,7 @@ def test_every_success_lets_one_more_in_as_long_as_nothing_is_throttled() -> Non
     assert isinstance(turns.admit(INITIAL_LIMIT + 3), NoRoom)
 
 
-def test_the_room_of_those_who_deserted_is_given_to_others() -> None:
+def test_slots_of_dead_children_are_freed_after_the_deadline() -> None:
     turns = Turns(3, a_wish(a_stage_wish(at_once=1)))
     turns.admitted(1)
     turns.world.clock.advance(DEADLINE + timedelta(minutes=10))
@@ -299,7 +299,7 @@ def test_the_room_of_those_who_deserted_is_given_to_others() -> None:
     assert turns.in_flight == 1
 
 
-def test_as_long_as_others_move_nobody_is_taken_for_a_deserter() -> None:
+def test_slots_are_not_freed_while_other_tenants_make_progress() -> None:
     turns = Turns(4, a_wish(a_stage_wish(at_once=2)))
     turns.admitted(1)
     turns.world.clock.advance(DEADLINE)
@@ -309,7 +309,7 @@ def test_as_long_as_others_move_nobody_is_taken_for_a_deserter() -> None:
     assert isinstance(turns.admit(3), NoRoom)
 
 
-# What has happened to the tenant since it was selected
+# Changes of the tenant since it was selected
 
 
 def delete(world: World) -> None:
@@ -346,7 +346,7 @@ def lose_the_queue(world: World) -> None:
         (lose_the_queue, Skip.NOT_PROVISIONED),
     ],
 )
-def test_who_is_not_as_it_was_when_it_was_selected_is_left_alone(happens: Callable[[World], None], why: Skip) -> None:
+def test_a_tenant_that_changed_since_it_was_selected_is_skipped(happens: Callable[[World], None], why: Skip) -> None:
     turns = Turns()
     happens(turns.world)
 
@@ -358,7 +358,7 @@ def test_who_is_not_as_it_was_when_it_was_selected_is_left_alone(happens: Callab
     assert turns.world.stage(turns.rollout).skipped == 1
 
 
-def test_who_was_never_there_is_left_alone() -> None:
+def test_a_tenant_without_rows_is_skipped() -> None:
     turns = Turns()
     turn = Turn(turns.rollout, 1, Item(tenant("nobody"), NEXT_VERSION), "child")
 
@@ -366,14 +366,14 @@ def test_who_was_never_there_is_left_alone() -> None:
     assert turns.world.outcome(turns.rollout, "nobody").skip is Skip.UNKNOWN
 
 
-def test_who_is_pinned_to_the_release_is_admitted() -> None:
+def test_a_tenant_that_is_pinned_to_the_release_is_admitted() -> None:
     turns = Turns()
     turns.world.change(T1, pinned_version=NEXT_VERSION)
 
     turns.admitted()
 
 
-def test_who_is_being_updated_is_admitted_because_the_operation_itself_waits() -> None:
+def test_a_tenant_that_is_being_updated_is_admitted_because_its_update_waits() -> None:
     turns = Turns()
     turns.world.table.plant_audit(
         an_audit(Status.STARTED, Operation.UPDATE, tenant=T1, version=LAST_VERSION, at=turns.world.clock.now())
@@ -382,14 +382,14 @@ def test_who_is_being_updated_is_admitted_because_the_operation_itself_waits() -
     turns.admitted()
 
 
-def test_who_is_being_deleted_is_admitted_because_the_delete_may_be_refused() -> None:
+def test_a_tenant_that_is_being_deleted_is_admitted_because_the_delete_may_be_refused() -> None:
     turns = Turns()
     begin_to_delete(turns.world)
 
     turns.admitted()
 
 
-def test_who_begins_to_be_deleted_while_it_is_looked_at_is_admitted_too() -> None:
+def test_a_tenant_whose_delete_begins_during_the_read_is_admitted_too() -> None:
     """Its audits are read before that, and its metadata after."""
     turns = Turns()
 
@@ -405,7 +405,7 @@ def test_who_begins_to_be_deleted_while_it_is_looked_at_is_admitted_too() -> Non
     turns.admitted()
 
 
-def test_who_is_being_created_is_admitted_and_came_from_where_it_was_created() -> None:
+def test_a_tenant_that_is_being_created_is_admitted_and_its_created_version_is_its_earlier_one() -> None:
     turns = Turns()
     turns.world.change(T1, queue=None, version=None)
     turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
@@ -420,7 +420,7 @@ def test_who_is_being_created_is_admitted_and_came_from_where_it_was_created() -
     assert turns.outcome().from_version == VERSION
 
 
-def test_who_was_being_created_when_its_first_turn_was_cut_short_came_from_where_it_was_created() -> None:
+def test_the_created_version_is_the_earlier_one_even_after_an_interrupted_first_turn() -> None:
     turns = Turns()
     turns.world.change(T1, queue=None, version=None)
     turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
@@ -436,7 +436,7 @@ def test_who_was_being_created_when_its_first_turn_was_cut_short_came_from_where
     assert turns.outcome().from_version == VERSION
 
 
-def test_a_dry_run_skips_who_is_being_deleted() -> None:
+def test_a_dry_run_skips_a_tenant_that_is_being_deleted() -> None:
     turns = Turns(wish=a_wish(dry_run=True))
     begin_to_delete(turns.world)
 
@@ -444,7 +444,7 @@ def test_a_dry_run_skips_who_is_being_deleted() -> None:
     assert turns.outcome().skip is Skip.BUSY
 
 
-def test_skipping_takes_no_room() -> None:
+def test_a_skipped_tenant_takes_no_slot() -> None:
     turns = Turns(INITIAL_LIMIT + 1)
     for number in range(2, INITIAL_LIMIT + 2):
         turns.admitted(number)
@@ -454,10 +454,10 @@ def test_skipping_takes_no_room() -> None:
     assert turns.in_flight == INITIAL_LIMIT
 
 
-# What became of the tenant
+# Outcomes
 
 
-def test_success_is_what_the_tenants_own_metadata_says() -> None:
+def test_success_depends_on_the_tenants_metadata() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
 
@@ -468,7 +468,7 @@ def test_success_is_what_the_tenants_own_metadata_says() -> None:
     assert (stage.succeeded, stage.failed, stage.in_flight) == (1, 0, 0)
 
 
-def test_who_is_at_the_release_has_succeeded_whatever_went_wrong_on_the_way() -> None:
+def test_a_tenant_at_the_release_has_succeeded_despite_a_fault() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
 
@@ -476,7 +476,7 @@ def test_who_is_at_the_release_has_succeeded_whatever_went_wrong_on_the_way() ->
 
 
 @pytest.mark.parametrize("moved", [True, False])
-def test_who_is_at_the_release_while_another_update_is_at_work_has_succeeded_only_by_its_own(moved: bool) -> None:
+def test_while_another_update_runs_a_tenant_succeeds_only_through_its_own_update(moved: bool) -> None:
     turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
     admitted = turns.admitted()
     if moved:
@@ -491,7 +491,7 @@ def test_who_is_at_the_release_while_another_update_is_at_work_has_succeeded_onl
     assert turns.record(fault=FAULT) == Settled(Result.SUCCEEDED if moved else Result.FAILED)
 
 
-def test_an_execution_that_ended_well_is_no_success_by_itself() -> None:
+def test_a_successful_execution_alone_is_not_a_success() -> None:
     turns = Turns()
     turns.admitted()
 
@@ -499,7 +499,7 @@ def test_an_execution_that_ended_well_is_no_success_by_itself() -> None:
     assert "without recording" in str(turns.outcome().root_cause)
 
 
-def test_who_is_at_the_release_but_not_served_has_not_succeeded() -> None:
+def test_a_tenant_at_the_release_that_is_not_served_has_not_succeeded() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
     turns.world.change(T1, queue=None)
@@ -507,7 +507,7 @@ def test_who_is_at_the_release_but_not_served_has_not_succeeded() -> None:
     assert turns.record() == Settled(Result.FAILED)
 
 
-def test_a_failure_has_the_root_cause_on_record() -> None:
+def test_a_failure_has_the_recorded_root_cause() -> None:
     turns = Turns()
     turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
 
@@ -518,7 +518,7 @@ def test_a_failure_has_the_root_cause_on_record() -> None:
     assert (stage.succeeded, stage.failed, stage.in_flight) == (0, 1, 0)
 
 
-def test_a_failure_from_before_its_turn_is_not_the_cause() -> None:
+def test_a_failure_from_before_the_turn_is_not_the_root_cause() -> None:
     turns = Turns()
     turns.world.table.plant_audit(
         an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, root_cause=QUEUE_TABOO)
@@ -531,7 +531,7 @@ def test_a_failure_from_before_its_turn_is_not_the_cause() -> None:
 
 
 @pytest.mark.parametrize("cause", [QUEUE_TABOO, THROTTLED_CAUSE])
-def test_who_could_not_even_be_admitted_fails_with_what_went_wrong_now(cause: RootCause) -> None:
+def test_a_tenant_that_could_not_be_admitted_fails_with_the_current_fault(cause: RootCause) -> None:
     turns = Turns()
     turns.world.table.plant_audit(
         an_audit(Status.FAILURE, Operation.UPDATE, tenant=T1, version=NEXT_VERSION, root_cause=cause)
@@ -543,7 +543,7 @@ def test_who_could_not_even_be_admitted_fails_with_what_went_wrong_now(cause: Ro
     assert turns.in_flight == 0
 
 
-def test_a_fault_of_any_length_fits() -> None:
+def test_a_long_fault_is_shortened() -> None:
     turns = Turns()
     turns.admitted()
 
@@ -554,7 +554,7 @@ def test_a_fault_of_any_length_fits() -> None:
     assert len(cause.reason) == 1_000
 
 
-def test_throttled_all_the_time_is_no_failure_and_is_tried_again_as_the_next_attempt() -> None:
+def test_a_throttled_update_is_not_a_failure_and_is_retried_as_the_next_attempt() -> None:
     turns = Turns()
     turns.world.update(turns.admitted(), cause=THROTTLED_CAUSE)
 
@@ -569,7 +569,7 @@ def test_throttled_all_the_time_is_no_failure_and_is_tried_again_as_the_next_att
     assert turns.record() == Settled(Result.SUCCEEDED)
 
 
-def test_a_name_that_is_taken_is_tried_again_as_the_next_attempt() -> None:
+def test_an_execution_name_that_is_taken_is_retried_as_the_next_attempt() -> None:
     turns = Turns()
     turns.admitted()
 
@@ -577,7 +577,7 @@ def test_a_name_that_is_taken_is_tried_again_as_the_next_attempt() -> None:
     assert turns.admitted().input["attempt"] == 2
 
 
-def test_a_name_that_was_taken_by_an_attempt_that_failed_is_a_failure() -> None:
+def test_an_execution_name_taken_by_a_failed_attempt_is_a_failure() -> None:
     turns = Turns()
     turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
 
@@ -589,7 +589,7 @@ def test_a_name_that_was_taken_by_an_attempt_that_failed_is_a_failure() -> None:
     ("happens", "why"),
     [(delete, Skip.DELETED), (pin, Skip.PINNED), (move_further, Skip.NEWER)],
 )
-def test_who_was_refused_because_of_what_happened_meanwhile_is_skipped(
+def test_a_tenant_whose_update_was_refused_after_a_change_is_skipped(
     happens: Callable[[World], None], why: Skip
 ) -> None:
     turns = Turns()
@@ -602,7 +602,7 @@ def test_who_was_refused_because_of_what_happened_meanwhile_is_skipped(
     assert turns.in_flight == 0
 
 
-def test_who_gave_up_waiting_for_a_delete_has_failed_because_the_delete_may_be_refused() -> None:
+def test_a_tenant_whose_update_gave_up_waiting_for_a_delete_has_failed() -> None:
     turns = Turns()
     begin_to_delete(turns.world)
     run = turns.world.run_of(turns.admitted())
@@ -612,7 +612,7 @@ def test_who_gave_up_waiting_for_a_delete_has_failed_because_the_delete_may_be_r
     assert turns.outcome().root_cause == QUEUE_TABOO
 
 
-def test_who_arrived_and_is_being_deleted_now_has_succeeded() -> None:
+def test_a_tenant_that_was_moved_and_is_now_being_deleted_has_succeeded() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
     turns.world.change(T1, withdrawn_by="delete")
@@ -621,7 +621,7 @@ def test_who_arrived_and_is_being_deleted_now_has_succeeded() -> None:
     assert turns.record() == Settled(Result.SUCCEEDED)
 
 
-def test_who_was_waited_for_and_has_no_queue_after_all_is_skipped() -> None:
+def test_a_tenant_whose_create_failed_during_the_wait_is_skipped() -> None:
     turns = Turns()
     turns.world.change(T1, queue=None, version=None)
     turns.world.table.plant_audit(an_audit(Status.STARTED, tenant=T1, at=turns.world.clock.now()))
@@ -635,7 +635,7 @@ def test_who_was_waited_for_and_has_no_queue_after_all_is_skipped() -> None:
     assert turns.outcome().skip is Skip.NOT_PROVISIONED
 
 
-def test_who_was_waited_for_and_was_deleted_half_way_is_skipped() -> None:
+def test_a_tenant_whose_delete_failed_half_way_during_the_wait_is_skipped() -> None:
     turns = Turns()
     begin_to_delete(turns.world)
     run = turns.world.run_of(turns.admitted())
@@ -651,7 +651,7 @@ def test_who_was_waited_for_and_was_deleted_half_way_is_skipped() -> None:
     assert turns.outcome().skip is Skip.NOT_PROVISIONED
 
 
-def test_who_was_moved_by_others_while_it_waited_came_from_there() -> None:
+def test_a_move_by_another_operation_during_the_wait_sets_the_earlier_version() -> None:
     turns = Turns(wish=a_wish(version=LAST_VERSION))
     admitted = turns.admitted()
     turns.world.clock.advance(timedelta(seconds=9))
@@ -665,7 +665,7 @@ def test_who_was_moved_by_others_while_it_waited_came_from_there() -> None:
     assert turns.outcome().from_version == NEXT_VERSION
 
 
-def test_who_could_not_be_moved_back_has_failed_and_is_not_just_newer() -> None:
+def test_a_tenant_whose_downgrade_failed_has_failed_and_is_not_skipped_as_newer() -> None:
     turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
     turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
 
@@ -683,7 +683,7 @@ def test_recording_twice_counts_once() -> None:
     assert (stage.failed, stage.in_flight) == (1, 1)
 
 
-def test_recording_twice_that_it_is_to_be_tried_again_frees_one_room() -> None:
+def test_recording_a_retry_twice_frees_one_slot() -> None:
     turns = Turns(3)
     for number in (2, 3):
         turns.admitted(number)
@@ -696,7 +696,7 @@ def test_recording_twice_that_it_is_to_be_tried_again_frees_one_room() -> None:
     assert turns.in_flight == 2
 
 
-def test_what_was_said_of_a_tenant_is_not_said_differently_later() -> None:
+def test_a_recorded_result_never_changes() -> None:
     turns = Turns()
     turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
     turns.record()
@@ -708,7 +708,7 @@ def test_what_was_said_of_a_tenant_is_not_said_differently_later() -> None:
 @pytest.mark.parametrize(
     "status", [RolloutStatus.PAUSED, RolloutStatus.ABORTING, RolloutStatus.ABORTED, RolloutStatus.HALTED]
 )
-def test_who_was_started_is_recorded_also_when_nobody_is_started_any_more(status: RolloutStatus) -> None:
+def test_the_outcome_of_a_started_tenant_is_recorded_after_the_rollout_stopped(status: RolloutStatus) -> None:
     turns = Turns()
     admitted = turns.admitted()
     turns.world.touch(turns.rollout, status=status)
@@ -718,11 +718,11 @@ def test_who_was_started_is_recorded_also_when_nobody_is_started_any_more(status
     assert turns.world.stage(turns.rollout).succeeded == 1
 
 
-def test_what_others_record_at_the_same_moment_is_not_lost() -> None:
+def test_a_concurrent_record_is_not_lost() -> None:
     turns = Turns(2)
     for number in (1, 2):
         turns.world.update(turns.admitted(number))
-    turns.world.ledger.meddlers.append(lambda: turns.record(2))
+    turns.world.ledger.concurrent_writes.append(lambda: turns.record(2))
 
     turns.record(1)
 
@@ -730,16 +730,16 @@ def test_what_others_record_at_the_same_moment_is_not_lost() -> None:
     assert (stage.succeeded, stage.in_flight) == (2, 0)
 
 
-def test_who_cannot_be_recorded_because_of_others_says_so() -> None:
+def test_an_outcome_that_always_conflicts_raises_an_error_with_the_tenant() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
-    turns.world.ledger.meddlers.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    turns.world.ledger.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
 
     with pytest.raises(Unsettled, match="t001"):
         turns.record()
 
 
-def test_throttling_is_seen_when_something_is_recorded_too() -> None:
+def test_recording_an_outcome_also_reads_the_throttles() -> None:
     turns = Turns(10)
     for number in range(1, INITIAL_LIMIT + 1):
         admitted = turns.admitted(number)
@@ -753,14 +753,14 @@ def test_throttling_is_seen_when_something_is_recorded_too() -> None:
     assert turns.pace.limit < INITIAL_LIMIT
 
 
-def test_a_turn_in_a_stage_that_does_not_exist_is_told() -> None:
+def test_a_turn_in_an_unknown_stage_raises_an_error() -> None:
     turns = Turns()
 
     with pytest.raises(Unsettled, match="no stage 9"):
         turns.world.gate.admit(replace(turns.turn(), stage=9))
 
 
-def test_a_row_has_the_moment_of_its_latest_change() -> None:
+def test_an_outcome_has_the_time_of_its_latest_change() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
     turns.world.clock.advance(timedelta(minutes=3))

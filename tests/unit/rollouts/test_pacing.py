@@ -1,4 +1,4 @@
-"""How many tenants at once: carefully at first, and less when CloudFormation throttles."""
+"""The limit on concurrent tenants starts low, grows with successes, and is lowered by throttling."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ def succeeding(pace: Pace, times: int) -> Pace:
 @pytest.mark.parametrize(
     ("ceiling", "first"), [(CEILING, INITIAL_LIMIT), (INITIAL_LIMIT, INITIAL_LIMIT), (2, 2), (1, 1)]
 )
-def test_it_begins_with_a_few_and_never_more_than_the_ceiling(ceiling: int, first: int) -> None:
+def test_the_initial_limit_is_low_and_at_most_the_ceiling(ceiling: int, first: int) -> None:
     pace = Pace.initial(ceiling)
 
     assert pace.has_room(first - 1)
     assert not pace.has_room(first)
 
 
-def test_while_it_feels_for_it_every_success_lets_one_more_in() -> None:
+def test_during_slow_start_every_success_raises_the_limit_by_one() -> None:
     assert succeeding(Pace.initial(CEILING), 7).limit == INITIAL_LIMIT + 7
 
 
-def test_after_throttling_as_many_as_are_in_flight_have_to_succeed_for_one_more() -> None:
+def test_after_throttling_a_full_round_of_successes_raises_the_limit_by_one() -> None:
     slowed = Pace(10.0, CEILING, slow_start=False)
 
     assert 10.9 < succeeding(slowed, 10).limit < 11.1
 
 
-def test_throttling_takes_a_part_away() -> None:
+def test_throttling_lowers_the_limit_and_ends_slow_start() -> None:
     slowed = Pace(10.0, CEILING).with_throttles(1, NOON)
 
     assert slowed.limit == pytest.approx(10 * DECREASE_FACTOR)
     assert not slowed.slow_start
 
 
-def test_throttling_never_takes_the_last_away() -> None:
+def test_throttling_never_lowers_the_limit_below_one() -> None:
     pace = Pace(1.0, CEILING)
     for number in range(1, 5):
         pace = pace.with_throttles(number, NOON + number * REACTION_TIME)
@@ -63,36 +63,36 @@ def test_throttling_never_takes_the_last_away() -> None:
     assert pace.has_room(0)
 
 
-def test_throttling_soon_after_it_slowed_down_is_still_that_of_the_pace_before() -> None:
+def test_throttling_soon_after_a_decrease_causes_no_other_decrease() -> None:
     slowed = Pace(10.0, CEILING).with_throttles(1, NOON)
 
     again = slowed.with_throttles(2, LATER - timedelta(milliseconds=1))
 
     assert again.limit == slowed.limit
-    assert again.with_throttles(2, LATER) == again, "and it is not held against the new pace later"
+    assert again.with_throttles(2, LATER) == again, "and does not cause a decrease later"
     assert again.with_throttles(3, LATER).limit < slowed.limit
 
 
-def test_what_was_seen_before_is_not_seen_again() -> None:
+def test_throttles_that_were_seen_before_do_not_lower_the_limit_again() -> None:
     slowed = Pace(10.0, CEILING).with_throttles(3, NOON)
 
     assert slowed.with_throttles(3, LATER) == slowed
 
 
-def test_a_late_look_at_fewer_throttles_than_were_seen_slows_nothing_down() -> None:
+def test_a_stale_lower_count_of_throttles_changes_nothing() -> None:
     slowed = Pace(10.0, CEILING).with_throttles(3, NOON)
 
     assert slowed.with_throttles(2, LATER) == slowed
 
 
-def test_room_that_nobody_used_is_no_reason_for_more() -> None:
+def test_the_limit_grows_only_if_it_was_fully_used() -> None:
     pace = Pace(10.0, CEILING)
 
     assert pace.after_success(9) == pace
     assert pace.after_success(10).limit == 11.0
 
 
-def test_it_never_goes_beyond_the_ceiling() -> None:
+def test_the_limit_never_exceeds_the_ceiling() -> None:
     assert succeeding(Pace.initial(5), 20).limit == 5.0
 
 
@@ -106,7 +106,7 @@ def test_it_never_goes_beyond_the_ceiling() -> None:
         (Pace(99.0, 99), Pace(float(CEILING), CEILING)),
     ],
 )
-def test_a_stage_begins_where_the_one_before_had_got_to_and_what_was_throttled_since_is_past(
+def test_a_stage_starts_with_the_limit_of_the_stage_before_and_ignores_earlier_throttles(
     earlier: Pace | None, begins: Pace
 ) -> None:
     begun = Pace.initial(CEILING).continued_from(earlier, throttles=9)
@@ -116,14 +116,12 @@ def test_a_stage_begins_where_the_one_before_had_got_to_and_what_was_throttled_s
 
 
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["success", "idle success", "throttle", "look"]), st.integers(0, 30)), max_size=80
+    st.tuples(st.sampled_from(["success", "idle success", "throttle", "read"]), st.integers(0, 30)), max_size=80
 )
 
 
 @given(st.integers(1, 200), EVENTS)
-def test_whatever_happens_there_is_room_for_one_and_never_for_more_than_the_ceiling(
-    ceiling: int, events: list[tuple[str, int]]
-) -> None:
+def test_the_limit_is_always_between_one_and_the_ceiling(ceiling: int, events: list[tuple[str, int]]) -> None:
     pace, now, throttles = Pace.initial(ceiling), NOON, 0
     slowed: list[datetime] = []
     for what, seconds in events:

@@ -1,4 +1,4 @@
-"""What operators are told about rollouts: the same cause once, and never more than fits."""
+"""The API's documents about rollouts: each cause once, and a limited size."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def causing(reason: Callable[[TenantId], str], *names: str) -> list[TenantOutcom
         lambda who: f"Invalid token 1A2B3C4D5E6F{len(who.value)}",
     ],
 )
-def test_a_cause_that_names_its_tenant_is_the_same_cause_in_another(reason: Callable[[TenantId], str]) -> None:
+def test_causes_that_differ_only_in_the_tenants_name_are_grouped(reason: Callable[[TenantId], str]) -> None:
     (group,) = group_by_cause(causing(reason, "acme", "Zebra", "a-b-c"))
 
     assert group["count"] == 3
     assert group["tenants"] == ["Zebra", "a-b-c", "acme"]
 
 
-def test_a_resource_that_names_its_tenant_is_the_same_resource_in_another() -> None:
+def test_resources_that_differ_only_in_the_tenants_name_are_grouped() -> None:
     failures = [
         a_failure(who, RootCause(NAMES.stack_of(who), "AWS::CloudFormation::Stack", "gone")) for who in tenants(3)
     ] + [a_failure(who, RootCause(who.value, "Berth::Tenant", "fault")) for who in tenants(2)]
@@ -95,7 +95,7 @@ def test_a_resource_that_names_its_tenant_is_the_same_resource_in_another() -> N
     ]
 
 
-def test_a_short_name_inside_other_words_is_not_taken_for_the_tenant() -> None:
+def test_a_short_tenant_id_inside_other_words_is_not_replaced() -> None:
     (group,) = group_by_cause(a_failure(tenant(name)) for name in ("n", "u", "Q", "b", "acme"))
 
     assert group["rootCause"] == {
@@ -105,7 +105,7 @@ def test_a_short_name_inside_other_words_is_not_taken_for_the_tenant() -> None:
     }
 
 
-def test_different_causes_are_told_apart_the_most_frequent_first() -> None:
+def test_different_causes_are_separate_groups_with_the_most_frequent_first() -> None:
     rare, frequent = causing(lambda _: "rare", "a"), causing(lambda _: "frequent", "b", "c")
 
     assert [group["rootCause"]["reason"] for group in group_by_cause(rare + frequent)] == [  # type: ignore[index]
@@ -114,13 +114,13 @@ def test_different_causes_are_told_apart_the_most_frequent_first() -> None:
     ]
 
 
-def test_a_failure_without_a_cause_is_told() -> None:
+def test_a_failure_without_a_cause_is_reported() -> None:
     (group,) = group_by_cause([a_failure(tenant("acme"), None)])
 
     assert group["rootCause"] == {"resource": "", "type": "", "reason": "No reason was recorded."}
 
 
-def test_however_many_fail_for_however_many_reasons_it_fits() -> None:
+def test_the_size_of_the_failure_report_is_limited() -> None:
     one_cause = [a_failure(who) for who in tenants(500)]
     many_causes = [
         a_failure(tenant(f"x{number}"), RootCause("r", "t", f"{'because ' * 120}{'x' * number}"))
@@ -136,7 +136,7 @@ def test_however_many_fail_for_however_many_reasons_it_fits() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(tenants(6)), st.text(max_size=40)), max_size=30))
-def test_whatever_the_reasons_are_every_failure_is_counted(failed: list[tuple[TenantId, str]]) -> None:
+def test_every_failure_is_counted_whatever_its_reason(failed: list[tuple[TenantId, str]]) -> None:
     failures = [a_failure(who, RootCause("r", "t", reason)) for who, reason in failed][:MAX_CAUSES]
 
     assert sum(int(str(group["count"])) for group in group_by_cause(failures)) == len(failures)
@@ -145,7 +145,7 @@ def test_whatever_the_reasons_are_every_failure_is_counted(failed: list[tuple[Te
 # One rollout
 
 
-def test_a_rollout_is_told_with_its_stages() -> None:
+def test_a_rollouts_document_contains_its_stages() -> None:
     rollout = replace(
         a_rollout(a_wish(a_stage_wish(Share(1), alarm="errors", bake_seconds=60), a_stage_wish())),
         planned=(1, 8),
@@ -204,7 +204,7 @@ def an_order() -> RecordedOrder:
     return RecordedOrder("20261116-120000-abcd", NOON, Order.APPROVE, ADA, "Ticket 4711", stage=2)
 
 
-def test_a_rollout_is_told_with_its_failures() -> None:
+def test_a_rollouts_document_contains_its_failures() -> None:
     response = tell_rollout(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [], [an_order()])
 
     assert response.status == 200
@@ -223,7 +223,7 @@ def test_a_rollout_is_told_with_its_failures() -> None:
     ]
 
 
-def test_of_a_dry_run_it_is_told_how_many_would_change_and_what() -> None:
+def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() -> None:
     looked_at = [
         replace(a_failure(tenant("a")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q", "changes A")),
         replace(a_failure(tenant("b")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q",)),
@@ -239,7 +239,7 @@ def test_of_a_dry_run_it_is_told_how_many_would_change_and_what() -> None:
     }
 
 
-def test_a_rollout_of_everything_at_its_largest_fits() -> None:
+def test_the_largest_possible_rollout_fits_into_a_response() -> None:
     named = tuple(TenantId.parse(f"{number:040}") for number in range(500))
     stages = [a_stage(number, wish=a_stage_wish(Share(1), alarm="x" * 255)) for number in range(1, 11)]
     wish = a_wish(*(stage.wish for stage in stages), tenants=named, labels={f"{n:063}": "x" * 128 for n in range(20)})
@@ -252,10 +252,10 @@ def test_a_rollout_of_everything_at_its_largest_fits() -> None:
     assert len(json.dumps(response.body)) < 300_000
 
 
-# Answers
+# Responses
 
 
-def test_what_is_under_way_is_accepted_and_says_where_to_look() -> None:
+def test_a_started_rollout_is_accepted_with_its_location() -> None:
     response = tell_started(Underway(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
 
     assert response.status == 202
@@ -264,7 +264,7 @@ def test_what_is_under_way_is_accepted_and_says_where_to_look() -> None:
     assert response.body["status"] == "PENDING"
 
 
-def test_nothing_to_do_is_no_error_and_says_who_was_left_out() -> None:
+def test_nothing_to_do_is_no_error_and_lists_the_skipped_tenants() -> None:
     selected = Selected([], {Skip.CURRENT: Skipped(3, ("a", "b", "c"))})
 
     response = tell_started(NothingToDo("No tenant has to be moved (3 current).", selected))
@@ -277,7 +277,7 @@ def test_nothing_to_do_is_no_error_and_says_who_was_left_out() -> None:
     }
 
 
-def test_what_was_so_already_is_no_error() -> None:
+def test_an_unchanged_rollout_is_no_error() -> None:
     response = tell_changed(AlreadySo("It is already paused."))
 
     assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is already paused."})

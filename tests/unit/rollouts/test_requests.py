@@ -1,4 +1,4 @@
-"""What operators and the machine send about rollouts: every field, and that whatever else is sent is refused."""
+"""Requests of operators and payloads of the state machine: every field is parsed, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def wish(body: object = None) -> Wish:
     return parse_start(an_event(body))
 
 
-# What operators ask for
+# Operators' requests
 
 
-def test_a_rollout_may_be_asked_for_without_a_word() -> None:
+def test_a_rollout_may_be_requested_without_a_body() -> None:
     wish = parse_start(an_event(), max_concurrency=8)
 
     assert [str(stage.size) for stage in wish.stages] == ["1", "10%", "None"]
@@ -82,7 +82,7 @@ def test_a_rollout_may_be_asked_for_without_a_word() -> None:
     assert (wish.version, wish.tenants) == (None, None)
 
 
-def test_everything_that_can_be_asked_for() -> None:
+def test_all_fields_of_a_request_are_read() -> None:
     assert wish(
         {
             "version": "1.2.3",
@@ -127,7 +127,7 @@ def test_an_undo_names_the_rollout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"version": "latest"}, "version: 'latest' is not a version like 1.2.3"),
         ({"version": None}, "version: "),
@@ -173,28 +173,28 @@ def test_an_undo_names_the_rollout() -> None:
         ("text", "the body: "),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_and_said_why(body: object, told: str) -> None:
+def test_an_invalid_request_is_refused_with_the_reason(body: object, message: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         wish(body)
 
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "text", ["{", "nul", "[" * 100_000, '{"share": NaN}', '{"stages": [{"maxConcurrency": 1e999}]}']
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_a_body_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         parse_start({"body": text}, max_concurrency=50)
 
 
-def test_a_query_would_be_ignored_and_is_refused_instead() -> None:
+def test_a_query_is_refused() -> None:
     for parse in (lambda event: parse_start(event, max_concurrency=50), parse_rollout):
         with pytest.raises(InvalidRequest, match="the query"):
             parse(an_event(queryStringParameters={"force": "true"}))
 
 
-def test_whole_numbers_stay_whole() -> None:
+def test_integers_stay_integers() -> None:
     (stage,) = wish({"stages": [{**REST, "maxConcurrency": 2.0, "bakeSeconds": 1e1}]}).stages
 
     assert (type(stage.max_concurrency), type(stage.bake_seconds)) == (int, int)
@@ -208,12 +208,12 @@ def test_a_rollout_is_named_in_the_path() -> None:
 
 
 @pytest.mark.parametrize("rollout", [None, 5, "", "acme", f"{ROLLOUT}\n", ROLLOUT.upper(), "../../etc"])
-def test_what_is_no_rollouts_name_is_refused(rollout: object) -> None:
+def test_an_invalid_rollout_id_is_refused(rollout: object) -> None:
     with pytest.raises(InvalidRequest, match="rolloutId"):
         parse_rollout(an_event(rollout=rollout))
 
 
-def test_a_body_would_be_ignored_and_is_refused_instead() -> None:
+def test_a_body_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="the body"):
         parse_rollout(an_event({"force": True}))
 
@@ -238,17 +238,17 @@ def test_a_reason_that_is_not_one_line_of_printable_text_is_refused(reason: obje
 
 
 @pytest.mark.parametrize("body", [None, {}, {"stage": 0}, {"stage": 11}, {"stage": "2"}])
-def test_an_approval_of_no_stage_is_refused(body: object) -> None:
+def test_an_approval_without_a_valid_stage_is_refused(body: object) -> None:
     with pytest.raises(InvalidRequest, match="stage"):
         parse_approval(an_event(body))
 
 
-def test_an_approval_of_no_rollout_is_refused() -> None:
+def test_an_approval_without_a_valid_rollout_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="rolloutId"):
         parse_approval(an_event({"stage": 1}, rollout="acme"))
 
 
-def test_a_list_may_go_on_where_another_ended() -> None:
+def test_a_list_may_continue_after_a_cursor() -> None:
     assert parse_rollouts({}) == ListRollouts(limit=100)
     assert parse_rollouts({"queryStringParameters": {"cursor": ROLLOUT, "limit": "7"}}) == ListRollouts(
         cursor=ROLLOUT, limit=7
@@ -256,25 +256,25 @@ def test_a_list_may_go_on_where_another_ended() -> None:
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "501"}, {"limit": "x"}, {"cursor": "x"}, {"more": "1"}])
-def test_what_is_no_list_is_refused(query: dict[str, str]) -> None:
+def test_an_invalid_list_query_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
         parse_rollouts({"queryStringParameters": query})
 
 
-# What the machine sends
+# The state machine's payloads
 
 
-def test_a_step_of_the_rollout() -> None:
+def test_a_rollouts_step_is_parsed() -> None:
     assert parse_rollout_step({"execution": RUN}) == RolloutStep(ROLLOUT, 2, "arn:execution")
 
 
-def test_a_step_after_something_went_wrong_says_what() -> None:
+def test_a_step_after_an_error_contains_the_error() -> None:
     step = parse_rollout_step({"execution": RUN, "failure": {"Error": "States.ItemReaderFailed", "Cause": "no key"}})
 
     assert step.failure == "States.ItemReaderFailed: no key"
 
 
-def test_a_functions_own_words_are_told_in_its_words() -> None:
+def test_the_error_message_of_a_function_is_kept() -> None:
     cause = json.dumps({"errorType": "Unsettled", "errorMessage": "others came before"})
     step = parse_rollout_step({"execution": RUN, "failure": {"Error": "Runtime.HandlerError", "Cause": cause}})
 
@@ -287,7 +287,7 @@ def test_a_step_that_waits_for_an_operator_has_a_token() -> None:
     assert step == RolloutStep(ROLLOUT, 2, "arn:execution", task_token="token")
 
 
-def test_one_tenants_turn() -> None:
+def test_a_turn_is_parsed() -> None:
     turn = Turn(ROLLOUT, 1, Item(tenant("acme"), NEXT_VERSION), "arn:child")
 
     assert parse_turn(TURN) == TurnStep(turn, None)
@@ -295,12 +295,12 @@ def test_one_tenants_turn() -> None:
 
 
 @pytest.mark.parametrize("name", list(TURN))
-def test_a_turn_without_all_that_it_needs_is_refused(name: str) -> None:
+def test_a_turn_with_a_missing_field_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequest, match=name):
         parse_turn({key: value for key, value in TURN.items() if key != name})
 
 
-# Whatever is sent
+# Arbitrary input
 
 JSON = st.recursive(
     st.none()
@@ -336,30 +336,30 @@ def only_refused(parse: Callable[[Any], object], sent: object) -> None:
 
 
 @given(JSON)
-def test_whatever_a_body_is_it_is_understood_or_refused(body: object) -> None:
+def test_any_body_is_either_parsed_or_refused(body: object) -> None:
     only_refused(lambda event: parse_start(event, max_concurrency=50), an_event(body))
     only_refused(parse_rollout, an_event(body))
 
 
 @given(st.dictionaries(st.sampled_from(["size", "maxConcurrency", "tolerated", "bakeSeconds", "alarm"]), JSON))
-def test_whatever_a_stage_is_it_is_understood_or_refused(stage: object) -> None:
+def test_any_stage_is_either_parsed_or_refused(stage: object) -> None:
     only_refused(lambda event: parse_start(event, max_concurrency=50), an_event({"stages": [stage]}))
 
 
 @given(st.dictionaries(st.sampled_from(["body", "pathParameters", "queryStringParameters", "isBase64Encoded"]), JSON))
-def test_whatever_an_event_is_it_is_understood_or_refused(event: dict[str, Any]) -> None:
+def test_any_event_is_either_parsed_or_refused(event: dict[str, Any]) -> None:
     for parse in (lambda event: parse_start(event, max_concurrency=50), parse_rollout, parse_rollouts):
         only_refused(parse, event)
 
 
 @given(JSON)
-def test_whatever_a_state_sends_it_is_understood_or_refused(event: object) -> None:
+def test_any_payload_of_a_state_is_either_parsed_or_refused(event: object) -> None:
     for parse in (parse_rollout_step, parse_await_operator_step, parse_turn):
         only_refused(parse, event)
 
 
 @given(st.sampled_from(list(TURN)), JSON)
-def test_whatever_is_in_a_turn_it_is_understood_or_refused(name: str, value: object) -> None:
+def test_any_field_of_a_turn_is_either_parsed_or_refused(name: str, value: object) -> None:
     only_refused(parse_turn, {**TURN, name: value})
     only_refused(parse_turn, {**TURN, "failure": value})
     only_refused(parse_rollout_step, {"execution": RUN, "failure": value})

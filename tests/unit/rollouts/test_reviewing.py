@@ -1,4 +1,4 @@
-"""A dry run's look at one tenant: what would change, what would be lost, and that nothing is left behind."""
+"""A dry run's review of one tenant: the changes, the losses, and that no change set is left behind."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ DEAD_LETTERS_GO = Change("DeadLetterQueue", "AWS::SQS::Queue", OTHER_URL, remove
 
 
 NAME = f"plan-{hashlib.sha256(b'child').hexdigest()[:32]}"
-"""The name of what is drawn up in the turn of that child."""
+"""The name of the change set in the turn of that child."""
 
 
-class Look:
-    """A dry run of one tenant, whose turn has come."""
+class Review:
+    """A dry run of one tenant, which has been admitted."""
 
     def __init__(self, *, stack: bool = True, **wish: Any) -> None:
         self.world = World(1)
@@ -76,9 +76,9 @@ class Look:
 
     def until_settled(self) -> Settled:
         for _ in range(10):
-            if isinstance(answer := self.review(), Settled):
-                return answer
-        raise AssertionError("It is never settled.")
+            if isinstance(result := self.review(), Settled):
+                return result
+        raise AssertionError("The review is never settled.")
 
     def outcome(self) -> TenantOutcome:
         return self.world.outcome(self.rollout, T1)
@@ -89,111 +89,111 @@ class Look:
 
     @property
     def change_sets(self) -> list[str]:
-        """The names of what was drawn up."""
+        """The names of the stack's change sets."""
         return [each.split("/")[1] for each in self.stacks.all[self.stack.stack_id].change_sets]
 
     def plant(self, state: ChangeSetState, reason: str = "", template_url: str = "", **more: Any) -> None:
         self.stacks.add_changes(self.stack.stack_id, NAME, template_url, state=state, reason=reason, **more)
 
 
-def test_what_would_change_is_told_and_nothing_is_changed() -> None:
-    look = Look()
-    look.stacks.would_change = (QUEUE_CHANGES, ALARM_CHANGES)
+def test_the_changes_are_recorded_and_nothing_is_changed() -> None:
+    review = Review()
+    review.stacks.would_change = (QUEUE_CHANGES, ALARM_CHANGES)
 
-    assert look.review() == TryAgain()
-    assert look.change_sets == [NAME]
-    assert look.review() == Settled(Result.SUCCEEDED)
+    assert review.review() == TryAgain()
+    assert review.change_sets == [NAME]
+    assert review.review() == Settled(Result.SUCCEEDED)
 
-    assert look.outcome().changes == (
+    assert review.outcome().changes == (
         "changes InboundQueue (AWS::SQS::Queue)",
         "may replace or remove Alarm (AWS::CloudWatch::Alarm)",
     )
-    assert look.change_sets == [], "it is forgotten afterwards"
-    assert "make_changes" not in look.stacks.calls
-    assert look.world.metadata(T1).version == VERSION
-    stage = look.world.stage(look.rollout)
+    assert review.change_sets == [], "the change set is deleted afterwards"
+    assert "make_changes" not in review.stacks.calls
+    assert review.world.metadata(T1).version == VERSION
+    stage = review.world.stage(review.rollout)
     assert (stage.succeeded, stage.in_flight) == (1, 0)
-    assert look.world.advance(look.rollout) == Succeeded()
+    assert review.world.advance(review.rollout) == Succeeded()
 
 
-def test_it_is_waited_for_until_the_changes_are_drawn_up() -> None:
-    look = Look()
-    look.stacks.review_takes = 3
+def test_the_review_waits_until_the_change_set_is_ready() -> None:
+    review = Review()
+    review.stacks.review_takes = 3
 
-    assert [look.review() for _ in range(5)] == [TryAgain()] * 4 + [Settled(Result.SUCCEEDED)]
-    assert look.stacks.calls.count("draw_up_changes") == 1
-
-
-def test_when_cloudformation_has_nothing_to_change_it_is_unchanged() -> None:
-    look = Look()
-    look.stacks.all[look.stack.stack_id].template_url = a_release(NEXT_VERSION).template_url
-
-    assert look.until_settled() == Settled(Result.UNCHANGED)
-    assert look.change_sets == []
-    assert look.world.stage(look.rollout).succeeded == 1
+    assert [review.review() for _ in range(5)] == [TryAgain()] * 4 + [Settled(Result.SUCCEEDED)]
+    assert review.stacks.calls.count("draw_up_changes") == 1
 
 
-def test_changes_that_cannot_be_drawn_up_are_a_failure_with_the_reason() -> None:
-    look = Look()
-    look.plant(ChangeSetState.FAILED, "Template error")
+def test_an_empty_change_set_means_unchanged() -> None:
+    review = Review()
+    review.stacks.all[review.stack.stack_id].template_url = a_release(NEXT_VERSION).template_url
 
-    assert look.review() == Settled(Result.FAILED)
-    assert "Template error" in look.reason
-    assert look.change_sets == []
-    assert isinstance(look.world.advance(look.rollout), NotSucceeded)
+    assert review.until_settled() == Settled(Result.UNCHANGED)
+    assert review.change_sets == []
+    assert review.world.stage(review.rollout).succeeded == 1
+
+
+def test_a_failed_change_set_is_a_failure_with_the_reason() -> None:
+    review = Review()
+    review.plant(ChangeSetState.FAILED, "Template error")
+
+    assert review.review() == Settled(Result.FAILED)
+    assert "Template error" in review.reason
+    assert review.change_sets == []
+    assert isinstance(review.world.advance(review.rollout), NotSucceeded)
 
 
 @pytest.mark.parametrize("state", [ChangeSetState.STALE, ChangeSetState.EXECUTED])
-def test_changes_that_are_not_those_of_the_stack_any_more_are_drawn_up_anew(state: ChangeSetState) -> None:
-    look = Look()
-    look.plant(state)
+def test_an_outdated_change_set_is_created_again(state: ChangeSetState) -> None:
+    review = Review()
+    review.plant(state)
 
-    assert look.review() == TryAgain()
-    assert look.change_sets == []
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
-
-
-def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_anew() -> None:
-    look = Look()
-    look.plant(ChangeSetState.READY, parameters={**parameters_of(T1), KMS_KEY_PARAMETER: "the former key"})
-
-    assert look.review() == TryAgain()
-    assert look.change_sets == []
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.review() == TryAgain()
+    assert review.change_sets == []
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
-# Somebody else's
+def test_a_change_set_with_an_earlier_key_is_created_again() -> None:
+    review = Review()
+    review.plant(ChangeSetState.READY, parameters={**parameters_of(T1), KMS_KEY_PARAMETER: "the former key"})
+
+    assert review.review() == TryAgain()
+    assert review.change_sets == []
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
-def test_changes_that_somebody_drew_up_under_the_rollouts_id_are_not_told_of() -> None:
-    """As 0.5.0 named them. Step Functions makes up the name of each child, so nobody can compute the name now."""
-    look = Look()
-    name = f"plan-{look.rollout}"
-    look.stacks.add_changes(look.stack.stack_id, name, "", state=ChangeSetState.READY, changes=(QUEUE_CHANGES,))
-
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
-    assert look.outcome().changes == ()
-    assert look.change_sets == [name]
+# Change sets and stacks of others
 
 
-def test_changes_that_somebody_drew_up_under_the_very_name_are_told_as_such_and_thrown_away() -> None:
-    look = Look()
-    look.stacks.digests["evil"] = "e" * 64
-    look.plant(ChangeSetState.READY, template_url="evil", parameters=parameters_of(T1))
+def test_a_foreign_change_set_named_after_the_rollout_is_ignored() -> None:
+    """Version 0.5.0 used this name. The name now depends on the child's ARN, which Step Functions generates."""
+    review = Review()
+    name = f"plan-{review.rollout}"
+    review.stacks.add_changes(review.stack.stack_id, name, "", state=ChangeSetState.READY, changes=(QUEUE_CHANGES,))
 
-    assert look.review() == Settled(Result.FAILED)
-    assert "another template" in look.reason
-    assert look.change_sets == []
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.outcome().changes == ()
+    assert review.change_sets == [name]
 
 
-def test_a_stack_that_somebody_made_is_not_looked_at() -> None:
-    look = Look(stack=False)
-    look.world.table.plant_metadata(replace(look.world.metadata(T1), stack_id=stack_arn(T1, 7)))
-    look.stack = look.stacks.plant_done(T1, ours=False)
+def test_a_foreign_change_set_with_the_same_name_is_reported_and_deleted() -> None:
+    review = Review()
+    review.stacks.digests["evil"] = "e" * 64
+    review.plant(ChangeSetState.READY, template_url="evil", parameters=parameters_of(T1))
 
-    assert look.until_settled() == Settled(Result.FAILED)
-    assert "Berth did not make it" in look.reason
-    assert "draw_up_changes" not in look.stacks.calls
+    assert review.review() == Settled(Result.FAILED)
+    assert "another template" in review.reason
+    assert review.change_sets == []
+
+
+def test_a_stack_that_berth_did_not_create_is_not_reviewed() -> None:
+    review = Review(stack=False)
+    review.world.table.plant_metadata(replace(review.world.metadata(T1), stack_id=stack_arn(T1, 7)))
+    review.stack = review.stacks.plant_done(T1, ours=False)
+
+    assert review.until_settled() == Settled(Result.FAILED)
+    assert "Berth did not make it" in review.reason
+    assert "draw_up_changes" not in review.stacks.calls
 
 
 # Losses
@@ -201,68 +201,68 @@ def test_a_stack_that_somebody_made_is_not_looked_at() -> None:
 
 @pytest.mark.parametrize("changes", [[QUEUE_GOES], [ALARM_CHANGES, QUEUE_GOES]])
 def test_a_loss_of_the_inbound_queue_is_flagged(changes: Sequence[Change]) -> None:
-    look = Look()
-    look.stacks.would_change = tuple(changes)
+    review = Review()
+    review.stacks.would_change = tuple(changes)
 
-    assert look.until_settled() == Settled(Result.FAILED)
+    assert review.until_settled() == Settled(Result.FAILED)
 
-    assert "inbound queue" in look.reason
-    assert len(look.outcome().changes) == len(changes)
-    assert look.change_sets == []
+    assert "inbound queue" in review.reason
+    assert len(review.outcome().changes) == len(changes)
+    assert review.change_sets == []
 
 
 def test_a_loss_of_messages_is_flagged() -> None:
-    look = Look()
-    look.stacks.would_change = (DEAD_LETTERS_GO,)
-    look.queues.held[OTHER_URL] = Messages(3, 0, 0)
+    review = Review()
+    review.stacks.would_change = (DEAD_LETTERS_GO,)
+    review.queues.held[OTHER_URL] = Messages(3, 0, 0)
 
-    assert look.until_settled() == Settled(Result.FAILED)
-    assert "holds messages (3 visible" in look.reason
+    assert review.until_settled() == Settled(Result.FAILED)
+    assert "holds messages (3 visible" in review.reason
 
 
 def test_a_queue_that_is_empty_is_no_loss() -> None:
-    look = Look()
-    look.stacks.would_change = (DEAD_LETTERS_GO,)
+    review = Review()
+    review.stacks.would_change = (DEAD_LETTERS_GO,)
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
 def test_a_replacement_that_was_allowed_is_no_loss() -> None:
-    look = Look(allow_replacement=True)
-    look.stacks.would_change = (QUEUE_GOES,)
+    review = Review(allow_replacement=True)
+    review.stacks.would_change = (QUEUE_GOES,)
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
-    assert look.outcome().changes == ("may replace or remove InboundQueue (AWS::SQS::Queue)",)
-
-
-# Without asking CloudFormation
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.outcome().changes == ("may replace or remove InboundQueue (AWS::SQS::Queue)",)
 
 
-def test_a_stack_that_is_made_from_the_same_is_unchanged_without_a_word_to_cloudformation() -> None:
-    look = Look()
-    look.world.change(T1, deployed=fingerprint(a_release(NEXT_VERSION), parameters_of(T1)))
-
-    assert look.review() == Settled(Result.UNCHANGED)
-    assert look.stacks.calls == []
+# Without calls to CloudFormation
 
 
-def test_a_stack_that_is_made_from_something_else_is_looked_at() -> None:
-    look = Look()
-    look.world.change(T1, deployed=fingerprint(a_release(VERSION), parameters_of(T1)))
+def test_a_stack_with_the_same_fingerprint_is_unchanged_without_a_call_to_cloudformation() -> None:
+    review = Review()
+    review.world.change(T1, deployed=fingerprint(a_release(NEXT_VERSION), parameters_of(T1)))
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.review() == Settled(Result.UNCHANGED)
+    assert review.stacks.calls == []
 
 
-def test_what_nobody_knows_is_not_the_same_as_what_nobody_recorded() -> None:
-    look = Look()
-    look.turn = Turn(look.rollout, 1, Item(T1, "0.0.9"), "child")
-    look.world.table.record_release(a_release("0.0.9", content=""))
-    before = look.outcome()
-    look.world.ledger.record(look.world.stage(look.rollout), _to("0.0.9", before))
-    assert look.world.metadata(T1).deployed is None
+def test_a_stack_with_another_fingerprint_is_reviewed() -> None:
+    review = Review()
+    review.world.change(T1, deployed=fingerprint(a_release(VERSION), parameters_of(T1)))
 
-    assert look.review() == TryAgain()
-    assert "draw_up_changes" in look.stacks.calls
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
+
+
+def test_a_missing_fingerprint_does_not_equal_another_missing_one() -> None:
+    review = Review()
+    review.turn = Turn(review.rollout, 1, Item(T1, "0.0.9"), "child")
+    review.world.table.record_release(a_release("0.0.9", content=""))
+    before = review.outcome()
+    review.world.ledger.record(review.world.stage(review.rollout), _to("0.0.9", before))
+    assert review.world.metadata(T1).deployed is None
+
+    assert review.review() == TryAgain()
+    assert "draw_up_changes" in review.stacks.calls
 
 
 def _to(version: str, before: TenantOutcome) -> TenantOutcome:
@@ -281,116 +281,116 @@ def _to(version: str, before: TenantOutcome) -> TenantOutcome:
 
 
 def test_a_tenant_without_a_stack_is_a_failure() -> None:
-    look = Look(stack=False)
+    review = Review(stack=False)
 
-    assert look.review() == Settled(Result.FAILED)
-    assert NAMES.stack_of(T1) in look.reason
+    assert review.review() == Settled(Result.FAILED)
+    assert NAMES.stack_of(T1) in review.reason
 
 
-def test_a_stack_that_cloudformation_is_at_is_waited_for() -> None:
-    look = Look()
-    look.stacks.change(look.stack.stack_id, "UPDATE_IN_PROGRESS")
-    assert look.review() == TryAgain()
-    assert "draw_up_changes" not in look.stacks.calls
+def test_the_review_waits_for_a_stack_that_cloudformation_is_changing() -> None:
+    review = Review()
+    review.stacks.change(review.stack.stack_id, "UPDATE_IN_PROGRESS")
+    assert review.review() == TryAgain()
+    assert "draw_up_changes" not in review.stacks.calls
 
-    look.stacks.change(look.stack.stack_id, "UPDATE_COMPLETE")
+    review.stacks.change(review.stack.stack_id, "UPDATE_COMPLETE")
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
 @pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"])
-def test_a_healthy_stack_is_looked_at(status: str) -> None:
-    look = Look()
-    look.stacks.change(look.stack.stack_id, status)
+def test_a_healthy_stack_is_reviewed(status: str) -> None:
+    review = Review()
+    review.stacks.change(review.stack.stack_id, status)
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
 @pytest.mark.parametrize("status", ["UPDATE_FAILED", "UPDATE_ROLLBACK_FAILED"])
-def test_a_stack_that_an_update_would_heal_first_would_change(status: str) -> None:
-    look = Look()
-    look.stacks.change(look.stack.stack_id, status)
+def test_a_stack_that_an_update_would_roll_back_first_would_change(status: str) -> None:
+    review = Review()
+    review.stacks.change(review.stack.stack_id, status)
 
-    assert look.review() == Settled(Result.SUCCEEDED)
-    assert look.outcome().changes == (f"the stack, which is {status}",)
+    assert review.review() == Settled(Result.SUCCEEDED)
+    assert review.outcome().changes == (f"the stack, which is {status}",)
 
 
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "DELETE_FAILED", "REVIEW_IN_PROGRESS"])
-def test_a_stack_that_only_a_person_can_help_is_a_failure(status: str) -> None:
-    look = Look()
-    look.stacks.change(look.stack.stack_id, status, "because")
+def test_a_stack_that_needs_manual_repair_is_a_failure(status: str) -> None:
+    review = Review()
+    review.stacks.change(review.stack.stack_id, status, "because")
 
-    assert look.review() == Settled(Result.FAILED)
-    assert f"The stack is {status}: because" in look.reason
-
-
-# When something goes wrong on the way
+    assert review.review() == Settled(Result.FAILED)
+    assert f"The stack is {status}: because" in review.reason
 
 
-def test_throttling_is_tried_again_and_fails_nothing() -> None:
-    look = Look()
-    look.stacks.throttled_calls = 3
-
-    assert [look.review() for _ in range(3)] == [TryAgain()] * 3
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
+# Errors
 
 
-def test_throttling_all_the_time_is_a_failure_after_the_deadline() -> None:
-    look = Look()
-    look.stacks.throttled_calls = 100
-    look.world.clock.advance(DEADLINE)
-    assert look.review() == TryAgain()
+def test_throttling_is_retried_and_is_not_a_failure() -> None:
+    review = Review()
+    review.stacks.throttled_calls = 3
 
-    look.world.clock.advance(timedelta(seconds=1))
-
-    assert look.review() == Settled(Result.FAILED)
-    assert "Rate exceeded" in look.reason
+    assert [review.review() for _ in range(3)] == [TryAgain()] * 3
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
-def test_changes_that_are_never_drawn_up_are_a_failure_after_the_deadline() -> None:
-    look = Look()
-    look.stacks.review_takes = 100
-    assert look.review() == look.review() == TryAgain()
+def test_throttling_is_a_failure_after_the_deadline() -> None:
+    review = Review()
+    review.stacks.throttled_calls = 100
+    review.world.clock.advance(DEADLINE)
+    assert review.review() == TryAgain()
 
-    look.world.clock.advance(DEADLINE + timedelta(seconds=1))
+    review.world.clock.advance(timedelta(seconds=1))
 
-    assert look.review() == Settled(Result.FAILED)
-    assert "in time" in look.reason
-
-
-def test_a_look_that_is_late_but_knows_tells_what_it_knows() -> None:
-    look = Look()
-    look.review()
-    look.world.clock.advance(DEADLINE * 2)
-
-    assert look.review() == Settled(Result.SUCCEEDED)
+    assert review.review() == Settled(Result.FAILED)
+    assert "Rate exceeded" in review.reason
 
 
-def test_a_fault_is_told() -> None:
-    look = Look()
+def test_a_change_set_that_is_never_ready_is_a_failure_after_the_deadline() -> None:
+    review = Review()
+    review.stacks.review_takes = 100
+    assert review.review() == review.review() == TryAgain()
 
-    assert look.review(FAULT) == Settled(Result.FAILED)
-    assert FAULT in look.reason
+    review.world.clock.advance(DEADLINE + timedelta(seconds=1))
 
-
-def test_a_fault_of_any_length_fits() -> None:
-    look = Look()
-
-    look.review("x" * 50_000)
-
-    assert len(look.reason) < 1_200
+    assert review.review() == Settled(Result.FAILED)
+    assert "in time" in review.reason
 
 
-def test_a_release_that_was_never_published_is_told() -> None:
-    look = Look()
-    look.world.ledger.record(look.world.stage(look.rollout), _to("9.9.9", look.outcome()))
+def test_a_late_review_with_a_result_records_the_result() -> None:
+    review = Review()
+    review.review()
+    review.world.clock.advance(DEADLINE * 2)
 
-    assert look.review() == Settled(Result.FAILED)
-    assert "9.9.9 was never published" in look.reason
+    assert review.review() == Settled(Result.SUCCEEDED)
+
+
+def test_a_fault_is_recorded() -> None:
+    review = Review()
+
+    assert review.review(FAULT) == Settled(Result.FAILED)
+    assert FAULT in review.reason
+
+
+def test_a_long_fault_is_shortened() -> None:
+    review = Review()
+
+    review.review("x" * 50_000)
+
+    assert len(review.reason) < 1_200
+
+
+def test_an_unknown_release_is_a_failure_with_the_reason() -> None:
+    review = Review()
+    review.world.ledger.record(review.world.stage(review.rollout), _to("9.9.9", review.outcome()))
+
+    assert review.review() == Settled(Result.FAILED)
+    assert "9.9.9 was never published" in review.reason
 
 
 class ThrottledQueues(FakeQueues):
-    """SQS that throttles the first look."""
+    """SQS that throttles the first request."""
 
     def messages(self, url: str) -> Messages | None:
         if url not in self.held:
@@ -399,40 +399,40 @@ class ThrottledQueues(FakeQueues):
         return super().messages(url)
 
 
-def test_throttling_of_the_queues_is_tried_again() -> None:
-    look = Look()
-    look.stacks.would_change = (DEAD_LETTERS_GO,)
-    look.queues = ThrottledQueues()
+def test_throttling_by_sqs_is_retried() -> None:
+    review = Review()
+    review.stacks.would_change = (DEAD_LETTERS_GO,)
+    review.queues = ThrottledQueues()
 
-    assert look.until_settled() == Settled(Result.SUCCEEDED)
-
-
-# Asked again
+    assert review.until_settled() == Settled(Result.SUCCEEDED)
 
 
-def test_asked_again_after_it_is_settled_it_says_the_same() -> None:
-    look = Look()
-    first = look.until_settled()
-    calls = list(look.stacks.calls)
-
-    assert look.review() == look.review(FAULT) == first
-    assert look.stacks.calls == calls
-    assert look.world.stage(look.rollout).succeeded == 1
+# Repeated reviews
 
 
-def test_who_never_had_a_turn_is_not_looked_at() -> None:
-    look = Look()
-    look.turn = Turn(look.rollout, 1, Item(tenant("nobody"), NEXT_VERSION), "child")
+def test_a_repeated_review_returns_the_same_result() -> None:
+    review = Review()
+    first = review.until_settled()
+    calls = list(review.stacks.calls)
 
-    assert look.review() == Settled(Result.SKIPPED)
-    assert look.stacks.calls == []
+    assert review.review() == review.review(FAULT) == first
+    assert review.stacks.calls == calls
+    assert review.world.stage(review.rollout).succeeded == 1
 
 
-def test_what_others_record_at_the_same_moment_is_not_lost() -> None:
-    look = Look()
-    look.review()
-    look.world.ledger.meddlers.append(lambda: look.world.touch_stage(look.rollout, skipped=5))
+def test_a_tenant_without_a_turn_is_not_reviewed() -> None:
+    review = Review()
+    review.turn = Turn(review.rollout, 1, Item(tenant("nobody"), NEXT_VERSION), "child")
 
-    assert look.review() == Settled(Result.SUCCEEDED)
-    stage = look.world.stage(look.rollout)
+    assert review.review() == Settled(Result.SKIPPED)
+    assert review.stacks.calls == []
+
+
+def test_a_concurrent_record_is_not_lost() -> None:
+    review = Review()
+    review.review()
+    review.world.ledger.concurrent_writes.append(lambda: review.world.touch_stage(review.rollout, skipped=5))
+
+    assert review.review() == Settled(Result.SUCCEEDED)
+    stage = review.world.stage(review.rollout)
     assert (stage.succeeded, stage.skipped) == (1, 5)

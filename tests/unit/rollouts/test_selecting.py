@@ -1,4 +1,4 @@
-"""Which tenants a rollout moves, in which order and stage; and why others are left out."""
+"""Selecting the tenants of a rollout, their order and their stages; and the reasons why others are skipped."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def those(*candidates: Candidate) -> dict[TenantId, Candidate]:
     return {candidate.tenant: candidate for candidate in candidates}
 
 
-# Who is left out
+# Skipped tenants
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def those(*candidates: Candidate) -> dict[TenantId, Candidate]:
         (a_candidate(state=TenantState.DELETED, version=None), Skip.DELETED),
     ],
 )
-def test_who_cannot_or_need_not_be_moved_is_left_out_with_the_reason(candidate: Candidate, why: Skip) -> None:
+def test_a_tenant_that_cannot_or_need_not_be_moved_is_skipped_with_the_reason(candidate: Candidate, why: Skip) -> None:
     selected = of_the_fleet(candidate)
 
     assert chosen(selected) == []
@@ -94,7 +94,7 @@ def test_who_cannot_or_need_not_be_moved_is_left_out_with_the_reason(candidate: 
         a_candidate(version="made-by-hand"),
     ],
 )
-def test_who_is_served_at_another_version_is_moved(candidate: Candidate) -> None:
+def test_a_tenant_that_is_served_at_another_version_is_selected(candidate: Candidate) -> None:
     assert of_the_fleet(candidate).items == [Item(ACME, NEXT_VERSION)]
 
 
@@ -107,12 +107,12 @@ BUSY = [
 
 
 @pytest.mark.parametrize("candidate", BUSY)
-def test_who_is_busy_is_selected_because_its_update_waits(candidate: Candidate) -> None:
+def test_a_busy_tenant_is_selected_because_its_update_waits(candidate: Candidate) -> None:
     assert of_the_fleet(candidate).items == [Item(ACME, NEXT_VERSION)]
 
 
 @pytest.mark.parametrize("candidate", BUSY)
-def test_a_dry_run_waits_for_nobody(candidate: Candidate) -> None:
+def test_a_dry_run_skips_busy_tenants(candidate: Candidate) -> None:
     assert of_the_fleet(candidate, dry_run=True).skipped == {Skip.BUSY: Skipped(1, ("acme",))}
 
 
@@ -123,44 +123,44 @@ def test_a_downgrade_has_to_be_allowed() -> None:
     assert chosen(of_the_fleet(newer, allow_downgrade=True)) == ["acme"]
 
 
-def test_allowing_a_downgrade_lifts_no_pin() -> None:
+def test_allowing_downgrades_does_not_override_pins() -> None:
     pinned = a_candidate(version=LAST_VERSION, pin=LAST_VERSION)
 
     assert of_the_fleet(pinned, allow_downgrade=True).skipped == {Skip.PINNED: Skipped(1, ("acme",))}
 
 
-def test_of_those_left_out_for_one_reason_all_are_counted_and_a_few_named() -> None:
+def test_all_skipped_tenants_are_counted_and_a_few_are_named() -> None:
     selected = of_the_fleet(*(a_candidate(who, pin=VERSION) for who in reversed(HUNDRED)))
 
     assert selected.skipped[Skip.PINNED].count == 100
     assert selected.skipped[Skip.PINNED].tenants == tuple(who.value for who in HUNDRED[:MAX_NAMED])
 
 
-# Whom the wish is about
+# Requested tenants
 
 
-def test_without_a_list_it_is_about_everybody() -> None:
+def test_without_a_list_all_tenants_are_selected() -> None:
     selected = of_the_fleet(*(a_candidate(who) for who in HUNDRED))
 
     assert sorted(chosen(selected)) == [who.value for who in HUNDRED]
     assert selected.skipped == {}
 
 
-def test_a_list_is_about_those_named_and_nobody_else() -> None:
+def test_a_list_selects_only_the_named_tenants() -> None:
     selected = of_the_fleet(*(a_candidate(who) for who in HUNDRED), tenants=(HUNDRED[3], HUNDRED[7]))
 
     assert sorted(chosen(selected)) == ["t004", "t008"]
     assert selected.skipped == {}
 
 
-def test_who_is_named_and_is_not_there_is_told() -> None:
+def test_a_named_tenant_that_does_not_exist_is_reported() -> None:
     selected = of_the_fleet(a_candidate(), tenants=(ACME, tenant("nobody")))
 
     assert chosen(selected) == ["acme"]
     assert selected.skipped == {Skip.UNKNOWN: Skipped(1, ("nobody",))}
 
 
-def test_labels_are_about_those_that_have_all_of_them() -> None:
+def test_labels_select_only_tenants_with_all_of_them() -> None:
     fleet = [
         a_candidate(tenant("both"), labels={"team": "billing", "tier": "gold", "more": "x"}),
         a_candidate(tenant("one"), labels={"team": "billing"}),
@@ -174,7 +174,7 @@ def test_labels_are_about_those_that_have_all_of_them() -> None:
     assert selected.skipped == {}, "who it is not about is not left out"
 
 
-def test_who_is_listed_twice_while_its_state_changes_has_one_turn() -> None:
+def test_a_tenant_that_is_listed_twice_is_selected_once() -> None:
     selected = of_the_fleet(a_candidate(), a_candidate(state=TenantState.UPDATING), a_candidate())
 
     assert chosen(selected) == ["acme"]
@@ -189,14 +189,14 @@ def test_a_share_may_be_a_number(share: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(("percent", "of", "size"), [(10, 100, 10), (1, 3, 1), (50, 3, 2), (100, 3, 3), (34, 100, 34)])
-def test_a_share_may_be_percentages_rounded_up(percent: int, of: int, size: int) -> None:
+def test_a_share_may_be_a_percentage_and_is_rounded_up(percent: int, of: int, size: int) -> None:
     fleet = [a_candidate(who) for who in HUNDRED[:of]]
 
     assert len(chosen(of_the_fleet(*fleet, share=Share(percent, percent=True)))) == size
 
 
 @given(st.integers(1, 100), st.integers(1, 100), st.booleans(), st.booleans(), st.integers(0, 60))
-def test_a_larger_share_contains_the_smaller_and_the_same_is_always_the_same(
+def test_a_larger_share_contains_the_smaller_one_and_selection_is_deterministic(
     one: int, another: int, one_percent: bool, another_percent: bool, total: int
 ) -> None:
     fleet = [a_candidate(who) for who in HUNDRED[:total]]
@@ -207,7 +207,7 @@ def test_a_larger_share_contains_the_smaller_and_the_same_is_always_the_same(
     assert larger[: len(smaller)] == smaller
 
 
-def test_a_share_is_of_those_that_can_be_moved() -> None:
+def test_a_share_counts_only_tenants_that_can_be_moved() -> None:
     fleet = [a_candidate(who, pin=VERSION if who in HUNDRED[:50] else None) for who in HUNDRED]
 
     selected = of_the_fleet(*fleet, share=Share(10, percent=True))
@@ -216,11 +216,11 @@ def test_a_share_is_of_those_that_can_be_moved() -> None:
     assert selected.skipped[Skip.PINNED].count == 50
 
 
-# In which order
+# Order
 
 
 @given(st.randoms(use_true_random=False))
-def test_the_order_does_not_depend_on_how_the_fleet_is_listed(chance: random.Random) -> None:
+def test_the_order_does_not_depend_on_the_order_of_the_list(chance: random.Random) -> None:
     fleet = [a_candidate(who) for who in HUNDRED]
     expected = chosen(of_the_fleet(*fleet))
     chance.shuffle(fleet)
@@ -228,7 +228,7 @@ def test_the_order_does_not_depend_on_how_the_fleet_is_listed(chance: random.Ran
     assert chosen(of_the_fleet(*fleet)) == expected
 
 
-def test_the_order_is_not_that_of_the_names_and_other_releases_have_another() -> None:
+def test_the_order_is_not_alphabetical_and_differs_per_release() -> None:
     fleet = [a_candidate(who) for who in HUNDRED]
 
     orders = [chosen(of_the_fleet(*fleet, version=version)) for version in (NEXT_VERSION, LAST_VERSION)]
@@ -237,10 +237,10 @@ def test_the_order_is_not_that_of_the_names_and_other_releases_have_another() ->
     assert sorted(orders[0]) not in orders
 
 
-# Those of another rollout
+# Undo and retry
 
 
-def test_to_undo_is_to_return_each_to_where_it_was() -> None:
+def test_undo_selects_each_tenant_with_its_earlier_version() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
@@ -249,7 +249,7 @@ def test_to_undo_is_to_return_each_to_where_it_was() -> None:
     assert sorted((item.tenant.value, item.version) for item in selected.items) == [("a", "0.0.9"), ("b", VERSION)]
 
 
-def test_to_undo_may_be_to_move_all_to_one_version() -> None:
+def test_undo_may_select_all_tenants_with_one_version() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
@@ -269,7 +269,7 @@ def test_to_undo_may_be_to_move_all_to_one_version() -> None:
         ([], Skip.DELETED),
     ],
 )
-def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Candidate], why: Skip) -> None:
+def test_undo_skips_a_tenant_that_is_no_longer_at_the_rollouts_version(now: Iterable[Candidate], why: Skip) -> None:
     selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], those(*now))
 
     assert chosen(selected) == []
@@ -278,7 +278,7 @@ def test_who_is_not_where_the_rollout_left_it_is_not_returned(now: Iterable[Cand
 
 @pytest.mark.parametrize("version", [VERSION, NEXT_VERSION])
 @pytest.mark.parametrize("state", [TenantState.UPDATING, TenantState.DELETING])
-def test_who_is_busy_where_the_rollout_left_it_is_waited_for_and_returned(state: TenantState, version: str) -> None:
+def test_undo_selects_a_busy_tenant_at_the_rollouts_version(state: TenantState, version: str) -> None:
     busy = those(a_candidate(version=version, state=state))
 
     selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], busy)
@@ -287,7 +287,7 @@ def test_who_is_busy_where_the_rollout_left_it_is_waited_for_and_returned(state:
     assert chosen(selected) == ([] if deleted_where_it_was else ["acme"])
 
 
-def test_who_was_not_moved_by_the_rollout_is_not_returned_by_undoing_it() -> None:
+def test_undo_does_not_select_tenants_that_the_rollout_did_not_move() -> None:
     at_release = those(a_candidate(version=NEXT_VERSION))
 
     selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
@@ -295,7 +295,7 @@ def test_who_was_not_moved_by_the_rollout_is_not_returned_by_undoing_it() -> Non
     assert chosen(selected) == []
 
 
-def test_undoing_for_some_labels_says_nothing_about_others() -> None:
+def test_undo_for_some_labels_ignores_other_tenants() -> None:
     moved = [an_outcome(tenant("a")), an_outcome(tenant("b")), an_outcome(tenant("c"))]
     fleet = those(
         a_candidate(tenant("a"), version=NEXT_VERSION, labels={"team": "billing"}),
@@ -309,7 +309,7 @@ def test_undoing_for_some_labels_says_nothing_about_others() -> None:
     assert selected.skipped == {}
 
 
-def test_to_try_again_is_to_move_each_where_it_was_to_be_moved() -> None:
+def test_retry_selects_each_tenant_with_its_original_target() -> None:
     failed = [an_outcome(tenant("a")), an_outcome(tenant("b"), version=LAST_VERSION)]
     fleet = those(
         a_candidate(tenant("a"), state=TenantState.UPDATE_FAILED),
@@ -325,7 +325,7 @@ def test_to_try_again_is_to_move_each_where_it_was_to_be_moved() -> None:
     ]
 
 
-def test_who_was_moved_or_deleted_since_is_not_tried_again() -> None:
+def test_retry_skips_tenants_that_were_moved_or_deleted_since() -> None:
     failed = [an_outcome(tenant("a")), an_outcome(tenant("b"))]
 
     selected = select_for_retry(a_wish(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
@@ -334,7 +334,7 @@ def test_who_was_moved_or_deleted_since_is_not_tried_again() -> None:
     assert selected.skipped == {Skip.CURRENT: Skipped(1, ("a",)), Skip.DELETED: Skipped(1, ("b",))}
 
 
-# In which stage
+# Stages
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_who_was_moved_or_deleted_since_is_not_tried_again() -> None:
         ([Share(1), None], 0, [0, 0]),
     ],
 )
-def test_stages_take_their_shares_of_the_whole_and_the_last_the_rest(
+def test_stages_take_shares_of_all_tenants_and_the_last_takes_the_rest(
     sizes: list[Share | None], total: int, expected: list[int]
 ) -> None:
     items = [Item(who, NEXT_VERSION) for who in HUNDRED[:total]]
@@ -373,7 +373,7 @@ def test_no_tenant_is_in_two_stages_and_none_is_lost(total: int, sizes: list[Sha
 
 
 @given(SHARES, st.integers(0, 1_000))
-def test_a_share_of_something_is_something_and_a_bound_is_never_more_than_said(share: Share, total: int) -> None:
+def test_sizes_are_rounded_up_and_bounds_are_rounded_down(share: Share, total: int) -> None:
     assert min(total, 1) <= share.size_of(total) <= total
     if share.percent:
         assert share.bound_of(total) * 100 <= share.number * total

@@ -1,4 +1,4 @@
-"""Sequences of events that once broke a promise about a rollout, step by step, over the fakes."""
+"""Sequences of events that once broke a rule about rollouts, step by step, with the fakes."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def run_of(world: World, attempt: Attempt) -> Run:
     return parse_run({"execution": execution})
 
 
-def test_an_alarm_that_rings_while_a_rollout_is_paused_and_its_last_tenant_has_arrived_halts_it() -> None:
+def test_an_alarm_during_a_pause_after_the_last_tenant_halts_the_rollout() -> None:
     world, rollout = with_an_alarm()
-    told = world.advance(rollout)
-    (item,) = world.manifests.read(told.manifest)  # type: ignore[union-attr]  # it says to run the canary
+    step = world.advance(rollout)
+    (item,) = world.manifests.read(step.manifest)  # type: ignore[union-attr]  # the step runs the canary
     turn = Turn(rollout, 1, item, "child/canary")
     admitted = world.gate.admit(turn)
     assert isinstance(admitted, Admitted)
@@ -56,7 +56,7 @@ def test_an_alarm_that_rings_while_a_rollout_is_paused_and_its_last_tenant_has_a
 
 
 @pytest.mark.parametrize("halted_by_the_alarm", [False, True])
-def test_only_an_alarm_that_the_operator_was_told_of_is_forgotten_by_resuming(halted_by_the_alarm: bool) -> None:
+def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the_alarm: bool) -> None:
     world, rollout = with_an_alarm()
     world.run_stage(rollout, world.advance(rollout))
     world.advance(rollout)
@@ -74,7 +74,7 @@ def test_only_an_alarm_that_the_operator_was_told_of_is_forgotten_by_resuming(ha
     assert world.status(rollout) is ended
 
 
-def test_a_rollout_that_an_earlier_version_has_planned_without_the_busy_has_not_succeeded() -> None:
+def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() -> None:
     world = World(2)
     rollout = world.start(a_wish(tenants=(tenant("t001"),)))
     world.touch(rollout, skipped={Skip.BUSY: Skipped(1, ("t002",))})
@@ -82,7 +82,7 @@ def test_a_rollout_that_an_earlier_version_has_planned_without_the_busy_has_not_
     assert world.status(rollout) is RolloutStatus.FAILED
 
 
-def test_a_tenant_that_is_being_created_again_is_not_taken_for_where_it_was_before_its_delete() -> None:
+def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_created_again() -> None:
     world = World(2)
     again = tenant("t001")
     world.change(again, version=NEXT_VERSION)
@@ -94,10 +94,10 @@ def test_a_tenant_that_is_being_created_again_is_not_taken_for_where_it_was_befo
     create = run_of(world, Attempt(again, Operation.CREATE, VERSION, 2))
     world.table.begin(create, at=world.clock.now())
     world.table.revive(create)
-    assert "t001" in world.everybody_of(world.start(a_wish()))
+    assert "t001" in world.planned_tenants(world.start(a_wish()))
 
 
-def test_a_retry_of_an_undo_leaves_a_tenant_alone_that_was_moved_elsewhere_since() -> None:
+def test_a_retry_of_an_undo_skips_a_tenant_that_was_moved_since() -> None:
     world = World(2)
     rollout = world.start(a_wish())
     world.drive(rollout)
@@ -108,7 +108,7 @@ def test_a_retry_of_an_undo_leaves_a_tenant_alone_that_was_moved_elsewhere_since
     assert world.metadata(tenant("t001")).version == LAST_VERSION
 
 
-def test_pausing_and_resuming_over_and_over_does_not_halt_a_rollout() -> None:
+def test_repeated_pauses_and_resumes_do_not_halt_a_rollout() -> None:
     world = World(3)
     rollout = world.start(a_wish())
     for _ in range(10):
@@ -119,8 +119,8 @@ def test_pausing_and_resuming_over_and_over_does_not_halt_a_rollout() -> None:
     assert world.status(rollout) is RolloutStatus.SUCCEEDED
 
 
-def test_pausing_a_rollout_that_is_paused_does_not_wake_its_execution() -> None:
-    """Every waking is on its history, which is bounded."""
+def test_pausing_a_paused_rollout_does_not_wake_its_execution() -> None:
+    """Every wake-up adds to the execution's history, which is limited."""
     world = World(1)
     rollout = world.start(a_wish())
     world.rollouts.pause(rollout, ADA)
@@ -130,11 +130,11 @@ def test_pausing_a_rollout_that_is_paused_does_not_wake_its_execution() -> None:
     assert world.executions.woken == []
 
 
-def test_what_could_not_be_written_down_is_not_taken_for_settled() -> None:
+def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> None:
     world = World(2)
     rollout = world.start(a_wish())
-    told = world.advance(rollout)
-    first, second = world.manifests.read(told.manifest)  # type: ignore[union-attr]  # it says to run the stage
+    step = world.advance(rollout)
+    first, second = world.manifests.read(step.manifest)  # type: ignore[union-attr]  # the step runs the stage
     world.take_turn(Turn(rollout, 1, first, "child/1"))
     turn = Turn(rollout, 1, second, "child/2")
     admitted = world.gate.admit(turn)
@@ -153,7 +153,7 @@ def test_what_could_not_be_written_down_is_not_taken_for_settled() -> None:
     assert world.status(rollout) is RolloutStatus.SUCCEEDED
 
 
-def test_undo_returns_a_tenant_whose_create_ended_while_the_gate_looked_at_it() -> None:
+def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> None:
     world = World(1)
     newcomer = tenant("newcomer")
     create = run_of(world, Attempt(newcomer, Operation.CREATE, VERSION, 1))

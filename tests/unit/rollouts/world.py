@@ -1,4 +1,4 @@
-"""A fleet and everything that rollouts need, in memory; and the machine's part, played by hand."""
+"""A fleet and all adapters of rollouts in memory, and helpers that do the state machine's work step by step."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def a_stage(number: int = 1, *, wish: StageWish | None = None, **more: Any) -> S
 
 
 class FlakyRolloutExecutions(FakeRolloutExecutions):
-    """Step Functions that throttles the next starts."""
+    """Step Functions that throttles the next start requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,41 +120,41 @@ class FlakyRolloutExecutions(FakeRolloutExecutions):
         self.running.discard(execution)
 
 
-class MeddledRollouts(InMemoryRollouts):
-    """The table, in which others write something just before the next writes."""
+class ContendedRollouts(InMemoryRollouts):
+    """The table with concurrent writes: each of them happens just before the next write of the code under test."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.meddlers: deque[Callable[[], object]] = deque()
+        self.concurrent_writes: deque[Callable[[], object]] = deque()
 
     def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
-        self._meddle()
+        self._write_concurrently()
         return super().change(rollout, revision=revision, order=order)
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
-        self._meddle()
+        self._write_concurrently()
         return super().change_stage(stage, order=order)
 
     def register(
         self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
     ) -> bool:
-        self._meddle()
+        self._write_concurrently()
         return super().register(rollout, stages, revision=revision, orders=orders)
 
     def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        self._meddle()
+        self._write_concurrently()
         return super().admit(stage, outcome)
 
     def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        self._meddle()
+        self._write_concurrently()
         return super().record(stage, outcome)
 
-    def _meddle(self) -> None:
-        """Once for each writing: what others write is not meddled with in turn."""
-        if self.meddlers:
-            others, self.meddlers = self.meddlers, deque()
-            others.popleft()()
-            self.meddlers = others
+    def _write_concurrently(self) -> None:
+        """Do one concurrent write. Its own writes cause no others."""
+        if self.concurrent_writes:
+            writes, self.concurrent_writes = self.concurrent_writes, deque()
+            writes.popleft()()
+            self.concurrent_writes = writes
 
 
 class World:
@@ -163,8 +163,8 @@ class World:
         self.clock = FakeClock()
         self.table = table or InMemoryTable()
         self.fleet: FleetReader = self.table
-        """The listing, which may lag."""
-        self.ledger = MeddledRollouts()
+        """The index, which may be stale."""
+        self.ledger = ContendedRollouts()
         self.manifests = InMemoryManifests()
         self.throttling = FakeThrottling()
         self.alarms = FakeAlarms(errors=None)
@@ -228,10 +228,10 @@ class World:
         )
 
     def at(self, version: str) -> list[str]:
-        """Who of the numbered tenants is at that version."""
+        """The numbered tenants that are at that version."""
         return [each.value for each in tenants(self.count) if self.metadata(each).version == version]
 
-    # What the machine does
+    # The state machine's work
 
     def run_of(self, admitted: Admitted) -> Run:
         return parse_run(
@@ -250,7 +250,7 @@ class World:
         return run
 
     def update(self, admitted: Admitted, *, cause: RootCause | None = None) -> None:
-        """The tenant's own update, from its begin to its end."""
+        """Run the tenant's update from begin to end."""
         run = self.begin_update(admitted)
         self.clock.advance(timedelta(milliseconds=1))
         if cause:
@@ -259,7 +259,7 @@ class World:
         self.publish(run)
 
     def publish(self, run: Run) -> None:
-        """The operation's end, if it goes well."""
+        """End the operation successfully."""
         self.table.publish(
             run, Publication(stack_arn(run.tenant), QUEUE, run.attempt.version, None), at=self.clock.now()
         )
@@ -270,7 +270,7 @@ class World:
     def run_stage(
         self, rollout: str, run: Next, *, failing: Collection[str] = (), cause: RootCause = QUEUE_TABOO
     ) -> list[object]:
-        """What the map does with its list: one child after another."""
+        """Run the map over its list, one child after the other."""
         assert isinstance(run, RunStage)
         return [
             self.take_turn(
@@ -280,34 +280,34 @@ class World:
         ]
 
     def take_turn(self, turn: Turn, failing: Collection[str] = (), cause: RootCause = QUEUE_TABOO) -> object:
-        answer = self.gate.admit(turn)
-        if not isinstance(answer, Admitted):
-            return answer
-        self.update(answer, cause=cause if turn.item.tenant.value in failing else None)
+        admission = self.gate.admit(turn)
+        if not isinstance(admission, Admitted):
+            return admission
+        self.update(admission, cause=cause if turn.item.tenant.value in failing else None)
         return self.gate.record(turn)
 
-    def bake(self, told: Next) -> None:
-        assert isinstance(told, Bake)
-        self.clock.advance(timedelta(seconds=told.seconds))
+    def bake(self, step: Next) -> None:
+        assert isinstance(step, Bake)
+        self.clock.advance(timedelta(seconds=step.seconds))
 
     def drive(self, rollout: str, attempt: int = 1, *, failing: Collection[str] = ()) -> Next:
-        """Until it is over, or waits for somebody."""
+        """Run the rollout until it has ended, or waits for an operator."""
         for _ in range(1_000):
-            told = self.advance(rollout, attempt)
-            if isinstance(told, RunStage):
-                self.run_stage(rollout, told, failing=failing)
-            elif isinstance(told, Bake):
-                self.bake(told)
+            step = self.advance(rollout, attempt)
+            if isinstance(step, RunStage):
+                self.run_stage(rollout, step, failing=failing)
+            elif isinstance(step, Bake):
+                self.bake(step)
             else:
-                return told
-        raise AssertionError("It never ends.")
+                return step
+        raise AssertionError("The rollout never ends.")
 
-    # Starting and looking
+    # Starting and reading
 
     def start(self, wish: Wish | None = None, by: str = ADA) -> str:
         started = self.rollouts.start(wish or a_wish(), by)
         assert isinstance(started, Underway), started
-        self.clock.advance(A_SECOND)  # So that the next one has another id.
+        self.clock.advance(A_SECOND)  # The next rollout gets another id.
         return started.rollout.id
 
     def rollout(self, rollout: str) -> Rollout:
@@ -334,21 +334,21 @@ class World:
     def items(self, rollout: str, stage: int = 1) -> Sequence[Item]:
         return self.manifests.read(self.stage(rollout, stage).manifest)
 
-    def everybody_of(self, rollout: str) -> list[str]:
+    def planned_tenants(self, rollout: str) -> list[str]:
         return [
             item.tenant.value for stage in self.ledger.stages(rollout) for item in self.items(rollout, stage.number)
         ]
 
     def touch_stage(self, rollout: str, number: int = 1, **changes: Any) -> None:
-        """Another's write."""
+        """A concurrent write."""
         assert self.ledger.change_stage(replace(self.stage(rollout, number), **changes))
 
     def touch(self, rollout: str, **changes: Any) -> None:
-        """Another's write."""
+        """A concurrent write."""
         assert self.ledger.change(replace(self.rollout(rollout), **changes))
 
     def plant(self, rollout: Rollout, stages: Iterable[Stage], *outcomes: TenantOutcome) -> None:
-        """A rollout in the middle of its life."""
+        """Add a rollout with this state."""
         stages = list(stages)
         assert self.ledger.register(rollout, stages, revision=self.ledger.registry().revision)
         for outcome in outcomes:
