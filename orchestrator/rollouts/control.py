@@ -405,7 +405,7 @@ class Rollouts:
             if not rollout.wish.dry_run and (refused := self._find_conflict(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
-            # It is set only if the alarm halted the rollout. The operator has then seen the alarm.
+            # Only if the alarm halted the rollout: the operator has then seen the alarm.
             resumed_at = self.clock.now() if stage.resumed_at else None
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if not self.ledger.change_stage(seen):

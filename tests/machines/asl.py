@@ -127,7 +127,7 @@ def expressions(machine: Machine) -> Iterator[str]:
     return (text[2:-2].strip() for text in texts(machine) if is_expression(text))
 
 
-# What a machine makes of what it is given
+# Evaluation of expressions
 
 
 @cache
