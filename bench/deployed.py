@@ -15,10 +15,11 @@ from typing import Any
 from boto3.session import Session
 from botocore.config import Config
 
-from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.client.client import Client
+from orchestrator.client.transport import SignedHttp
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.tenants.records import Operation
@@ -35,11 +36,14 @@ class Deployed:
         config = Config(max_pool_connections=connections)
         return session.client(service, endpoint_url=self.emulator.endpoint, config=config)
 
-    def api(self) -> BerthApi:
+    def api(self) -> Client:
+        return Client(transport=self.http())
+
+    def http(self) -> SignedHttp:
         credentials = self._session.get_credentials()
         assert credentials is not None
         url = self.emulator.api_url(self.outputs["ApiUrl"])
-        return BerthApi(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
+        return SignedHttp(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
 
     def table(self, *, connections: int = 10) -> DynamoTable:
         return DynamoTable(self.client("dynamodb", connections=connections), self.outputs["TableName"])

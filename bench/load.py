@@ -20,8 +20,12 @@ from bench.load_checks import Execution, left_over, max_at_once, tenants_not_ser
 from bench.load_clients import Answered, Call, at_once
 from bench.measure import Result, percentile
 from bench.memory import watched
-from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.queue_routes import GET_QUEUE
+from orchestrator.api.requesting import HttpRequest
+from orchestrator.client.client import Client
+from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import polls
 from orchestrator.tenants.records import STATE_DURING, Operation
@@ -187,7 +191,7 @@ class _Load:
         return [*results, *_answers(what, ours)]
 
     def _get_queue(self, tenant: TenantId) -> Call:
-        return lambda: self._api.get_queue(tenant)
+        return lambda: self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value))
 
     def _bare_call(self) -> Call:
         """A route of the same API to an empty function with the same concurrency as getQueue."""
@@ -206,7 +210,7 @@ class _Load:
         )
 
         def call() -> ApiAnswer:
-            return self._api.request("GET", _BARE_ROUTE)
+            return self._http.send(HttpRequest("GET", _BARE_ROUTE, {}, None))
 
         return call
 
@@ -223,11 +227,15 @@ class _Load:
         return [TenantId(f"load-{number}") for number in range(TENANTS)]
 
     @property
-    def _api(self) -> BerthApi:
-        """One API client per thread, because real clients are separate programs."""
-        if not hasattr(self._own, "api"):
-            self._own.api = self.on.api()
-        return self._own.api  # type: ignore[no-any-return]
+    def _api(self) -> Client:
+        return Client(transport=self._http)
+
+    @property
+    def _http(self) -> SignedHttp:
+        """One connection per thread, because real clients are separate programs."""
+        if not hasattr(self._own, "http"):
+            self._own.http = self.on.http()
+        return self._own.http  # type: ignore[no-any-return]
 
     @cached_property
     def _own(self) -> threading.local:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import HTTPClientError
 
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.client.transport import ApiAnswer
 
 Call = Callable[[], ApiAnswer]
 

@@ -15,7 +15,8 @@ from functools import cached_property
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
 from bench.memory import watched
-from orchestrator.adapters.berth_api import BerthApi
+from orchestrator.api.rollout_routes import GET_ROLLOUT, START_ROLLOUT, OfRollout, StageWish, StartRollout
+from orchestrator.client.client import Client
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.local.home import polls
@@ -112,13 +113,13 @@ class _Fleet:
 
     def roll_out(self, release: Release) -> float:
         """Roll out the release, and return the seconds from the request until the last tenant was done."""
-        stage = {"size": "rest", "maxConcurrency": AT_ONCE, "tolerated": "0", "bakeSeconds": 0}
+        stage = StageWish(size="rest", max_concurrency=AT_ONCE, tolerated="0", bake_seconds=0)
         requested_at = time.time()
-        started = self._api.request("POST", "/rollouts", body={"version": release.version, "stages": [stage]})
+        started = self._api.ask(START_ROLLOUT, StartRollout(version=release.version, stages=[stage]))
         if started.status != 202:
             raise RuntimeError(f"The rollout was not started: {started.status} {started.body}")
         for _ in _looks(every=1.0):
-            answer = self._api.request("GET", f"/rollouts/{started.body['rolloutId']}")
+            answer = self._api.ask(GET_ROLLOUT, OfRollout(rollout_id=started.body["rolloutId"]))
             if answer.status not in _RETRIED and answer.body["status"] in _ENDED:
                 if answer.body["status"] != "SUCCEEDED" or answer.body["succeeded"] != TENANTS:
                     raise RuntimeError(f"The rollout did not succeed: {answer.body}")
@@ -150,7 +151,7 @@ class _Fleet:
         return [TenantId(f"bench-{number}") for number in range(TENANTS)]
 
     @cached_property
-    def _api(self) -> BerthApi:
+    def _api(self) -> Client:
         return self.on.api()
 
     @cached_property

@@ -9,10 +9,11 @@ This package is the product. A folder is a capability; read them in this order:
 :mod:`orchestrator.reconciling`  giving what died its end, finding what is not as it is recorded, and health
 :mod:`orchestrator.api`          HTTP: what is asked for, and what is answered
 
-These are the domain. It imports the standard library, jsonschema in one module, and no AWS.
+These are the domain. It imports the standard library, jsonschema in one module, msgspec in the API, and no AWS.
 
 :mod:`orchestrator.adapters`     the only code that talks to AWS
 :mod:`orchestrator.composition`  which adapter serves which use case
+:mod:`orchestrator.client`       the Python client of the API, for platforms and the command line
 :mod:`orchestrator.cli`          ``berth``, the command line
 :mod:`orchestrator.local`        the emulator, on which everything runs without an account
 """

@@ -14,6 +14,7 @@ Declared once, and read by the function, the gateway, the policies, the client a
 How a request is read, and what is answered:
 
 - :mod:`orchestrator.api.reading`
+- :mod:`orchestrator.api.requesting`               the other way round, for clients
 - :mod:`orchestrator.api.answers`                  getQueue's answers, and how problems are told
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.rollout_answers`

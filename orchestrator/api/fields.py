@@ -6,7 +6,7 @@ A type with a title is a component of its own in the OpenAPI document.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -24,15 +24,24 @@ from orchestrator.rollouts import records as rollouts
 from orchestrator.tenants import records
 from orchestrator.tenants.credentials import Access as QueueAccess
 
+T = TypeVar("T")
 
-class Wire(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The base of all wire models. Making one checks nothing: only reading one does."""
+
+class Wire(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of all wire models. Making one checks nothing: only reading one does.
+
+    A client ignores fields of an answer that it does not know, so that answers may have more of them later.
+    """
 
     schema_rules: ClassVar[Mapping[str, Any]] = {}
     """What the document says about the model beyond its fields, as a JSON schema."""
 
 
-class NothingMore(Wire, frozen=True, kw_only=True):
+class WireRequest(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The base of requests, and of what is in them. A field that is not known is refused."""
+
+
+class NothingMore(WireRequest, frozen=True, kw_only=True):
     """For routes whose path says it all."""
 
 
@@ -221,7 +230,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     adoption_id: AdoptionId | UnsetType = UNSET
 
 
-class OfTenant(Wire, frozen=True, kw_only=True):
+class OfTenant(WireRequest, frozen=True, kw_only=True):
     """A request that names a tenant in its path."""
 
     tenant_id: TenantIdText
@@ -229,6 +238,11 @@ class OfTenant(Wire, frozen=True, kw_only=True):
     @property
     def tenant(self) -> TenantId:
         return TenantId.parse(self.tenant_id)
+
+
+def or_unset(value: T | None) -> T | UnsetType:
+    """The value, or nothing at all if there is none."""
+    return UNSET if value is None else value
 
 
 def given(value: Any, default: Any = None) -> Any:

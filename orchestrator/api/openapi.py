@@ -29,6 +29,8 @@ _EXAMPLES = _ROOT / "docs" / "api-examples.json"
 
 _MODULES = (fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes)
 _SCHEMA = "#/components/schemas/"
+_CLOSED = {"additionalProperties": False}
+"""The document says all that is answered, though clients take more."""
 _TAGS = {
     Audience.PLATFORM: "platforms",
     Audience.SENDER: "senders and receivers",
@@ -215,7 +217,7 @@ class _Schemas:
             self.components[title] = {**described, "type": "string", "enum": list(values)}
         for name, schema in made.items():
             if name not in self._enums:
-                self.components[name] = self._tidy({**schema, **rules.get(name, {})}, top=True)
+                self.components[name] = self._tidy({**schema, **rules.get(name, {}), **_CLOSED}, top=True)
         self._members = self.components.pop("ProblemMembers")["properties"]
         self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in ROUTES}}
 

@@ -128,4 +128,9 @@ GET_RECEIVE_CREDENTIALS = _credentials_route(
     "Temporary credentials to receive from the tenant's queue",
 )
 
+CREDENTIAL_ROUTES = {
+    credentials.Access.SEND: GET_SEND_CREDENTIALS,
+    credentials.Access.RECEIVE: GET_RECEIVE_CREDENTIALS,
+}
+
 ROUTES = (GET_QUEUE, GET_SEND_CREDENTIALS, GET_RECEIVE_CREDENTIALS)

@@ -18,6 +18,7 @@ from orchestrator.api.fields import (
     Text,
     Version,
     Wire,
+    WireRequest,
     given,
     keys_of,
     whole,
@@ -55,7 +56,7 @@ Verdict = Annotated[health.Verdict, Meta(title="Verdict", description="From the 
 # Requests
 
 
-class StartReconciliation(Wire, frozen=True, kw_only=True):
+class StartReconciliation(WireRequest, frozen=True, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Nothing is written and nothing ordered.")] = False
     detect_drift: Annotated[
         bool,
@@ -68,7 +69,7 @@ class StartReconciliation(Wire, frozen=True, kw_only=True):
         return Wish(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=given(self.reason, ""))
 
 
-class StartAdoption(Wire, frozen=True, kw_only=True):
+class StartAdoption(WireRequest, frozen=True, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Nothing is written.")] = False
     cursor: AdoptionCursor | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
@@ -84,11 +85,11 @@ class StartAdoption(Wire, frozen=True, kw_only=True):
         )
 
 
-class OfReconciliation(Wire, frozen=True, kw_only=True):
+class OfReconciliation(WireRequest, frozen=True, kw_only=True):
     reconciliation_id: ReconciliationId
 
 
-class OfAdoption(Wire, frozen=True, kw_only=True):
+class OfAdoption(WireRequest, frozen=True, kw_only=True):
     adoption_id: AdoptionId
 
 

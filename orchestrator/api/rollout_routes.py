@@ -26,6 +26,7 @@ from orchestrator.api.fields import (
     Text,
     Version,
     Wire,
+    WireRequest,
     given,
     keys_of,
 )
@@ -122,7 +123,7 @@ Order = Annotated[records.Order, Meta(title="Order", description="What somebody 
 # Requests
 
 
-class StageWish(Wire, frozen=True, kw_only=True):
+class StageWish(WireRequest, frozen=True, kw_only=True):
     """One stage, as asked for."""
 
     size: Size
@@ -133,7 +134,7 @@ class StageWish(Wire, frozen=True, kw_only=True):
     approval: Approval = False
 
 
-class StartRollout(Wire, frozen=True, kw_only=True):
+class StartRollout(WireRequest, frozen=True, kw_only=True):
     version: (
         Annotated[Version, Meta(description="The release to move to. Without it: the current one.")] | UnsetType
     ) = UNSET
@@ -191,7 +192,7 @@ class StartRollout(Wire, frozen=True, kw_only=True):
         return wish_from(to_builtins(self), max_concurrency=max_concurrency)
 
 
-class OfRollout(Wire, frozen=True, kw_only=True):
+class OfRollout(WireRequest, frozen=True, kw_only=True):
     """A request that names a rollout in its path."""
 
     rollout_id: RolloutId
@@ -210,7 +211,7 @@ class ApproveStage(OfRollout, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class ListRollouts(Wire, frozen=True, kw_only=True):
+class ListRollouts(WireRequest, frozen=True, kw_only=True):
     cursor: Annotated[RolloutId, Meta(description="From the page before.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="How many rollouts to a page.")] = PAGE_SIZE
 

@@ -33,6 +33,7 @@ from orchestrator.api.fields import (
     Text,
     Version,
     Wire,
+    WireRequest,
     given,
     keys_of,
 )
@@ -141,7 +142,7 @@ class DeleteTenant(OfTenant, frozen=True, kw_only=True):
         return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=given(self.reason, ""))
 
 
-class ListTenants(Wire, frozen=True, kw_only=True):
+class ListTenants(WireRequest, frozen=True, kw_only=True):
     status: TenantState | UnsetType = UNSET
     version: Version | UnsetType = UNSET
     cursor: (

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.reconciliation_routes import GET_ADOPTION, START_ADOPTION, OfAdoption, StartAdoption
 from orchestrator.cli import render
 from orchestrator.cli.adopt_view import show
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile import OVER, WHERE_TO_LOOK, is_dead
+from orchestrator.client.asking import Asking, too_busy
 from orchestrator.reconciling.records import ReconciliationStatus
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _TIMEOUT_SECONDS = 3600
 _FOUND = 200
@@ -67,7 +69,16 @@ def _adopt_all(here: Invocation, api: Api, *, dry_run: bool, reason: str | None,
         here.asking(timeout) as asking,
     ):
         while True:
-            started = _checked(asking(partial(api.adopt, dry_run=dry_run, cursor=cursor, reason=reason)), _STARTED)
+            started = _checked(
+                asking(
+                    partial(
+                        api.ask,
+                        START_ADOPTION,
+                        StartAdoption(dry_run=dry_run, cursor=or_unset(cursor), reason=or_unset(reason)),
+                    )
+                ),
+                _STARTED,
+            )
             part = _watch(here, api, asking, started["adoptionId"], result)
             result = _merged(result, part)
             if part["status"] not in OVER or part["cursor"] in (None, cursor):
@@ -83,7 +94,9 @@ def _checked(answer: ApiAnswer, status: int) -> Document:
 
 def _watch(here: Invocation, api: Api, asking: Asking, adoption: str, before: Document) -> Document:
     """Poll the adoption until it has ended or the time is up."""
-    document = _checked(asking(partial(api.adoption, adoption), partial(_later, here, before)), _FOUND)
+    document = _checked(
+        asking(partial(api.ask, GET_ADOPTION, OfAdoption(adoption_id=adoption)), partial(_later, here, before)), _FOUND
+    )
     if is_dead(here, document):
         raise ApiProblem(
             f"Adoption {adoption} has made no progress since {render.moment(document['updatedAt'])}: "

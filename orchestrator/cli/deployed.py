@@ -11,10 +11,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
-from orchestrator.adapters.berth_api import BerthApi
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
+from orchestrator.client.client import Client
+from orchestrator.client.transport import SignedHttp
 from orchestrator.common.errors import Throttled
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 
@@ -70,12 +71,12 @@ class Deployment:
         with throttling():
             return str(self._client("sts").get_caller_identity()["Arn"])
 
-    def api(self) -> BerthApi:
+    def api(self) -> Client:
         url = self.api_url
         credentials = self._session.get_credentials()
         if credentials is None:
             raise NoCredentialsError
-        return BerthApi(url, credentials, self._session.region_name, connect_to=self._endpoint_url)
+        return Client(transport=SignedHttp(url, credentials, self._session.region_name, connect_to=self._endpoint_url))
 
     def queue(self, url: str, credentials: Document) -> SqsQueue:
         client = self._session.client(

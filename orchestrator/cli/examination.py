@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from importlib import metadata
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
+from orchestrator.api.fields import NothingMore
+from orchestrator.api.reconciliation_routes import GET_DIAGNOSIS
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode, explain
@@ -68,7 +71,7 @@ class Examination:
         try:
             api = control_plane.api()
             with self._here.asking() as asking:
-                answer = asking(api.health)
+                answer = asking(partial(api.ask, GET_DIAGNOSIS, NothingMore()))
             if answer.status == _NO_SUCH_ROUTE or (answer.status == _FOUND and "checks" not in answer.body):
                 yield Check(
                     _API,

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.asking import PATIENCE_SECONDS, Later, too_busy
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, one_of
 from orchestrator.cli.problems import problem
+from orchestrator.client.asking import PATIENCE_SECONDS, Later, too_busy
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _READY = 200
 _PROVISIONING = 202
@@ -43,13 +46,14 @@ def get_queue(
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
+        asked = OfTenant(tenant_id=tenant_id.value)
         api = here.connect()
         with (
             here.asking(timeout if wait else PATIENCE_SECONDS) as asking,
             noting_an_interrupt(f"Stopped waiting. Provisioning of tenant {tenant} continues."),
         ):
             answer = asking(
-                lambda: api.get_credentials(tenant_id, credentials) if credentials else api.get_queue(tenant_id),
+                partial(api.ask, CREDENTIAL_ROUTES[credentials] if credentials else GET_QUEUE, asked),
                 until_ready(tenant_id) if wait else too_busy,
             )
         code = _show(tenant_id, answer, as_json=as_json, waited=asking.seconds if wait else None)

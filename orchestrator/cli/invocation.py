@@ -15,11 +15,11 @@ import typer
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Api
-from orchestrator.cli.asking import PATIENCE_SECONDS, Asking
 from orchestrator.cli.control_plane import ControlPlane, Options, find
 from orchestrator.cli.errors import explain
 from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
+from orchestrator.client.asking import PATIENCE_SECONDS, Asking
 
 MOST_SECONDS = 7 * 24 * 3600
 """The longest --timeout. It keeps values out that overflow a clock."""

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.asking import PATIENCE_SECONDS, too_busy
 from orchestrator.cli.errors import ExitCode, NotConfirmed
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.tenant import show_summary
 from orchestrator.cli.watching import watch
+from orchestrator.client.asking import PATIENCE_SECONDS, too_busy
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
 _STARTED = 202
@@ -57,7 +60,9 @@ def carry_out(
             ended = None
             if timeout and answer.status == _STARTED:
                 with noting_an_interrupt(f"Stopped waiting. The operation continues. See: berth tenant {tenant}"):
-                    ended = watch(answer.body, lambda: api.tenant(tenant_id), asking)
+                    ended = watch(
+                        answer.body, partial(api.ask, GET_TENANT, OfTenant(tenant_id=tenant_id.value)), asking
+                    )
         if ended is not None:
             _show_ended(ended, as_json=as_json)
             code = ExitCode.OK

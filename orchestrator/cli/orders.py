@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.tenant_routes import (
+    CREATE_TENANT,
+    DELETE_TENANT,
+    PIN_TENANT,
+    RETRY_TENANT,
+    UNPIN_TENANT,
+    UPGRADE_TENANT,
+    CreateTenant,
+    DeleteTenant,
+    PinTenant,
+    RetryTenant,
+    UnpinTenant,
+    UpgradeTenant,
+)
 from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
 from orchestrator.tenants.deadlines import DEADLINE, MOST_DRAIN_SECONDS
@@ -45,7 +60,15 @@ def create(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.create(tenant_id, pin=version, unpin=unpin, labels=labels, reason=reason),
+        lambda api, tenant_id: api.ask(
+            CREATE_TENANT,
+            CreateTenant(
+                tenant_id=tenant_id.value,
+                version=None if unpin else or_unset(version),
+                labels=or_unset(labels),
+                reason=or_unset(reason),
+            ),
+        ),
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -79,8 +102,15 @@ def upgrade(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.upgrade(
-            tenant_id, to, allow_downgrade=allow_downgrade, allow_replacement=allow_replacement, reason=reason
+        lambda api, tenant_id: api.ask(
+            UPGRADE_TENANT,
+            UpgradeTenant(
+                tenant_id=tenant_id.value,
+                version=or_unset(to),
+                allow_downgrade=allow_downgrade,
+                allow_replacement=allow_replacement,
+                reason=or_unset(reason),
+            ),
         ),
         timeout=timeout if wait else None,
         as_json=as_json,
@@ -104,7 +134,9 @@ def pin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.pin(tenant_id, version, reason=reason),
+        lambda api, tenant_id: api.ask(
+            PIN_TENANT, PinTenant(tenant_id=tenant_id.value, version=version, reason=or_unset(reason))
+        ),
         timeout=None,
         as_json=as_json,
         can_wait=False,
@@ -124,7 +156,7 @@ def unpin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.unpin(tenant_id, reason=reason),
+        lambda api, tenant_id: api.ask(UNPIN_TENANT, UnpinTenant(tenant_id=tenant_id.value, reason=or_unset(reason))),
         timeout=None,
         as_json=as_json,
         can_wait=False,
@@ -146,7 +178,7 @@ def retry(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.retry(tenant_id, reason=reason),
+        lambda api, tenant_id: api.ask(RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason))),
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -180,14 +212,17 @@ def delete(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.delete(tenant_id, force=force, drain_seconds=drain, reason=reason),
+        lambda api, tenant_id: api.ask(
+            DELETE_TENANT,
+            DeleteTenant(tenant_id=tenant_id.value, force=force, drain_seconds=drain or 0, reason=or_unset(reason)),
+        ),
         timeout=timeout if wait else None,
         as_json=as_json,
         lost="every message in its queue" if force and not yes else None,
     )
 
 
-def labels_of(options: Sequence[str]) -> Mapping[str, str]:
+def labels_of(options: Sequence[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")

@@ -8,7 +8,7 @@ from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _BY_STATUS = {
     400: ExitCode.BAD_USAGE,

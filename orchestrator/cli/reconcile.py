@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.reconciliation_routes import (
+    GET_RECONCILIATION,
+    START_RECONCILIATION,
+    OfReconciliation,
+    StartReconciliation,
+)
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile_view import checked, show, show_running
+from orchestrator.client.asking import Asking, too_busy
 from orchestrator.common.times import parse_timestamp
 from orchestrator.reconciling.records import ReconciliationStatus
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 BEGINS_WITHIN_SECONDS = 60
 STALLED_AFTER = timedelta(minutes=20)
@@ -122,7 +129,13 @@ def start_reconciliation(
         noting_an_interrupt("Interrupted. If the reconciliation was started, it continues in the control plane."),
         here.asking() as asking,
     ):
-        answer = asking(partial(api.reconcile, dry_run=dry_run, detect_drift=detect_drift, reason=reason))
+        answer = asking(
+            partial(
+                api.ask,
+                START_RECONCILIATION,
+                StartReconciliation(dry_run=dry_run, detect_drift=detect_drift, reason=or_unset(reason)),
+            )
+        )
     if answer.status != _STARTED:
         raise problem(answer)
     return answer.body
@@ -130,7 +143,7 @@ def start_reconciliation(
 
 def _found(here: Invocation, api: Api, reconciliation: str) -> Document:
     with here.asking() as asking:
-        answer = asking(partial(api.reconciliation, reconciliation))
+        answer = asking(partial(api.ask, GET_RECONCILIATION, OfReconciliation(reconciliation_id=reconciliation)))
     if answer.status != _FOUND:
         raise problem(answer)
     return answer.body
@@ -144,7 +157,10 @@ def follow_reconciliation(here: Invocation, api: Api, reconciliation: str, timeo
         ),
         here.asking(timeout) as asking,
     ):
-        answer = asking(partial(api.reconciliation, reconciliation), partial(_later, here, asking))
+        answer = asking(
+            partial(api.ask, GET_RECONCILIATION, OfReconciliation(reconciliation_id=reconciliation)),
+            partial(_later, here, asking),
+        )
     if answer.status != _FOUND:
         raise problem(answer)
     if is_dead(here, answer.body):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from orchestrator.api.fields import NothingMore
+from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
@@ -37,7 +40,7 @@ def releases(
             raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
         api = here.connect()
         with here.asking() as asking:
-            answer = asking(api.releases)
+            answer = asking(partial(api.ask, LIST_RELEASES, NothingMore()))
         if answer.status != _FOUND:
             raise problem(answer)
         document = answer.body if version is None else _one(answer.body, version)

@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.rollout_routes import (
+    ABORT_ROLLOUT,
+    APPROVE_ROLLOUT,
+    PAUSE_ROLLOUT,
+    RESUME_ROLLOUT,
+    RETRY_ROLLOUT,
+    START_ROLLOUT,
+    ApproveStage,
+    OrderRollout,
+)
 from orchestrator.cli import render, rollout_wish
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
@@ -31,7 +42,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 SAMPLE = 20
 """The default number of tenants that a plan checks. Most tenants have the same changes, so a few are enough."""
@@ -149,7 +160,7 @@ def plan(
     here: Invocation = context.obj
     with here.telling_errors(as_json=as_json):
         api = here.connect()
-        answer = _begin(here, partial(api.start_rollout, body))
+        answer = _begin(here, partial(api.ask, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=wait, as_json=as_json)
     raise typer.Exit(code)
 
@@ -200,7 +211,7 @@ def start(
         if allow_replacement and not yes:
             _confirm(here, "This may replace or remove queues, with every message in them.")
         api = here.connect()
-        answer = _begin(here, partial(api.start_rollout, body))
+        answer = _begin(here, partial(api.ask, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -309,7 +320,13 @@ def approve(
             found = details(api, asking, name) if stage is None else {}
         number = stage if stage is not None else _confirmed_stage(here, found)
         with here.asking() as asking:
-            answer = asking(partial(api.approve_stage, name, number, reason=reason))
+            answer = asking(
+                partial(
+                    api.ask,
+                    APPROVE_ROLLOUT,
+                    ApproveStage(rollout_id=name, stage=number, reason=or_unset(reason)),
+                )
+            )
         _show_ordered(answer, partial(_approved_message, number), as_json=as_json)
 
 
@@ -331,7 +348,7 @@ def retry(
         api = here.connect()
         with here.asking() as asking:
             name = named_or_newest(api, asking, given, dry_runs=False)
-        answer = _begin(here, partial(api.order_rollout, name, "retry", reason=reason))
+        answer = _begin(here, partial(api.ask, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason))))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -422,7 +439,7 @@ def _order(
         if ask:
             _confirm(here, f"This ends rollout {name} for good.")
         with here.asking() as asking:
-            answer = asking(partial(api.order_rollout, name, verb, reason=reason))
+            answer = asking(partial(api.ask, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason))))
         _show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 
@@ -462,6 +479,9 @@ def _approved_message(number: int, rollout: Document) -> str:
     is_paused = rollout["status"] == RolloutStatus.PAUSED
     then = "It starts when the rollout is resumed." if is_paused else "It starts now."
     return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
+
+
+_ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}
 
 
 def _changed_message(verb: str, rollout: Document) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS, ListRollouts, OfRollout
+from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.asking import Asking
 from orchestrator.cli.errors import NoRollout
 from orchestrator.cli.problems import problem
+from orchestrator.client.asking import Asking
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
-MOST_A_PAGE = 500
-"""The API's maximum page size."""
 
 _FOUND = 200
 _SMALL_PAGE = 20
@@ -26,7 +27,13 @@ def named_or_newest(api: Api, asking: Asking, given: str | None, *, dry_runs: bo
         return given
     cursor: str | None = None
     while True:
-        page = _found(asking(partial(api.rollouts, cursor=cursor, limit=1 if dry_runs else _SMALL_PAGE)))
+        page = _found(
+            asking(
+                partial(
+                    api.ask, LIST_ROLLOUTS, ListRollouts(cursor=or_unset(cursor), limit=1 if dry_runs else _SMALL_PAGE)
+                )
+            )
+        )
         for rollout in page["rollouts"]:
             if dry_runs or not rollout["dryRun"]:
                 return str(rollout["rolloutId"])
@@ -40,7 +47,7 @@ def named_or_newest(api: Api, asking: Asking, given: str | None, *, dry_runs: bo
 
 
 def details(api: Api, asking: Asking, rollout: str) -> Document:
-    return _found(asking(partial(api.rollout, rollout)))
+    return _found(asking(partial(api.ask, GET_ROLLOUT, OfRollout(rollout_id=rollout))))
 
 
 def listed(api: Api, asking: Asking, limit: int) -> tuple[list[Document], str | None]:
@@ -48,7 +55,15 @@ def listed(api: Api, asking: Asking, limit: int) -> tuple[list[Document], str | 
     found: list[Document] = []
     cursor: str | None = None
     while len(found) < limit:
-        page = _found(asking(partial(api.rollouts, cursor=cursor, limit=min(limit - len(found), MOST_A_PAGE))))
+        page = _found(
+            asking(
+                partial(
+                    api.ask,
+                    LIST_ROLLOUTS,
+                    ListRollouts(cursor=or_unset(cursor), limit=min(limit - len(found), MAX_PAGE_SIZE)),
+                )
+            )
+        )
         found += page["rollouts"]
         cursor = page["cursor"]
         if cursor is None:

@@ -13,15 +13,16 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS
+from orchestrator.api.rollout_routes import GET_ROLLOUT, OfRollout
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.asking import Asking
 from orchestrator.cli.interrupts import holding_interrupts, noting_an_interrupt
 from orchestrator.cli.invocation import World
 from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
 from orchestrator.cli.rollout_view import running_of_limit, settled, stage_status, target
+from orchestrator.client.asking import Asking
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
@@ -43,7 +44,7 @@ def watch(api: Api, world: World, rollout: str) -> Document:
     ):
         while True:
             asking = Asking(progress, seconds=PATIENCE_SECONDS, monotonic=world.monotonic, sleep=world.sleep)
-            answer = asking(partial(api.rollout, rollout))
+            answer = asking(partial(api.ask, GET_ROLLOUT, OfRollout(rollout_id=rollout)))
             if answer.status != _FOUND:
                 raise problem(answer)
             progress.show(answer.body)

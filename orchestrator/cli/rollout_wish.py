@@ -12,11 +12,15 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.api.reading import decode
+from orchestrator.api.rollout_routes import MAX_CONCURRENCY, MAX_TENANTS, StartRollout
 from orchestrator.cli.orders import labels_of
-from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.rollouts.documents import DEFAULT_SIZES, REST
+from orchestrator.rollouts.records import MAX_STAGES
 
 _WHICH, _HOW = "Which tenants", "How"
 
@@ -190,8 +194,8 @@ def body_of(
     reason: str | None = None,
     sample: str | None = None,
     dry_run: bool = False,
-) -> dict[str, object]:
-    """The API's request body. Invalid options are reported here, before the API is called."""
+) -> StartRollout:
+    """The API's request. Invalid options are reported here, before the API is called."""
     if undo and (tenants or tenants_from):
         raise _bad("--undo", "it selects the tenants of that rollout, so --tenant and --tenants-from cannot be used.")
     if tenants_from == "-" and stages.file == "-":
@@ -212,29 +216,23 @@ def body_of(
         "reason": reason,
     }
     body = {name: value for name, value in values.items() if value is not None}
-    _check(body)
-    return body
+    return _checked(body)
 
 
 def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
-    # Imported here, so that --help does not wait for the import.
-    from orchestrator.common.times import ID_PATTERN
-
     if not re.fullmatch(ID_PATTERN, given):
         raise _bad(hint, f"{given!a} is not the id of a rollout, like 20261231-235959-0a1b. See: berth rollout list")
     return given
 
 
-def _check(body: dict[str, object]) -> None:
+def _checked(body: dict[str, object]) -> StartRollout:
     """Check the body by the API's rules, except for the maximum concurrency, which only the control plane knows."""
-    from orchestrator.api.reading import decode
-    from orchestrator.api.rollout_routes import MAX_CONCURRENCY, StartRollout
-    from orchestrator.common.errors import InvalidRequest
-
     try:
-        decode(StartRollout, body).wish(max_concurrency=MAX_CONCURRENCY)
+        asked = decode(StartRollout, body)
+        asked.wish(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error)) from error
+    return asked
 
 
 def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
@@ -246,8 +244,6 @@ def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:
             # Without the error, an empty file would select all tenants.
             raise _bad("--tenants-from", "the file names no tenant.")
         tenants += listed
-    from orchestrator.api.rollout_routes import MAX_TENANTS
-
     unique = list(dict.fromkeys(tenants))
     if len(unique) > MAX_TENANTS:
         raise _bad(
@@ -265,8 +261,6 @@ def _tenant(given: str, hint: str, where: str = "") -> str:
 
 
 def _sizes(given: str) -> list[str]:
-    from orchestrator.rollouts.records import MAX_STAGES
-
     sizes = [each.strip() for each in given.split(",")]
     # Each size is checked first, so that the suggested value is valid.
     suggested = [*(_share("--stages", size) for size in sizes if size not in ("", REST)), REST]

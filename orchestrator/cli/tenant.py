@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import typer
 from rich.text import Text
 
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
@@ -34,7 +37,7 @@ def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> Non
         tenant_id = TenantId.parse(tenant)
         api = here.connect()
         with here.asking() as asking:
-            answer = asking(lambda: api.tenant(tenant_id))
+            answer = asking(partial(api.ask, GET_TENANT, OfTenant(tenant_id=tenant_id.value)))
         if answer.status != _FOUND:
             raise problem(answer)
         if as_json:

@@ -10,15 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from orchestrator.api.fields import or_unset
+from orchestrator.api.tenant_routes import LIST_TENANTS, MAX_PAGE_SIZE, ListTenants
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.problems import problem
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import TenantState
-
-MOST_A_PAGE = 500
-"""The API's limit on the size of a page."""
 
 _FOUND = 200
 _STATES = ", ".join(TenantState)
@@ -54,8 +53,16 @@ def tenants(
         wanted = None if every else limit or PAGE_SIZE
         with here.asking() as asking:
             while wanted is None or len(found) < wanted:
-                page = MOST_A_PAGE if wanted is None else min(wanted - len(found), MOST_A_PAGE)
-                answer = asking(partial(api.tenants, state=state, version=version, cursor=cursor, limit=page))
+                page = MAX_PAGE_SIZE if wanted is None else min(wanted - len(found), MAX_PAGE_SIZE)
+                answer = asking(
+                    partial(
+                        api.ask,
+                        LIST_TENANTS,
+                        ListTenants(
+                            status=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page
+                        ),
+                    )
+                )
                 if answer.status != _FOUND:
                     raise problem(answer)
                 found += answer.body["tenants"]

@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
+from orchestrator.api.fields import NothingMore, OfTenant
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
+from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
+from orchestrator.api.tenant_routes import (
+    CREATE_TENANT,
+    DELETE_TENANT,
+    GET_TENANT,
+    LIST_RELEASES,
+    RETRY_TENANT,
+    UPGRADE_TENANT,
+    CreateTenant,
+    DeleteTenant,
+    RetryTenant,
+    UpgradeTenant,
+)
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
@@ -32,7 +46,7 @@ from orchestrator.tenants.credentials import Access
 from orchestrator.tenants.deadlines import DEADLINE
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
 _STARTED = 202
@@ -133,7 +147,10 @@ class Verification:
             return
         api = self._api
         with self._here.asking(self._to_clear_away) as asking:
-            answer = asking(lambda: api.delete(self._tenant, force=True, drain_seconds=None, reason=_WHY), in_the_way)
+            answer = asking(
+                partial(api.ask, DELETE_TENANT, DeleteTenant(tenant_id=self._tenant.value, force=True, reason=_WHY)),
+                in_the_way,
+            )
         if answer.status not in (_DONE, _STARTED) and kind_of(answer) != Refusal.UNKNOWN_TENANT:
             raise problem(answer)
         self.may_be_there = False
@@ -150,13 +167,13 @@ class Verification:
         api = self._api
         with self._here.asking(self._timeout) as asking:
             self.may_be_there = True
-            answer = asking(partial(api.get_queue, self._tenant))
+            answer = asking(partial(api.ask, GET_QUEUE, self._named))
             how = "getQueue created it"
             if kind_of(answer) == Refusal.UNKNOWN_TENANT:
                 # The setting berth:createOnGetQueue is off.
                 how = "berth create created it, because getQueue creates no tenants here"
                 ordered = asking(
-                    partial(api.create, self._tenant, pin=None, unpin=False, labels=None, reason=_WHY), in_the_way
+                    partial(api.ask, CREATE_TENANT, CreateTenant(tenant_id=self._tenant.value, reason=_WHY)), in_the_way
                 )
                 if ordered.status != _STARTED:
                     self.may_be_there = ordered.status >= _SERVER_ERROR
@@ -165,7 +182,7 @@ class Verification:
                 # A refused request (4xx) has started nothing. A failed one (5xx) may have.
                 self.may_be_there = answer.status >= _SERVER_ERROR
                 raise problem(answer)
-            answer = asking(partial(api.get_queue, self._tenant), until_ready(self._tenant))
+            answer = asking(partial(api.ask, GET_QUEUE, self._named), until_ready(self._tenant))
             if answer.status == _STARTED:
                 execution = answer.body.get("execution")
                 raise TimeIsUp(f"Not ready after {asking.seconds:.0f} s. Provisioning continues: {execution}")
@@ -189,7 +206,7 @@ class Verification:
     def _to_earlier_release(self) -> str:
         api = self._api
         with self._here.asking() as asking:
-            answer = asking(api.releases)
+            answer = asking(partial(api.ask, LIST_RELEASES, NothingMore()))
         if answer.status != _DONE:
             raise problem(answer)
         current = answer.body["current"]
@@ -199,14 +216,16 @@ class Verification:
             raise NothingToProve(f"{current} is the first release, so there is no earlier one")
         version = max(earlier, key=order)
         self._carry_out(
-            partial(api.upgrade, self._tenant, version, allow_downgrade=True, allow_replacement=False, reason=_WHY)
+            partial(
+                api.ask,
+                UPGRADE_TENANT,
+                UpgradeTenant(tenant_id=self._tenant.value, version=version, allow_downgrade=True, reason=_WHY),
+            )
         )
         return f"moved to {version}"
 
     def _upgrade(self) -> str:
-        upgrade = partial(
-            self._api.upgrade, self._tenant, None, allow_downgrade=False, allow_replacement=False, reason=_WHY
-        )
+        upgrade = partial(self._api.ask, UPGRADE_TENANT, UpgradeTenant(tenant_id=self._tenant.value, reason=_WHY))
         tenant = self._carry_out(upgrade)
         if tenant is None:
             return "the tenant was already at its release"
@@ -216,7 +235,9 @@ class Verification:
 
     def _retry(self) -> str:
         with self._here.asking() as asking:
-            answer = asking(partial(self._api.retry, self._tenant, reason=_WHY))
+            answer = asking(
+                partial(self._api.ask, RETRY_TENANT, RetryTenant(tenant_id=self._tenant.value, reason=_WHY))
+            )
         if kind_of(answer) != Refusal.NOTHING_TO_RETRY:
             raise problem(answer)
         return "refused, because no operation has failed"
@@ -241,20 +262,25 @@ class Verification:
 
     def _delete(self, *, force: bool) -> str:
         # SQS counts messages with a delay, so the queue may not be reported empty at once.
-        drain = None if force else _DRAIN_SECONDS
-        delete = partial(self._api.delete, self._tenant, force=force, drain_seconds=drain, reason=_WHY)
+        drain = 0 if force else _DRAIN_SECONDS
+        asked = DeleteTenant(tenant_id=self._tenant.value, force=force, drain_seconds=drain, reason=_WHY)
+        delete = partial(self._api.ask, DELETE_TENANT, asked)
         self._carry_out(delete, timeout=self._to_clear_away)
         self.may_be_there = False
         return "deleted the tenant, its stack and its queue"
 
     def _get_deleted_queue(self) -> str:
         with self._here.asking() as asking:
-            answer = asking(partial(self._api.get_queue, self._tenant))
+            answer = asking(partial(self._api.ask, GET_QUEUE, self._named))
         if answer.status != _GONE:
             raise NotProven(f"getQueue answered {answer.status} for a deleted tenant, not {_GONE}.")
         return "getQueue reports that the tenant was deleted, and does not create it again"
 
     # Used by several steps.
+
+    @property
+    def _named(self) -> OfTenant:
+        return OfTenant(tenant_id=self._tenant.value)
 
     @property
     def _to_clear_away(self) -> float:
@@ -295,7 +321,7 @@ class Verification:
                 return None
             if answer.status != _STARTED:
                 raise problem(answer, can_wait=False)
-            ended = watch(answer.body, partial(self._api.tenant, self._tenant), asking)
+            ended = watch(answer.body, partial(self._api.ask, GET_TENANT, self._named), asking)
             if ended is None:
                 execution = answer.body["execution"]
                 raise TimeIsUp(f"The operation is still running after {asking.seconds:.0f} s: {execution}")
@@ -303,7 +329,7 @@ class Verification:
 
     def _credentials(self, access: Access) -> dict[str, Any]:
         with self._here.asking() as asking:
-            answer = asking(partial(self._api.get_credentials, self._tenant, access))
+            answer = asking(partial(self._api.ask, CREDENTIAL_ROUTES[access], self._named))
         if kind_of(answer) == CREDENTIALS_NOT_ENABLED.kind:
             raise NothingToProve(str(answer.body["detail"]))
         if answer.status != _DONE:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.asking import Asking, too_busy
 from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
+from orchestrator.client.asking import Asking, too_busy
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.records import Operation, Status
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 _FOUND = 200
 

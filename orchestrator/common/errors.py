@@ -22,6 +22,7 @@
 Some packages define their own branches of the tree:
 
 - orchestrator/local: ``LocalError``
+- orchestrator/client: ``ApiError`` and what is below it
 - orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``, ``NoRollout``
 - stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``
 

@@ -16,9 +16,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.sessions import session_without_profile
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.client import Client
+from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy
@@ -47,8 +50,10 @@ class Show:
         if credentials is None:
             raise LocalError("The emulator's credentials are missing.")
         self._console, self._emulator, self._outputs = console, emulator, outputs
-        self._api = BerthApi(
-            emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint
+        self._api = Client(
+            transport=SignedHttp(
+                emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint
+            )
         )
         self._sqs: SQSClient = session.client("sqs", endpoint_url=emulator.endpoint)
         self._cloudformation: CloudFormationClient = session.client("cloudformation", endpoint_url=emulator.endpoint)
@@ -77,7 +82,7 @@ class Show:
     # A platform
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
-        answer = self._api.get_queue(tenant)
+        answer = self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value))
         meaning = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
             meaning = f"the queue, at version {answer.body['version']}"
@@ -102,7 +107,9 @@ class Show:
     def provision(self, tenants: Sequence[TenantId]) -> None:
         waiting = list(tenants)
         for _ in range(_MAX_REQUESTS):
-            waiting = [tenant for tenant in waiting if self._api.get_queue(tenant).status != 200]
+            waiting = [
+                tenant for tenant in waiting if self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value)).status != 200
+            ]
             if not waiting:
                 return
             sleep(_POLL_SECONDS)

@@ -15,15 +15,16 @@ from typing import Any, TypeVar
 
 import boto3
 
-from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import Emulator
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Attempt, Operation, Request
 from stacks.common.function_code import handler_of
+from tests.by_hand import ClientByHand
 from tests.fakes import NAMES
 
 Seen = TypeVar("Seen")
@@ -101,18 +102,20 @@ class Deployed:
 
     # As a platform
 
-    def api(self) -> BerthApi:
+    def api(self) -> ClientByHand:
         credentials = self._session.get_credentials()
         assert credentials is not None
         url = self.emulator.api_url(self.outputs["ApiUrl"])
-        return BerthApi(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
+        return ClientByHand(
+            transport=SignedHttp(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
+        )
 
-    def ask(self, tenant: TenantId, api: BerthApi | None = None) -> ApiAnswer:
+    def ask(self, tenant: TenantId, api: ClientByHand | None = None) -> ApiAnswer:
         """One answer. Being throttled is none: the client asks again."""
         api = api or self.api()
 
         def answer() -> ApiAnswer | None:
-            given = api.get_queue(tenant)
+            given = api.queue(tenant)
             return None if given.status in ASK_AGAIN else given
 
         return eventually(answer, what=f"an answer about {tenant}", pause=0.5)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, ended

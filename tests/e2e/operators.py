@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template, bumped, publish, released_template
 from orchestrator.tenants.records import HistoryEntry, Status

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
 from tests.e2e.deployed import Deployed
+from tests.e2e.operators import create, delete, ended
 
-PYTHON = re.compile(r"From Python, with nothing but boto3:\n\n```python\n(.*?)```", re.DOTALL)
+PYTHON = re.compile(r"From Python, with this package installed.*?```python\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture
@@ -20,6 +22,7 @@ def queue_of(berth: Deployed, monkeypatch: pytest.MonkeyPatch) -> Any:
     assert found is not None
     for name, value in berth.emulator.client_environment().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("BERTH_API_URL", berth.emulator.api_url(berth.outputs["ApiUrl"]))
     look_up = socket.getaddrinfo
 
     def names_under_localhost_are_this_machine(host: str, *more: Any, **named: Any) -> Any:
@@ -31,11 +34,13 @@ def queue_of(berth: Deployed, monkeypatch: pytest.MonkeyPatch) -> Any:
     return names["queue_of"]
 
 
-def test_a_platform_gets_a_queue_from_python(berth: Deployed, queue_of: Any) -> None:
-    api_url = berth.emulator.api_url(berth.outputs["ApiUrl"])
-    assert "InboundQueue" in queue_of("readme-1", api_url)
+def test_a_platform_gets_a_queue_from_python(queue_of: Any) -> None:
+    assert "InboundQueue" in queue_of("readme-1")
 
 
 def test_a_platform_is_told_what_is_in_the_way(berth: Deployed, queue_of: Any) -> None:
-    with pytest.raises(RuntimeError, match="tenant id"):
-        queue_of("no_tenant", berth.emulator.api_url(berth.outputs["ApiUrl"]))
+    tenant = TenantId.parse("readme-2")
+    assert ended(berth, create(berth, tenant)) == "SUCCEEDED"
+    assert ended(berth, delete(berth, tenant, force="true")) == "SUCCEEDED"
+    with pytest.raises(RuntimeError, match=r"readme-2 has no queue \(tenant-deleted\): Tenant readme-2 was deleted"):
+        queue_of("readme-2")

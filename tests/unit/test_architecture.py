@@ -64,8 +64,9 @@ DOMAIN = {
 EDGES = {
     "adapters": {*DOMAIN},
     "composition": {*DOMAIN, "adapters"},
-    "cli": {*DOMAIN, "adapters", "local"},
-    "local": {*DOMAIN, "adapters", "cli"},
+    "client": {"common", "tenants", "api"},
+    "cli": {*DOMAIN, "adapters", "client", "local"},
+    "local": {*DOMAIN, "adapters", "client", "cli"},
 }
 """What is around it: AWS, the wiring, the command line, the emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))
@@ -124,7 +125,7 @@ def test_a_package_imports_nothing_so_that_what_is_used_alone_is_loaded_alone(pa
     assert not imports(package)
 
 
-MAPS = [ROOT / "orchestrator" / capability / "__init__.py" for capability in DOMAIN]
+MAPS = [ROOT / "orchestrator" / capability / "__init__.py" for capability in (*DOMAIN, "client")]
 
 
 @pytest.mark.parametrize("package", MAPS, ids=names(MAPS))

@@ -32,7 +32,7 @@ from bench.rollout_simulation import (
 )
 from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota
 from bench.simulated_update import MUTATIONS, READS
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.ports import Publication
 from tests.fakes.examples import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_attempt
 from tests.fakes.table import InMemoryTable

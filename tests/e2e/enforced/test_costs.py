@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
 from tests.costs_page import table

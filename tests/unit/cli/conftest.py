@@ -12,12 +12,12 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.api.answers import Response, answer
 from orchestrator.cli.api import Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.invocation import World
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.get_queue import Answer
 from tests.fakes import ACME, NOON

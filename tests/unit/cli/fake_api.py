@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from botocore.credentials import Credentials
 
 from lambdas.api import operators
-from orchestrator.adapters.berth_api import ApiAnswer, BerthApi
 from orchestrator.api.answers import Response, refuse
+from orchestrator.api.requesting import HttpRequest
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import Reconciliations
@@ -30,6 +30,7 @@ from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, RootCause, Run
+from tests.by_hand import ClientByHand
 from tests.fakes import (
     NEXT_VERSION,
     QUEUE,
@@ -69,19 +70,19 @@ def counted(stage: Stage, result: Result) -> Stage:
             return replace(stage, succeeded=stage.succeeded + 1)
 
 
-def _route_of(method: str, path: str) -> tuple[AnyRoute, dict[str, str]]:
+def _route_of(request: HttpRequest) -> tuple[AnyRoute, dict[str, str]]:
     for route in ROUTES:
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
-        if route.method == method and (found := re.fullmatch(pattern, path)):
+        if route.method == request.method and (found := re.fullmatch(pattern, request.path)):
             return route, found.groupdict()
-    raise AssertionError(f"There is no route for {method} {path}.")
+    raise AssertionError(f"There is no route for {request.method} {request.path}.")
 
 
-class InMemoryApi(BerthApi):
+class InMemoryApi(ClientByHand):
     """The operators' API over the use cases; getQueue by script. Releases 0.1.0 and 0.2.0 are published."""
 
     def __init__(self) -> None:
-        super().__init__("https://api.invalid", Credentials("AKIDEXAMPLE", "secret"), "eu-west-1")
+        super().__init__(transport=self)
         self.table = InMemoryTable()
         self.executions = FakeExecutions()
         self.queues = FakeQueues()
@@ -110,27 +111,22 @@ class InMemoryApi(BerthApi):
         table = self.table
         return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, object] | None = None,
-        body: Mapping[str, object] | None = None,
-    ) -> ApiAnswer:
-        self.asked.append(f"{method} {path}" + (f"?{urlencode(query)}" if query else ""))
-        self.sent.append(body)
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        """In place of HTTP."""
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        self.asked.append(f"{request.method} {request.path}{query}")
+        self.sent.append(request.body)
         if self.interjections:
             return self.interjections.pop(0)
-        if path.endswith("/queue") or "/queue/credentials/" in path:
+        if request.path.endswith("/queue") or "/queue/credentials/" in request.path:
             return self.queue_answers.pop(0) if len(self.queue_answers) > 1 else self.queue_answers[0]
-        route, parameters = _route_of(method, path)
+        route, parameters = _route_of(request)
         event = {
             "routeKey": route.key,
             "pathParameters": parameters,
-            # As in any URL, all values are text.
-            "queryStringParameters": {name: str(value) for name, value in (query or {}).items()},
+            "queryStringParameters": dict(request.query),
             "requestContext": {"authorizer": {"iam": {"userArn": ADA}}},
-            "body": None if body is None else json.dumps(body),
+            "body": None if request.body is None else json.dumps(request.body),
         }
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(operators, "wiring", self.wiring)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.reconcile import STALLED_AFTER
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
 from tests.unit.cli.conftest import Scene
 
@@ -51,13 +51,13 @@ def lines(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "body"),
     [
-        ([], {"dryRun": False}),
+        ([], None),
         (["--dry-run"], {"dryRun": True}),
-        (["--reason", "Ticket 4711"], {"dryRun": False, "reason": "Ticket 4711"}),
+        (["--reason", "Ticket 4711"], {"reason": "Ticket 4711"}),
     ],
     ids=str,
 )
-def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any]) -> None:
+def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any] | None) -> None:
     comes_to(scene)
     assert scene.berth("adopt", *options).exit_code == ExitCode.OK
     name = scene.api.last_reconciliation.id
@@ -127,7 +127,7 @@ def test_it_goes_on_by_itself_until_the_whole_table_was_looked_at_and_tells_all_
     assert [each["tenantId"] for each in told["tenants"]] == ["acme", "globex"]
     assert (told["status"], told["rows"], told["total"], told["adopted"], told["cursor"]) == ("DONE", 42, 2, 2, None)
     bodies = [body for body in scene.api.sent if body is not None]
-    assert bodies == [{"dryRun": False, "reason": "why"}, {"dryRun": False, "cursor": "abc", "reason": "why"}]
+    assert bodies == [{"reason": "why"}, {"cursor": "abc", "reason": "why"}]
 
 
 def test_what_is_told_twice_is_shown_once(scene: Scene) -> None:

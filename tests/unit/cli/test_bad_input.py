@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
+from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.get_queue import Provisioning
 from tests.fakes import execution_arn
 from tests.unit.cli.conftest import BERTH, Scene
@@ -126,16 +127,10 @@ class Recording(InMemoryApi):
         super().__init__()
         self.changes: list[str] = []
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, object] | None = None,
-        body: Mapping[str, object] | None = None,
-    ) -> ApiAnswer:
-        answer = super().request(method, path, query, body)
-        if method != "GET" and answer.status < 400:
-            self.changes.append(f"{method} {path}")
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        answer = super().send(request)
+        if request.method != "GET" and answer.status < 400:
+            self.changes.append(f"{request.method} {request.path}")
         return answer
 
 

@@ -14,10 +14,12 @@ from urllib.parse import parse_qs
 import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
 
+from orchestrator.api.fields import NothingMore, OfTenant
+from orchestrator.api.queue_routes import GET_QUEUE
+from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.cli.control_plane import Options, choose, find
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World
-from tests.fakes import ACME
 from tests.unit.cli.conftest import Result, Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -162,7 +164,7 @@ class TestLocal:
         assert result.stderr == (f"Using the local control plane at {aws.endpoint} (for AWS: --region or --profile).\n")
         assert json.loads(result.stdout) == {"tenants": [], "cursor": None}
         host = "a1b2c3.execute-api.us-east-1.localhost"
-        assert aws.asked == ["DescribeStacks Berth", f"GET {host}/tenants?limit=100"]
+        assert aws.asked == ["DescribeStacks Berth", f"GET {host}/tenants"]
 
     def test_its_use_is_not_told_when_it_was_asked_for(self, scene: Scene, aws: FakeAws) -> None:
         assert self.berth(scene, aws, "tenants", "--local").stderr == ""
@@ -195,7 +197,10 @@ class TestLocal:
         monkeypatch.setenv("AWS_PROFILE", "missing")
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
-        assert find(Options(local=True), find_local=lambda: aws).api().get_queue(ACME).status == 200
+        assert (
+            find(Options(local=True), find_local=lambda: aws).api().ask(GET_QUEUE, OfTenant(tenant_id="acme")).status
+            == 200
+        )
 
     def test_who_is_asking_is_asked_there(self, aws: FakeAws) -> None:
         assert find(Options(local=True), find_local=lambda: aws).caller() == ADA
@@ -214,8 +219,8 @@ class TestAws:
     def test_its_api_is_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
         on_aws.outputs["ApiUrl"] = on_aws.endpoint
         found = find(Options(region="eu-west-1", stack="Other"), find_local=nothing).api()
-        assert found.get_queue(ACME).status == 200
-        assert found.releases().status == 200
+        assert found.ask(GET_QUEUE, OfTenant(tenant_id="acme")).status == 200
+        assert found.ask(LIST_RELEASES, NothingMore()).status == 200
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 

@@ -9,8 +9,8 @@ from importlib import metadata
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ProfileNotFound
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.reconciling.records import SETTLING, SURVEY, LookedAt, Reconciliation, ReconciliationStatus, Wish
 from orchestrator.tenants.records import Messages
 from tests.fakes import NOON

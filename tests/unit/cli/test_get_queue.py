@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.api.answers import answer, come_back_later, no_credentials, refuse
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.decisions import (

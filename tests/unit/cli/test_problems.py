@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.api.answers import come_back_later
-from orchestrator.cli.asking import PATIENCE_SECONDS
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.asking import PATIENCE_SECONDS
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.decisions import Ready
 from tests.fakes import QUEUE, VERSION
 from tests.unit.cli.conftest import Scene

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
 from tests.unit.cli.conftest import Scene
 
@@ -55,13 +55,13 @@ def lines(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "body"),
     [
-        ([], {"dryRun": False, "detectDrift": False}),
-        (["--dry-run"], {"dryRun": True, "detectDrift": False}),
-        (["--detect-drift"], {"dryRun": False, "detectDrift": True}),
+        ([], None),
+        (["--dry-run"], {"dryRun": True}),
+        (["--detect-drift"], {"detectDrift": True}),
     ],
     ids=str,
 )
-def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, bool]) -> None:
+def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, bool] | None) -> None:
     comes_to(scene)
     assert scene.berth("reconcile", *options).exit_code == ExitCode.OK
     name = scene.api.last_reconciliation.id

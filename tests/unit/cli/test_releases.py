@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from tests.fakes import a_release
 from tests.unit.cli.conftest import Scene

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus
 from tests.fakes import ACME

@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_watching import PATIENCE_SECONDS
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from orchestrator.tenants.records import RootCause

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from orchestrator.api import tenant_routes
+from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.tenants import MOST_A_PAGE
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import TenantState
@@ -132,8 +131,8 @@ def test_as_json_the_cursor_leads_on(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected", "pages"),
     [
-        (["--all"], 2 * MOST_A_PAGE + 1, [MOST_A_PAGE] * 3),
-        (["--limit", f"{MOST_A_PAGE + 1}"], MOST_A_PAGE + 1, [MOST_A_PAGE, 1]),
+        (["--all"], 2 * MAX_PAGE_SIZE + 1, [MAX_PAGE_SIZE] * 3),
+        (["--limit", f"{MAX_PAGE_SIZE + 1}"], MAX_PAGE_SIZE + 1, [MAX_PAGE_SIZE, 1]),
         (["--limit", "1"], 1, [1]),
         ([], PAGE_SIZE, [PAGE_SIZE]),
     ],
@@ -142,15 +141,12 @@ def test_as_json_the_cursor_leads_on(scene: Scene) -> None:
 def test_as_many_pages_are_asked_for_as_it_takes(
     scene: Scene, arguments: list[str], expected: int, pages: list[int]
 ) -> None:
-    names = fleet(scene, 2 * MOST_A_PAGE + 1)
+    names = fleet(scene, 2 * MAX_PAGE_SIZE + 1)
     result = scene.berth("tenants", *arguments, "--json")
     assert result.exit_code == ExitCode.OK
     assert listed(result.stdout) == names[:expected]
-    assert [int(asked.rpartition("limit=")[2]) for asked in scene.api.asked] == pages
-
-
-def test_a_page_is_as_large_as_the_api_allows() -> None:
-    assert MOST_A_PAGE == tenant_routes.MAX_PAGE_SIZE
+    limits = [asked.partition("limit=")[2] for asked in scene.api.asked]
+    assert [int(limit or PAGE_SIZE) for limit in limits] == pages
 
 
 def test_a_cursor_that_is_none(scene: Scene) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.api.answers import no_credentials
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy
 from orchestrator.tenants.records import TenantState

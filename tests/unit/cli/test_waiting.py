@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from orchestrator.adapters.berth_api import ApiAnswer
 from orchestrator.api.answers import come_back_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.client.transport import ApiAnswer
 from tests.fakes import QUEUE
 from tests.unit.cli.conftest import TERMINAL, Scene
 from tests.unit.cli.fake_api import heard

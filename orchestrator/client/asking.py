@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.api.answers import RETRY_AFTER_SECONDS
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.berth_api import ApiAnswer
+    from orchestrator.client.transport import ApiAnswer
 
 PATIENCE_SECONDS = 20
 """How long an API that is too busy to answer is asked again by commands that do not wait for anything else."""

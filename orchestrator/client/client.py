@@ -1,0 +1,133 @@
+"""Berth's API from Python: ``Client().get_queue("acme", wait=True)``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, overload
+
+import msgspec
+from botocore.exceptions import NoCredentialsError, NoRegionError
+from botocore.session import Session
+
+from orchestrator.api.fields import OfTenant
+from orchestrator.api.queue_routes import (
+    CREDENTIAL_ROUTES,
+    GET_QUEUE,
+    Provisioning,
+    Queue,
+    QueueWithCredentials,
+)
+from orchestrator.api.requesting import HttpRequest, request_of
+from orchestrator.api.route import Asked, Route, Told
+from orchestrator.client.asking import PATIENCE_SECONDS, Asking, too_busy
+from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProvisioning, UnexpectedAnswer
+from orchestrator.client.transport import ApiAnswer, SignedHttp
+from orchestrator.common.errors import MissingSetting
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.credentials import Access
+
+URL_VARIABLE = "BERTH_API_URL"
+
+_PROVISIONING = 202
+
+
+class Transport(Protocol):
+    def send(self, request: HttpRequest) -> ApiAnswer: ...
+
+
+class Client:
+    """``url`` is the output ApiUrl of the control plane's stack; by default the environment's ``BERTH_API_URL``.
+
+    Credentials and region are found as by boto3. ``transport`` sends the requests in place of signed HTTP.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        transport: Transport | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._transport = transport or _signed_http(url)
+        self._monotonic = monotonic
+        self._sleep = sleep
+
+    @overload
+    def get_queue(self, tenant: str, *, wait: Literal[True], timeout: float = ...) -> Queue: ...
+
+    @overload
+    def get_queue(self, tenant: str, *, wait: bool = ..., timeout: float = ...) -> Queue | Provisioning: ...
+
+    def get_queue(self, tenant: str, *, wait: bool = False, timeout: float = 900) -> Queue | Provisioning:
+        """The tenant's queue. A tenant that nobody has heard of is provisioned, unless Berth was deployed otherwise.
+
+        ``wait`` waits until the queue is ready, for ``timeout`` seconds at most; then StillProvisioning is raised.
+        """
+        asked = OfTenant(tenant_id=TenantId.parse(tenant).value)
+        if not wait:
+            return self.call(GET_QUEUE, asked)
+        answer = self._asking(timeout)(lambda: self.ask(GET_QUEUE, asked), _until_ready)
+        told = self._read(GET_QUEUE, answer)
+        if isinstance(told, Provisioning):
+            raise StillProvisioning(
+                f"Tenant {tenant} has no queue after {timeout:.0f} s: it is being provisioned by {told.execution}. Ask "
+                "again later.",
+                status=answer.status,
+                body=answer.body,
+            )
+        return told
+
+    def get_credentials(self, tenant: str, access: Access) -> QueueWithCredentials | Provisioning:
+        """Temporary credentials to send to the tenant's queue, or to receive from it. This provisions nothing."""
+        return self.call(CREDENTIAL_ROUTES[access], OfTenant(tenant_id=TenantId.parse(tenant).value))
+
+    def call(self, route: Route[Asked, Told], asked: Asked) -> Told:
+        """The route's answer in its own model. An API that is too busy is asked again for a while."""
+        return self._read(route, self._asking(PATIENCE_SECONDS)(lambda: self.ask(route, asked)))
+
+    def ask(self, route: Route[Asked, Any], asked: Asked) -> ApiAnswer:
+        """One request, and whatever the API says to it."""
+        return self._transport.send(request_of(route, asked))
+
+    def _asking(self, seconds: float) -> Asking:
+        return Asking(_Silent(), seconds=seconds, monotonic=self._monotonic, sleep=self._sleep)
+
+    def _read(self, route: Route[Any, Told], answer: ApiAnswer) -> Told:
+        for expected in route.answers:
+            if expected.status == answer.status:
+                try:
+                    return msgspec.convert(answer.body, expected.model)
+                except msgspec.ValidationError as error:
+                    message = f"{route.key} answered what this client cannot read: {error}. Is it of the same version?"
+                    raise UnexpectedAnswer(message[:300], status=answer.status, body=answer.body) from None
+        detail = answer.body.get("detail") or answer.body.get("message") or "no reason was given"
+        message = f"{route.key} answered {answer.status}: {detail}"
+        if too_busy(answer):
+            raise ApiUnavailable(message, status=answer.status, body=answer.body)
+        kind = RequestRefused if "type" in answer.body else UnexpectedAnswer
+        raise kind(str(detail) if kind is RequestRefused else message, status=answer.status, body=answer.body)
+
+
+class _Silent:
+    def tell(self, what: str) -> None:
+        pass
+
+
+def _until_ready(answer: ApiAnswer) -> str | None:
+    return "The queue is being provisioned." if answer.status == _PROVISIONING else too_busy(answer)
+
+
+def _signed_http(url: str | None) -> SignedHttp:
+    endpoint = url or os.environ.get(URL_VARIABLE)
+    if not endpoint:
+        raise MissingSetting(f"Name the API: Client(url), or {URL_VARIABLE} in the environment.")
+    session = Session()
+    credentials, region = session.get_credentials(), session.get_config_variable("region")
+    if credentials is None:
+        raise NoCredentialsError
+    if not region:
+        raise NoRegionError
+    return SignedHttp(endpoint, credentials, region)

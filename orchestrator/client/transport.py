@@ -1,0 +1,81 @@
+"""One signed request, one answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import URLLib3Session
+from botocore.utils import get_environ_proxies
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+    from orchestrator.api.requesting import HttpRequest
+
+# API Gateway gives up after 30 seconds and says so; that answer tells more than a timeout of our own.
+_TIMEOUT_SECONDS = 35
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """What the API said. The body is empty when it was not a JSON object, as from a proxy on the way."""
+
+    status: int
+    body: Mapping[str, Any] = field(repr=False)
+    """Not shown by accident: it may hold credentials."""
+    retry_after: float | None = None
+
+
+class SignedHttp:
+    """``connect_to`` is where requests are sent when the endpoint's own host does not lead to the API.
+
+    They are signed for, and name, the endpoint's host all the same.
+    """
+
+    def __init__(self, endpoint: str, credentials: Credentials, region: str, *, connect_to: str | None = None) -> None:
+        self._endpoint = endpoint.rstrip("/")
+        self._credentials = credentials
+        self._region = region
+        self._connect_to = connect_to
+        proxies = {} if connect_to else get_environ_proxies(endpoint)
+        self._http = URLLib3Session(timeout=_TIMEOUT_SECONDS, proxies=proxies)
+
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        url = f"{self._endpoint}{request.target}"
+        headers = {"Accept": "application/json", "Host": urlsplit(url).netloc}
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        data = b"" if request.body is None else json.dumps(request.body).encode()
+        signed = AWSRequest(request.method, url, headers=headers, data=data)
+        # Frozen anew for every request: while a caller waits, temporary credentials may be renewed.
+        SigV4Auth(self._credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(signed)
+        prepared = signed.prepare()
+        prepared.url = self._address(prepared.url)
+        response = self._http.send(prepared)
+        return ApiAnswer(response.status_code, _json_object(response.content), _seconds(response.headers))
+
+    def _address(self, url: str) -> str:
+        if self._connect_to is None:
+            return url
+        there = urlsplit(self._connect_to)
+        return urlunsplit(urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc))
+
+
+def _json_object(content: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(content)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _seconds(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in its one form that Berth sends; as a date it is left alone."""
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isdecimal() else None

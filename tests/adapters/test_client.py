@@ -1,0 +1,309 @@
+"""Requests to the API, as a server on this machine receives them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from urllib.parse import parse_qsl
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import EndpointConnectionError
+
+from orchestrator.api import queue_routes as queues
+from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import rollout_routes as rollouts
+from orchestrator.api import tenant_routes as tenants
+from orchestrator.api.fields import NothingMore, OfTenant, Wire
+from orchestrator.api.reading import read
+from orchestrator.api.requesting import request_of
+from orchestrator.api.route import AnyRoute
+from orchestrator.api.routes import ROUTES
+from orchestrator.client.client import Client
+from orchestrator.client.transport import ApiAnswer, SignedHttp
+from orchestrator.tenants.records import TenantState
+
+API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
+REGION = "eu-west-1"
+ACME = OfTenant(tenant_id="acme")
+ASKED = request_of(queues.GET_QUEUE, ACME)
+
+
+@dataclass(frozen=True)
+class Received:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Server:
+    """Remembers what it was asked, and answers as it was told to."""
+
+    url: str = ""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    requests: list[Received] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    told = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            told.requests.append(Received(self.command, self.path, dict(self.headers), body))
+            self.send_response(told.status)
+            for name, value in told.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(told.body)
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_any  # noqa: N815 - the names are http.server's
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        told.url = f"http://127.0.0.1:{http.server_port}"
+        thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield told
+        http.shutdown()
+        thread.join()
+
+
+def client(server: Server) -> Client:
+    return Client(transport=SignedHttp(API, credentials(), REGION, connect_to=server.url))
+
+
+def credentials() -> Credentials:
+    return Credentials("AKIDEXAMPLE", "secret", "session-token")
+
+
+def expected_authorization(received: Received, signer: Credentials) -> str:
+    """What API Gateway would work out: the signature over its own host, and over all else as it was received.
+
+    The query goes through botocore's own encoding, from its decoded names and values.
+    """
+    path, _, query = received.path.partition("?")
+    signed = received.headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    headers = {name.lower(): value for name, value in received.headers.items()}
+    request = AWSRequest(
+        received.method,
+        f"{API}{path}",
+        params=parse_qsl(query, strict_parsing=True) if query else None,
+        headers={name: headers[name] for name in signed},
+        data=received.body,
+    )
+    request.context["timestamp"] = received.headers["X-Amz-Date"]
+    auth = SigV4Auth(signer, "execute-api", REGION)
+    signature = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+    return f"AWS4-HMAC-SHA256 Credential={auth.scope(request)}, SignedHeaders={';'.join(signed)}, Signature={signature}"
+
+
+@pytest.mark.parametrize("endpoint", [API, f"{API}/"])
+def test_the_request_is_signed_for_the_apis_own_host_wherever_it_is_sent(server: Server, endpoint: str) -> None:
+    SignedHttp(endpoint, credentials(), REGION, connect_to=server.url).send(ASKED)
+    [received] = server.requests
+    assert received.path == "/tenants/acme/queue"
+    assert received.headers["Host"] == "a1b2c3.execute-api.eu-west-1.amazonaws.com"
+    assert received.headers["X-Amz-Security-Token"] == "session-token"
+    assert received.headers["Authorization"] == expected_authorization(received, credentials())
+    assert "host;" in received.headers["Authorization"]
+
+
+def test_a_request_goes_to_the_endpoint_itself_unless_told_otherwise(server: Server) -> None:
+    SignedHttp(server.url, credentials(), REGION).send(ASKED)
+    [received] = server.requests
+    assert received.headers["Host"] == server.url.removeprefix("http://")
+
+
+def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
+    # The model is made without being read, which would let none of these characters through.
+    client(server).ask(queues.GET_QUEUE, OfTenant(tenant_id="../a b?c#d%2F"))
+    [received] = server.requests
+    assert received.path == "/tenants/..%2Fa%20b%3Fc%23d%252F/queue"
+    assert received.headers["Authorization"] == expected_authorization(received, credentials())
+
+
+ID = "20261116-120000-ab12"
+WHY = "a & b"
+REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
+    (queues.GET_QUEUE, ACME, "/tenants/acme/queue", None),
+    (queues.GET_SEND_CREDENTIALS, ACME, "/tenants/acme/queue/credentials/send", None),
+    (queues.GET_RECEIVE_CREDENTIALS, ACME, "/tenants/acme/queue/credentials/receive", None),
+    (tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme"), "/tenants/acme", None),
+    (
+        tenants.CREATE_TENANT,
+        tenants.CreateTenant(tenant_id="acme", version="0.2.0", labels={"team": "blue @ green"}, reason=WHY),
+        "/tenants/acme",
+        {"version": "0.2.0", "labels": {"team": "blue @ green"}, "reason": WHY},
+    ),
+    (tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version=None), "/tenants/acme", {"version": None}),
+    (
+        tenants.UPGRADE_TENANT,
+        tenants.UpgradeTenant(tenant_id="acme", version="0.2.0", allow_downgrade=True),
+        "/tenants/acme/upgrade",
+        {"version": "0.2.0", "allowDowngrade": True},
+    ),
+    (tenants.RETRY_TENANT, tenants.RetryTenant(tenant_id="acme"), "/tenants/acme/retry", None),
+    (tenants.DELETE_TENANT, tenants.DeleteTenant(tenant_id="acme"), "/tenants/acme", None),
+    (
+        tenants.DELETE_TENANT,
+        tenants.DeleteTenant(tenant_id="acme", force=True, drain_seconds=60, reason=WHY),
+        "/tenants/acme?force=true&drainSeconds=60&reason=a%20%26%20b",
+        None,
+    ),
+    (
+        tenants.PIN_TENANT,
+        tenants.PinTenant(tenant_id="acme", version="0.2.0"),
+        "/tenants/acme/pin",
+        {"version": "0.2.0"},
+    ),
+    (tenants.UNPIN_TENANT, tenants.UnpinTenant(tenant_id="acme"), "/tenants/acme/pin", None),
+    (tenants.GET_TENANT, ACME, "/tenants/acme", None),
+    (tenants.LIST_TENANTS, tenants.ListTenants(), "/tenants", None),
+    (
+        tenants.LIST_TENANTS,
+        tenants.ListTenants(status=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
+        "/tenants?status=UPDATE_FAILED&version=0.1.0&cursor=a-b_c&limit=5",
+        None,
+    ),
+    (tenants.LIST_RELEASES, NothingMore(), "/releases", None),
+    (
+        rollouts.START_ROLLOUT,
+        rollouts.StartRollout(version="0.2.0", stages=[rollouts.StageWish(size="rest", alarm=None)]),
+        "/rollouts",
+        {"version": "0.2.0", "stages": [{"size": "rest", "alarm": None}]},
+    ),
+    (rollouts.LIST_ROLLOUTS, rollouts.ListRollouts(cursor=ID, limit=5), f"/rollouts?cursor={ID}&limit=5", None),
+    (rollouts.GET_ROLLOUT, rollouts.OfRollout(rollout_id=ID), f"/rollouts/{ID}", None),
+    *(
+        (route, rollouts.OrderRollout(rollout_id=ID, reason=WHY), f"/rollouts/{ID}/{verb}", {"reason": WHY})
+        for verb, route in (
+            ("pause", rollouts.PAUSE_ROLLOUT),
+            ("resume", rollouts.RESUME_ROLLOUT),
+            ("abort", rollouts.ABORT_ROLLOUT),
+            ("retry", rollouts.RETRY_ROLLOUT),
+        )
+    ),
+    (rollouts.APPROVE_ROLLOUT, rollouts.ApproveStage(rollout_id=ID, stage=2), f"/rollouts/{ID}/approve", {"stage": 2}),
+    (
+        reconciliations.START_RECONCILIATION,
+        reconciliations.StartReconciliation(detect_drift=True),
+        "/reconciliations",
+        {"detectDrift": True},
+    ),
+    (
+        reconciliations.GET_RECONCILIATION,
+        reconciliations.OfReconciliation(reconciliation_id=ID),
+        f"/reconciliations/{ID}",
+        None,
+    ),
+    (
+        reconciliations.START_ADOPTION,
+        reconciliations.StartAdoption(dry_run=True, cursor="abc"),
+        "/adoptions",
+        {"dryRun": True, "cursor": "abc"},
+    ),
+    (reconciliations.GET_ADOPTION, reconciliations.OfAdoption(adoption_id=ID), f"/adoptions/{ID}", None),
+    (reconciliations.GET_DIAGNOSIS, NothingMore(), "/diagnosis", None),
+]
+
+
+def test_these_are_requests_to_every_route() -> None:
+    assert {route.key for route, *_ in REQUESTS} == {route.key for route in ROUTES}
+
+
+@pytest.mark.parametrize(("route", "asked", "path", "body"), REQUESTS)
+def test_every_request_is_signed_with_its_query_and_its_body(
+    server: Server, route: AnyRoute, asked: Wire, path: str, body: dict[str, object] | None
+) -> None:
+    assert client(server).ask(route, asked).status == 200
+    [received] = server.requests
+    assert (received.method, received.path) == (route.method, path)
+    assert (json.loads(received.body) if received.body else None) == body
+    assert received.headers.get("Content-Type") == ("application/json" if body is not None else None)
+    assert ("content-type" in received.headers["Authorization"]) == (body is not None)
+    assert received.headers["Authorization"] == expected_authorization(received, credentials())
+
+
+@pytest.mark.parametrize(("route", "asked"), [(route, asked) for route, asked, *_ in REQUESTS])
+def test_what_is_sent_is_read_as_it_was_meant(route: AnyRoute, asked: Wire) -> None:
+    request = request_of(route, asked)
+    named = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), request.path)
+    assert named is not None
+    event = {
+        "pathParameters": named.groupdict(),
+        "queryStringParameters": dict(request.query),
+        "body": None if request.body is None else json.dumps(request.body),
+    }
+    assert read(route, event) == asked
+
+
+@pytest.mark.parametrize("value", ["a b", "a+b", "a&b=c", "100%", "ä/ö", "~-_.", "a%20b", "=", "?#"])
+def test_a_query_arrives_as_it_was_meant_whatever_is_in_it(server: Server, value: str) -> None:
+    client(server).ask(tenants.LIST_TENANTS, tenants.ListTenants(cursor=value, version="0.1.0"))
+    [received] = server.requests
+    assert parse_qsl(received.path.partition("?")[2]) == [("version", "0.1.0"), ("cursor", value)]
+    assert received.headers["Authorization"] == expected_authorization(received, credentials())
+
+
+def test_a_body_that_was_changed_on_the_way_has_the_wrong_signature(server: Server) -> None:
+    client(server).ask(tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version="0.2.0"))
+    [received] = server.requests
+    changed = replace(received, body=received.body.replace(b"0.2.0", b"0.1.0"))
+    assert changed.headers["Authorization"] != expected_authorization(changed, credentials())
+
+
+def test_an_answer_is_not_shown_by_accident() -> None:
+    assert "secret" not in repr(ApiAnswer(200, {"credentials": {"secretAccessKey": "secret"}}))
+
+
+def test_renewed_credentials_are_used(server: Server) -> None:
+    current = credentials()
+    http = SignedHttp(API, current, REGION, connect_to=server.url)
+    http.send(ASKED)
+    current.access_key = "AKIDRENEWED"
+    http.send(ASKED)
+    assert ["AKIDRENEWED" in each.headers["Authorization"] for each in server.requests] == [False, True]
+
+
+def test_an_answer(server: Server) -> None:
+    server.status, server.headers = 202, {"Retry-After": "2"}
+    server.body = json.dumps({"status": "PROVISIONING"}).encode()
+    assert client(server).ask(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"status": "PROVISIONING"}, 2.0)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b"\xff"])
+def test_an_answer_that_is_not_a_json_object(server: Server, body: bytes) -> None:
+    server.status, server.body = 502, body
+    assert client(server).ask(queues.GET_QUEUE, ACME) == ApiAnswer(502, {}, None)
+
+
+@pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon"])
+def test_a_retry_after_that_is_no_number_of_seconds_is_left_alone(server: Server, value: str) -> None:
+    server.status, server.headers = 503, {"Retry-After": value}
+    assert client(server).ask(queues.GET_QUEUE, ACME).retry_after is None
+
+
+def test_a_proxy_is_not_asked_for_a_local_api(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert client(server).ask(queues.GET_QUEUE, ACME).status == 200
+
+
+def test_an_api_that_cannot_be_reached() -> None:
+    # No port 0 ever listens.
+    with pytest.raises(EndpointConnectionError):
+        SignedHttp(API, credentials(), REGION, connect_to="http://127.0.0.1:0").send(ASKED)
