@@ -1,30 +1,30 @@
-"""The control plane with its permissions enforced: every call is decided by the policies that are deployed.
+"""The control plane with its permissions enforced: the deployed policies decide every request.
 
-A test asks for the fixture ``enforced`` (:class:`~tests.e2e.enforced.control_plane.Enforced`). It has the control plane
-as different principals see it, each a :class:`tests.e2e.deployed.Deployed`, so that all helpers of the other end-to-end
-tests work:
+Tests use the fixture ``enforced`` (:class:`~tests.e2e.enforced.control_plane.Enforced`). It gives access to the control
+plane as different principals, each a :class:`tests.e2e.deployed.Deployed`, so all helpers of the other end-to-end tests
+work:
 
-    enforced.root                        who deployed it; nothing is denied to it
+    enforced.root                        the account's root, which deployed it; nothing is denied to it
     enforced.platform, .sender, .receiver, .operator
                                          have the managed policy for platforms, for senders, ...
     enforced.principal(name, ...)        another role, with these managed policies and this inline policy
-    enforced.function("get_queue")       the role of that function, as if its code had been taken over
+    enforced.function("get_queue")       the role of that function, as if an attacker controlled its code
 
-That something works proves little: retries and fallbacks hide what was denied. So a test of what has to work ends with
-``assert enforced.denials() == []``. Attacks are made as a ``principal`` that ``attacks``, or as a ``function``; what is
-denied to those is not among ``denials()``. After the last test, too, there must be none.
+A successful operation proves little, because retries and fallbacks hide denied requests. So a test of an operation that
+must work ends with ``assert enforced.denials() == []``. Attacks use a ``principal`` that ``attacks``, or a
+``function``; their denied requests are not among ``denials()``. After the last test there must be no denials, either.
 
 The emulator (ministack with ``AUTH=true``) evaluates identity policies, boundaries, session policies and resource
-policies for every request. What it lacks of what Berth's policies use is added here:
+policies for every request. This package adds the features that Berth's policies use and the emulator lacks:
 
-    evaluation       condition keys, policy variables, resources, the table's own policy, and what a request implies
-    service_roles    what Step Functions and CloudFormation do by themselves, with the roles that they were given
-    decisions        the log of what was allowed and denied, by whom it was asked for
+    evaluation       condition keys, policy variables, resources, the table's own policy, and implied permissions
+    service_roles    the requests that Step Functions and CloudFormation make with the roles that they assume
+    decisions        the log of allowed and denied requests, with their principals
     server           the emulator's process with all of that
 
-What the log shows is written down, too: ``counting`` has what operations cost (docs/costs.md), ``pairs`` has which
-permissions were seen used (docs/permissions.md).
+Two modules evaluate the log: ``counting`` counts the requests of operations (docs/costs.md), and ``pairs`` collects the
+permissions that were used (docs/permissions.md).
 
-Not enforced: what EventBridge and API Gateway may call, and service control policies. Whether DynamoDB sees one key or
-all keys of a transaction in ``dynamodb:LeadingKeys`` is not documented; here every item has its own.
+Not enforced are the permissions of EventBridge and API Gateway, and service control policies. AWS does not document
+whether ``dynamodb:LeadingKeys`` has one key or all keys of a transaction; here every item has its own key.
 """

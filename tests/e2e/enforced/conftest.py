@@ -25,7 +25,7 @@ def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
         _put_policy_of_table(root)
         enforced = Enforced(root)
         yield enforced
-        # Also what came after a test had ended, such as the events of its executions.
+        # This includes requests after the end of a test, such as events of its executions.
         assert enforced.denials() == []
     finally:
         emulator.stop()
@@ -38,12 +38,12 @@ def modules() -> set[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _noted(request: pytest.FixtureRequest, modules: set[str]) -> None:
+def _record_module(request: pytest.FixtureRequest, modules: set[str]) -> None:
     modules.add(request.path.stem)
 
 
 def _put_policy_of_table(root: Deployed) -> None:
-    """The emulator ignores the table's own policy in the template."""
+    """Set the table's policy, because the emulator ignores it in the template."""
     template = json.loads((root.emulator.home / "cdk.out" / "Berth.template.json").read_text())
     tables = [each for each in template["Resources"].values() if each["Type"] == "AWS::DynamoDB::Table"]
     (policy,) = [table["Properties"]["ResourcePolicy"]["PolicyDocument"] for table in tables]
@@ -60,7 +60,7 @@ def _put_policy_of_table(root: Deployed) -> None:
 
 
 def _resolved(part: Any, resources: Mapping[str, str]) -> Any:
-    """The policy with the ARNs of roles in the place of what the template has for them."""
+    """The policy with the references to roles replaced by their ARNs."""
     match part:
         case {"Fn::GetAtt": [role, "Arn"]}:
             return f"arn:aws:iam::{ACCOUNT}:role/{resources[role]}"

@@ -1,4 +1,4 @@
-"""The deployed control plane as different principals see it, and what was denied to them."""
+"""The deployed control plane as different principals, and the log of their denied requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.enforced.server import LOG
 from tests.e2e.operators import call
 
 ATTACKER = "attacker"
-"""The session of whoever tries what has to be denied."""
+"""The session name of principals whose requests must be denied."""
 
 Statement = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ class Enforced:
         statements: Sequence[Statement] = (),
         attacks: bool = False,
     ) -> Deployed:
-        """Whoever has taken on a new role of that name, with these managed policies and these statements of its own."""
+        """A session of a new role with this name, these managed policies, and these statements in an inline policy."""
         iam = self.root.client("iam")
         trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
         role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))["Role"]["Arn"]
@@ -61,16 +61,16 @@ class Enforced:
         return self.root.acting_as(role, ATTACKER if attacks else name)
 
     def function(self, name: str) -> Deployed:
-        """Whoever has taken over the function whose handler is in that file of ``lambdas/``."""
+        """An attacker with the role of the function."""
         configuration = self.root.client("lambda").get_function_configuration(FunctionName=self.root.function(name))
-        # The role trusts Lambda only; the emulator lets the account's root stand in for a service.
+        # The role trusts only Lambda. The emulator lets the account's root assume it, too.
         return self.root.acting_as(configuration["Role"], ATTACKER)
 
     def with_credentials(self, tenant: TenantId, access: str) -> Any:
-        """SQS, as whoever holds the credentials to ``send`` to the tenant's queue or to ``receive`` from it."""
-        asking = {"send": self.sender, "receive": self.receiver}[access]
-        answer = call(asking, "POST", f"/tenants/{tenant}/queue/credentials/{access}")
-        given = answer.body["credentials"]
+        """A client of SQS with the credentials to ``send`` to the tenant's queue, or to ``receive`` from it."""
+        caller = {"send": self.sender, "receive": self.receiver}[access]
+        response = call(caller, "POST", f"/tenants/{tenant}/queue/credentials/{access}")
+        given = response.body["credentials"]
         credentials = {
             "aws_access_key_id": given["accessKeyId"],
             "aws_secret_access_key": given["secretAccessKey"],
@@ -82,12 +82,9 @@ class Enforced:
         return self._log.read()
 
     def denials(self) -> list[Decision]:
-        """What was denied so far, to anybody who did not attack.
-
-        Whoever holds credentials for a queue is told by SQS, and not counted here.
-        """
-        outside = re.compile(rf"/{ATTACKER}$|/berth-(send|receive)-")
-        return [each for each in self.decisions() if not each.allowed and not outside.search(each.principal)]
+        """All denied requests so far, except those of attackers and of holders of credentials for a queue."""
+        ignored = re.compile(rf"/{ATTACKER}$|/berth-(send|receive)-")
+        return [each for each in self.decisions() if not each.allowed and not ignored.search(each.principal)]
 
     @property
     def _log(self) -> DecisionLog:

@@ -1,6 +1,6 @@
-"""What is asked of AWS for an operation, from the log of decisions and from the execution's history.
+"""Count the requests of an operation, from the log of decisions and from the history of its execution.
 
-The emulator sends no events about stacks, so an operation looks at its stack more often than on AWS. Only the straight
+The emulator sends no events about stacks, so an operation polls its stack more often than on AWS. Only the straight
 path is counted: each state and its function once, or as often as ``ROUNDS`` says.
 """
 
@@ -18,19 +18,19 @@ ROUNDS = dict.fromkeys(
     ("CheckMessages", "IsEmpty", "check_messages", "Advance", "WhatNext", "advance_rollout"),
     2,
 )
-"""How often a state or function has its turn if that is more than once: a queue has to be seen empty twice, and a
-rollout decides before and after its one stage."""
+"""How often a state or function runs, if more than once: a queue must be seen empty twice, and a rollout decides before
+and after its one stage."""
 DETOURS = frozenset({"AwaitTurn", "AwaitQueue", "PauseBeforeStart"})
-"""States that wait for something that is not always to be waited for."""
+"""States that wait, and are not part of every execution."""
 READS = frozenset({"dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"})
 WRITES = frozenset({"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"})
 COLUMNS = {"sqs": "SQS", "s3": "S3", "cloudformation": "CloudFormation"}
-"""The page's columns, by services. Requests to other services are not counted: they cost nothing."""
+"""The columns of the page, by service. Requests to other services cost nothing and are not counted."""
 
 
 @dataclass
 class _Rounds:
-    """The requests of one function, by its calls."""
+    """The requests of one function, grouped by its calls."""
 
     calls: int = 0
     requests: list[list[Decision]] = field(default_factory=lambda: [[]])
@@ -43,7 +43,7 @@ class _Rounds:
 
 @dataclass(frozen=True)
 class Counting:
-    """Everything that is asked for from a moment on."""
+    """Counts the requests from a point in time on."""
 
     enforced: Enforced
     since: int
@@ -53,7 +53,7 @@ class Counting:
         return cls(enforced, len(enforced.decisions()))
 
     def of(self, *functions: str) -> Counter[str]:
-        """Counts by the page's columns; without names, of all functions and of CloudFormation's role."""
+        """The counts by the columns of the page; without names, for all functions and CloudFormation's role."""
         counted: Counter[str] = Counter()
         for name in functions or self._rounds:
             rounds, times = self._rounds[name], ROUNDS.get(name, 1)
@@ -79,7 +79,7 @@ class Counting:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The handlers' names, by the names of functions and of their roles."""
+        """The names of handlers, by the names of their functions and roles."""
         pages = self.enforced.root.client("lambda").get_paginator("list_functions").paginate()
         functions = [each for page in pages for each in page["Functions"]]
         handlers = {each["FunctionName"]: each["Handler"].split(".")[-2] for each in functions}
@@ -87,7 +87,7 @@ class Counting:
 
 
 def transitions(enforced: Enforced, execution: str) -> int:
-    """The states that the execution has entered on the straight path."""
+    """The number of states that the execution entered on the straight path."""
     histories = enforced.root.client("stepfunctions").get_paginator("get_execution_history")
     events = [event for page in histories.paginate(executionArn=execution) for event in page["events"]]
     entered = Counter(
@@ -98,7 +98,7 @@ def transitions(enforced: Enforced, execution: str) -> int:
 
 def _columns(request: Decision) -> Iterator[str]:
     if request.action in READS:
-        # How many tenants there are is asked of the index once per minute and function, not per operation.
+        # Tenants are counted in the index once per minute and function, not per operation.
         if not (request.resource.endswith("/index/Listing") and "QueueApiOperators" in request.principal):
             yield "reads"
     elif request.action in WRITES:

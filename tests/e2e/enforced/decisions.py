@@ -1,4 +1,4 @@
-"""The log of decisions: one line for everything that somebody but the account's root asked for."""
+"""The log of decisions: one line for every request that was not made by the account's root."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Decision:
     resource: str
     reason: str = ""
     in_transaction: bool = False
-    """Of an item in DynamoDB's table: each is decided, and paid for, by itself."""
+    """True for an item of a DynamoDB transaction. Each item is decided, and billed, separately."""
 
 
 class DecisionLog:
-    """Written by the emulator's process, read by the tests'."""
+    """The emulator's process writes the log, and the tests read it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,6 +1,6 @@
-"""What ministack leaves out when it evaluates a request, of what Berth's policies use.
+"""Features of IAM that Berth's policies use and ministack does not evaluate.
 
-Each ``_add_...`` replaces one function of ministack by one that asks the original and adds what is missing.
+Each ``_add_...`` replaces one function of ministack by a function that calls the original and adds what is missing.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PARAMETERS = {
     "cloudformation": {ROLE: "RoleARN", TEMPLATE: "TemplateURL"},
     "sts": {SOURCE_IDENTITY: "SourceIdentity"},
 }
-"""Condition keys by service, each with the parameter of the request that it is the value of."""
+"""Condition keys by service, each with the request parameter that has its value."""
 ENCLOSING_OPERATION = "dynamodb:EnclosingOperation"
-"""The emulator says by it that an item is part of a transaction."""
+"""The context key by which the emulator marks an item of a transaction."""
 STATEMENT = "the statement"
-"""What PartiQL is asked for, beside the condition keys. Its permission depends on its verb."""
+"""The context key of a PartiQL statement. The permission that it needs depends on its verb."""
 PARTITION_KEYS = ("pk", "ListingKey")
-"""Of the table and of its index."""
+"""The partition keys of the table and of its index."""
 
 
 class RowArn(str):
-    """The ARN of a table, together with the partition of the one row in it that is meant."""
+    """The ARN of a table, with the partition of the row that a request is about."""
 
     partition: str | None = None
 
@@ -48,11 +48,11 @@ def install(log: DecisionLog, operators: Operators, tokens: Tokens) -> None:
     _add_parameters()
     _add_source_identities(log)
     _add_resources(tokens)
-    _add_what_a_request_implies(log, operators)
+    _add_implied_permissions(log, operators)
 
 
 def _add_policy_variables() -> None:
-    """``${aws:PrincipalTag/...}`` as the value of a condition."""
+    """Replace ``${aws:PrincipalTag/...}`` in the values of conditions."""
     original = iam_evaluator._conditions_met
 
     def conditions_met(conditions: dict[str, Any], context: Any) -> Any:
@@ -62,7 +62,7 @@ def _add_policy_variables() -> None:
 
 
 def _add_roles_of_sessions() -> None:
-    """``aws:PrincipalArn`` is the role's ARN, whatever its session is called."""
+    """``aws:PrincipalArn`` is the ARN of the role, not of its session."""
     original = iam_evaluator._resolve_condition_key
 
     def resolve(key: str, context: Any) -> Any:
@@ -84,7 +84,7 @@ def _with_values(part: Any, context: Any) -> Any:
         return part
 
     def value(variable: re.Match[str]) -> str:
-        # A variable without a value matches nothing, which is what its own text does.
+        # A variable without a value must match nothing, so its text stays as it is.
         found = iam_evaluator._resolve_condition_key(variable[1], context)
         return variable[0] if found is None else str(found)
 
@@ -92,7 +92,7 @@ def _with_values(part: Any, context: Any) -> Any:
 
 
 def _add_leading_keys() -> None:
-    """``dynamodb:LeadingKeys``: the partitions that a request names; of a transaction, each item's own."""
+    """``dynamodb:LeadingKeys``: the partitions that a request names. Each item of a transaction has its own."""
     context, transaction = iam_actions.dynamodb_service_context, iam_actions.dynamodb_transaction_checks
 
     def service_context(body: bytes) -> Any:
@@ -119,19 +119,19 @@ def _row(table: str, item: Mapping[str, Any]) -> RowArn:
 
 
 def _partitions(request: Mapping[str, Any]) -> Iterator[str]:
-    """The partitions of the rows that are meant by a request, or by one item of a transaction."""
+    """The partitions of the rows in a request, or in one item of a transaction."""
     if "KeyConditionExpression" in request:
         names, values = request.get("ExpressionAttributeNames", {}), request["ExpressionAttributeValues"]
         for name, value in re.findall(r"(#?\w+)\s*=\s*(:\w+)", request["KeyConditionExpression"]):
             if names.get(name, name) in PARTITION_KEYS:
                 yield values[value]["S"]
-    for wanted in request.get("RequestItems", {}).values():
-        for each in wanted["Keys"] if "Keys" in wanted else [part for write in wanted for part in write.values()]:
+    for items in request.get("RequestItems", {}).values():
+        for each in items["Keys"] if "Keys" in items else [part for write in items for part in write.values()]:
             yield from _partitions(each if {"Key", "Item"} & set(each) else {"Key": each})
     for part in ("Key", "Item"):
         if part in request:
             yield request[part]["pk"]["S"]
-    # PartiQL, as these tests write it: 'pk': '...', or pk = '...'.
+    # PartiQL, in the form that these tests use: 'pk': '...', or pk = '...'.
     yield from re.findall(r"\bpk'?\s*[:=]\s*'([^']*)'", request.get("Statement", ""))
 
 
@@ -151,8 +151,8 @@ def _add_parameters() -> None:
     original = iam_actions.request_tag_context
 
     def context(service: str, action: str, body: bytes, parameters: dict[str, Any]) -> Any:
-        given = PARAMETERS.get(service, {})
-        values = {key: iam_actions._query_param(parameters, name) for key, name in given.items()}
+        names = PARAMETERS.get(service, {})
+        values = {key: iam_actions._query_param(parameters, name) for key, name in names.items()}
         _source_identity.set(values.get(SOURCE_IDENTITY) or None)
         return {**original(service, action, body, parameters), **{key: value for key, value in values.items() if value}}
 
@@ -160,24 +160,24 @@ def _add_parameters() -> None:
 
 
 def _add_source_identities(log: DecisionLog) -> None:
-    """A role's own policy sees the source identity, and must allow it to be set."""
+    """The trust policy of a role sees the source identity, and must allow the caller to set it."""
     original = iam_evaluator.evaluate_trust_policy
 
     def evaluate(document: Any, caller: str, context: Any) -> bool:
-        asked = [context]
+        needed = [context]
         if identity := _source_identity.get():
             known = replace(context, service_context={**context.service_context, SOURCE_IDENTITY.lower(): identity})
-            asked = [known, replace(known, action="sts:SetSourceIdentity")]
-        refused = [each.action for each in asked if not original(document, caller, each)]
-        for action in refused:
+            needed = [known, replace(known, action="sts:SetSourceIdentity")]
+        denied = [each.action for each in needed if not original(document, caller, each)]
+        for action in denied:
             log.add(Decision(False, caller, action, context.resource_arn, "The role does not trust the caller."))
-        return not refused
+        return not denied
 
     iam_evaluator.evaluate_trust_policy = evaluate
 
 
 def _add_resources(tokens: Tokens) -> None:
-    """The machine whose task is answered; the id of a stack that is called by its name."""
+    """Find the machine of a task token, the table of a PartiQL statement, and the id of a stack given by its name."""
     original = iam_actions.extract_resource_arn
 
     def resource(service: str, *request: Any) -> Any:
@@ -197,11 +197,11 @@ def _add_resources(tokens: Tokens) -> None:
     iam_actions.extract_resource_arn = resource
 
 
-def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
-    """Log every decision, and make those that a request implies.
+def _add_implied_permissions(log: DecisionLog, operators: Operators) -> None:
+    """Log every decision, and check the further permissions that a request needs.
 
-    Whoever asks for a stack must also be allowed to hand over its role and to read its template, and whoever takes on a
-    role, to tag the session and to say whose it is.
+    To create a stack, the caller must also be allowed to pass its role and to read its template. To assume a role with
+    tags and a source identity, the caller must also be allowed to set those.
     """
     original = iam_evaluator.enforce
 
@@ -219,7 +219,7 @@ def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
         resource_arn: str = "*",
         service_context: dict[str, Any] | None = None,
     ) -> Any:
-        action, context = _at_the_table(action, resource_arn, dict(service_context or {}))
+        action, context = _for_the_table(action, resource_arn, dict(service_context or {}))
         denied = decide(key, action, service, region, resource_arn, context)
         if denied is None and ROLE in context:
             passed = {"iam:PassedToService": "cloudformation.amazonaws.com"}
@@ -237,8 +237,8 @@ def _add_what_a_request_implies(log: DecisionLog, operators: Operators) -> None:
     iam_evaluator.enforce = enforce
 
 
-def _at_the_table(action: str, resource: str, context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The permission that is needed, and the partition of the one row that is meant."""
+def _for_the_table(action: str, resource: str, context: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The action that is needed, and the context with the partition of the row."""
     if STATEMENT in context:
         verb: str = context.pop(STATEMENT).split()[0]
         action = f"dynamodb:PartiQL{verb.capitalize()}"
@@ -261,7 +261,7 @@ def _table_of(statement: str) -> str:
 
 
 def _object(url: str) -> str:
-    """The ARN of the object that a template's address means, by path or by host."""
+    """The ARN of the object at a template's URL, which has the bucket in its path or in its host."""
     host, _, path = url.split("://", 1)[1].split("?")[0].partition("/")
     bucket = host.partition(".s3")[0] + "/" if ".s3" in host else ""
     return f"arn:aws:s3:::{bucket}{path}"

@@ -1,7 +1,6 @@
-"""Pairs of a role and an action: those that a template grants, those that were seen used, and those that
-docs/permissions.md lists.
+"""Pairs of a role and an action: those that a template grants, those that were used, and those in docs/permissions.md.
 
-A function's role is called by its handler's file, a machine's by its workflow's.
+The name of a role is the file name of the function's handler or of the machine's workflow.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Pair = tuple[str, str]
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
 NOT_EVALUATED = ("kms", "logs", "xray")
-"""Services that the emulator does not use with a role of the control plane's."""
+"""Services that the emulator does not call with the control plane's roles."""
 OTHER_ROLES = {
     "MachinesCreateRole": "machine create_tenant",
     "MachinesUpdateRole": "machine update_tenant",
@@ -29,11 +28,11 @@ OTHER_ROLES = {
     "QueueAccessRole": "credentials for a queue",
     "StackRole": "stack role",
 }
-"""The roles that are not a function's, by their logical ids without the digest."""
+"""The roles that do not belong to functions, by their logical ids without the hash."""
 
 
 def granted(template: Json) -> set[Pair]:
-    """What the control plane's roles may do by their own policies."""
+    """The permissions of the control plane's roles."""
     named = _roles(template)
     pairs = {
         (named[role], action) for role, statement in statements(template) for action in listed(statement["Action"])
@@ -42,7 +41,7 @@ def granted(template: Json) -> set[Pair]:
 
 
 def seen(enforced: Enforced) -> set[Pair]:
-    """What was allowed to them so far, unless somebody attacked."""
+    """The permissions that these roles have used so far, without attacks."""
     template = json.loads((enforced.root.emulator.home / "cdk.out" / "Berth.template.json").read_text(encoding="utf-8"))
     stack = enforced.root.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName="Berth")
     logical_ids = {
@@ -62,14 +61,14 @@ def seen(enforced: Enforced) -> set[Pair]:
 
 
 def on_the_page(heading: str) -> set[Pair]:
-    """The pairs in the table under that heading."""
+    """The pairs in the table under a heading of the page."""
     section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")][1:]
     return {(role.strip(" `"), action) for role, actions, *_ in rows for action in re.findall(r"`([^`]+)`", actions)}
 
 
 def _roles(template: Json) -> dict[str, str]:
-    """What the roles are called, by their logical ids."""
+    """The names of the roles, by their logical ids."""
     functions = [
         each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"
     ]

@@ -11,7 +11,7 @@ LOG = "decisions.jsonl"
 
 
 def over_tls(emulator: Any) -> Any:
-    """As far as policies can tell (``aws:SecureTransport``), every request is encrypted, as all are on AWS."""
+    """Make policies see every request as encrypted (``aws:SecureTransport``), as it is on AWS."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         encrypted = {**scope, "scheme": "https"} if scope["type"] == "http" else scope
@@ -21,7 +21,7 @@ def over_tls(emulator: Any) -> Any:
 
 
 def main(root: str, port: str, keep_state: str) -> None:
-    # Ministack reads this when it is imported.
+    # Ministack reads this on import.
     os.environ["AUTH"] = "true"
 
     from orchestrator.local import server

@@ -1,4 +1,4 @@
-"""What Step Functions and CloudFormation do by themselves, with the roles that they were given. Ministack lets them."""
+"""Check the requests that Step Functions and CloudFormation make with their roles. Ministack does not."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.e2e.enforced.decisions import Decision, DecisionLog
 from tests.registry import HANDLER_PERMISSIONS
 
 Permission = tuple[str, str]
-"""An action, and the resource that it is done to."""
+"""An action and its resource."""
 
 EXECUTION_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody with policies: a role in the hands of a service, or whoever asked for a stack."""
+    """A principal with policies: a role that a service assumed, or the caller that created a stack."""
 
     arn: str
     policies: Any
@@ -40,7 +40,7 @@ class Principal:
 
     @classmethod
     def with_key(cls, key: str) -> Principal | None:
-        """None for the account's root, to whom nothing is denied."""
+        """The principal of an access key; None for the account's root, to which nothing is denied."""
         found = iam_evaluator.resolve_principal(key, ACCOUNT)
         return None if found.policies is None else cls(found.arn, found.policies, found.limits, found.keys)
 
@@ -63,7 +63,7 @@ class Principal:
 
 
 def trusts(role_arn: str, service: str, source_arn: str, log: DecisionLog) -> bool:
-    """Whether the role lets that service take it on for that resource."""
+    """Whether the service may assume the role for the resource."""
     role = iam._roles.get_scoped(ACCOUNT, None, role_arn.rsplit("/", 1)[-1])
     document = role["AssumeRolePolicyDocument"] if role else {"Statement": []}
     document = json.loads(document) if isinstance(document, str) else document
@@ -76,7 +76,7 @@ def trusts(role_arn: str, service: str, source_arn: str, log: DecisionLog) -> bo
         region=REGION,
         service_context={"aws:sourcearn": source_arn, "aws:sourceaccount": ACCOUNT},
     )
-    # A role's own policy names no resource: it is the role.
+    # A trust policy names no resource, because the resource is the role itself.
     statements = [{**statement, "Resource": "*"} for statement in document["Statement"]]
     result = iam_evaluator.evaluate_resource_policy({"Statement": statements}, asked, service=service)
     allowed = result.decision == "Allow"
@@ -85,7 +85,7 @@ def trusts(role_arn: str, service: str, source_arn: str, log: DecisionLog) -> bo
 
 
 class Tokens:
-    """Which machine waits for the answer that has a task's token."""
+    """The machine that waits for each task token."""
 
     def __init__(self) -> None:
         self._machines: dict[str, str] = {}
@@ -98,7 +98,9 @@ class Tokens:
 
 
 class Operators:
-    """With whose rights CloudFormation changes a stack: its role's, once it was given one, else the last caller's."""
+    """The principal with whose permissions CloudFormation changes a stack: its role if it has one, else the last
+    caller.
+    """
 
     def __init__(self) -> None:
         self._roles: dict[str, str] = {}
@@ -113,7 +115,7 @@ class Operators:
             self._roles[stack] = role_arn
 
     def are_checked(self, stack: str) -> bool:
-        """The control plane's own stack is not: the CDK deploys it with a role that may do everything."""
+        """The control plane's own stack is not checked: the CDK deploys it with a role that may do everything."""
         return not self._roles.get(stack, "").rpartition("/")[2].startswith("cdk-")
 
     def role_of(self, stack: str) -> str | None:
@@ -145,7 +147,7 @@ def _check_machines(log: DecisionLog, tokens: Tokens) -> None:
         trusted = trusts(role, "states.amazonaws.com", machine, log)
         missing = [action for action, resource in needs if not principal.may(action, resource, {}, log)]
         if missing or not trusted:
-            raise stepfunctions._ExecutionError("States.Permissions", f"{role} may not: {missing or 'be taken on'}")
+            raise stepfunctions._ExecutionError("States.Permissions", f"{role} may not: {missing or 'be assumed'}")
 
     def checked_task(state: Any, given: Any, execution: Any, context: Any) -> Any:
         require(execution, _task_needs(state))
@@ -183,7 +185,7 @@ def _task_needs(state: Mapping[str, Any]) -> Iterator[Permission]:
         for action in ("PutTargets", "PutRule", "DescribeRule"):
             yield f"events:{action}", EXECUTION_RULE
     else:
-        raise NotImplementedError(f"It is not known which permissions a task needs for {resource}.")
+        raise NotImplementedError(f"The permissions that a task needs for {resource} are not known.")
 
 
 def _map_needs(machine: str, reader: Mapping[str, str], writer: Mapping[str, str]) -> Iterator[Permission]:
@@ -237,6 +239,6 @@ def _check_stacks(log: DecisionLog, operators: Operators) -> None:
 
 
 def _resource_needs(kind: str, verb: str, stack: str, logical_id: str) -> Iterator[Permission]:
-    """Of the types that tenants' stacks are made of. CloudFormation names their queues after the stack."""
+    """The permissions for the resource types in tenants' stacks. CloudFormation names the queues after the stack."""
     for action in HANDLER_PERMISSIONS.get(kind, {}).get(verb, ()):
         yield action, f"arn:aws:sqs:{REGION}:{ACCOUNT}:{stack}-{logical_id}-any"

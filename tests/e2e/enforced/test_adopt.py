@@ -1,4 +1,4 @@
-"""With the permissions that are deployed, a tenant from before Berth is adopted, upgraded and deleted."""
+"""With the deployed permissions, a tenant from before Berth can be adopted, upgraded and deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.legacy import PREFIX, VERSION, a_legacy_tenant
 from tests.e2e.operators import call, delete, ended, upgrade
 
 
-def test_a_stack_of_another_name_is_adopted_upgraded_and_deleted_and_nothing_is_denied(enforced: Enforced) -> None:
+def test_no_request_is_denied_while_a_stack_of_another_name_is_adopted_upgraded_and_deleted(enforced: Enforced) -> None:
     root, platform, operator = enforced.root, enforced.platform, enforced.operator
     tenant = a_legacy_tenant(root, "from-before", f"{PREFIX}from-before")
     assert platform.ask(tenant).body["version"] == VERSION
@@ -18,12 +18,12 @@ def test_a_stack_of_another_name_is_adopted_upgraded_and_deleted_and_nothing_is_
     assert asked.status == 202, asked.body
 
     def adopted() -> object:
-        told = call(operator, "GET", f"/adoptions/{asked.body['adoptionId']}").body
-        return told if told["status"] not in ("PENDING", "RUNNING") else None
+        adoption = call(operator, "GET", f"/adoptions/{asked.body['adoptionId']}").body
+        return adoption if adoption["status"] not in ("PENDING", "RUNNING") else None
 
-    told = eventually(adopted, what="the adoption has ended")
-    assert isinstance(told, dict)
-    assert (told["status"], [each["tenantId"] for each in told["tenants"] if each["adopted"]]) == (
+    adoption = eventually(adopted, what="the adoption has ended")
+    assert isinstance(adoption, dict)
+    assert (adoption["status"], [each["tenantId"] for each in adoption["tenants"] if each["adopted"]]) == (
         "DONE",
         [str(tenant)],
     )

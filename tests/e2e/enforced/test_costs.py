@@ -1,4 +1,4 @@
-"""What operations ask of AWS is what docs/costs.md says."""
+"""docs/costs.md has the number of requests of each operation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _slower(template: Template) -> None:
 
 @pytest.fixture(scope="module")
 def unscheduled(enforced: Enforced) -> Iterator[Enforced]:
-    """Meanwhile nothing runs on a schedule that would be counted, too."""
+    """The control plane without its schedules, whose requests would be counted, too."""
     events = enforced.root.client("events")
     rules = [each["Name"] for each in events.list_rules()["Rules"] if each.get("ScheduleExpression")]
     for rule in rules:
@@ -41,7 +41,7 @@ def unscheduled(enforced: Enforced) -> Iterator[Enforced]:
 
 @pytest.fixture(scope="module")
 def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
-    """A tenant's life, step by step."""
+    """The requests of every operation on a tenant."""
     enforced, root, operator = unscheduled, unscheduled.root, unscheduled.operator
     found: dict[str, Counter[str]] = {}
 
@@ -60,7 +60,7 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
             status = call(operator, "GET", f"/reconciliations/{asked}").body["status"]
             return True if status not in ("PENDING", "RUNNING") else None
 
-        assert eventually(is_over, what="the survey is over")
+        assert eventually(is_over, what="the survey has ended")
         return counting.of("reconcile")
 
     versions = [a_release(root, version, _slower) for version in ("0.91.0", "0.92.0", "0.93.0")]
@@ -68,7 +68,7 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
     operation("create", lambda: create(operator, TENANT))
     assert create(operator, TENANT, labels={"fleet": FLEET}).status == 200
     after = survey()
-    # Everything else is read in pages, and asked once per survey.
+    # All other requests are made per page or once per survey.
     found["survey, per tenant"] = Counter(SQS=after["SQS"] - before["SQS"])
 
     counting = Counting.begin(enforced)
@@ -88,23 +88,23 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
     rollout = over(root, started(operator, FLEET, version=versions[2], stages=stages("rest")))
     assert (rollout["status"], rollout["succeeded"]) == ("SUCCEEDED", 1)
     found[TURN] = counting.of("admit_tenant", "record_outcome")
-    # The emulator keeps no history of a map's children. This is their straight path, which the bench counts.
+    # The emulator keeps no history of a map's child executions. This is their straight path, which the bench counts.
     found[TURN]["state transitions"] = 7
     found[FRAME] = counting.of("advance_rollout")
     found[FRAME]["state transitions"] = transitions(enforced, rollout["execution"])
 
     operation("delete", lambda: delete(operator, TENANT))
-    # On AWS an event wakes the operation that waits for its stack.
+    # On AWS, an event resumes the operation that waits for its stack.
     for name in ("create", "update that changes the stack", "delete"):
         found[name] += found[EVENT]
     return found
 
 
 @pytest.mark.parametrize("name", table("Counted"))
-def test_what_is_asked_of_aws_is_what_the_page_says(name: str, counted: dict[str, Counter[str]]) -> None:
-    of_page = {column: int(cell) for column, cell in table("Counted")[name].items() if cell}
-    assert {column: times for column, times in counted[name].items() if times} == of_page
+def test_the_page_has_the_number_of_requests(name: str, counted: dict[str, Counter[str]]) -> None:
+    documented = {column: int(cell) for column, cell in table("Counted")[name].items() if cell}
+    assert {column: times for column, times in counted[name].items() if times} == documented
 
 
-def test_the_page_leaves_nothing_out(counted: dict[str, Counter[str]]) -> None:
+def test_the_page_lists_every_counted_operation(counted: dict[str, Counter[str]]) -> None:
     assert set(counted) == set(table("Counted"))

@@ -1,4 +1,4 @@
-"""What the permissions are there to deny, tried with the permissions that are deployed."""
+"""Attacks that the deployed permissions must deny."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ APPENDING = {
     *("begin", "finish", "record_failure", "close_execution", "reconcile"),
     *("operators", "settle_tenant_queue", "tenant_metadata"),
 }
-"""The functions that record what happens."""
+"""The functions that append to history."""
 UPDATE: dict[str, Any] = {
     "UpdateExpression": "SET #status = :status",
     "ExpressionAttributeNames": {"#status": "Status"},
@@ -65,7 +65,7 @@ def administrator(enforced: Enforced) -> Deployed:
     return enforced.principal("attacking-administrator", statements=[ANYTHING], attacks=True)
 
 
-# At the API
+# The API
 
 
 @pytest.mark.parametrize("route", [route.key for route in ROUTES if route is not GET_QUEUE])
@@ -74,13 +74,13 @@ def test_a_platform_may_only_ask_for_queues(platform: Deployed, route: str) -> N
     assert platform.api().request(method, path).status == 403
 
 
-def test_whoever_has_no_policy_may_not_even_ask_for_a_queue(enforced: Enforced) -> None:
+def test_a_caller_without_a_policy_may_not_ask_for_a_queue(enforced: Enforced) -> None:
     nobody = enforced.principal("attacking-nobody", attacks=True)
     method, path = GET_QUEUE.key.replace("{tenantId}", "acme").split(" ")
     assert nobody.api().request(method, path).status == 403
 
 
-def test_nobody_calls_functions_past_the_api(platform: Deployed, operator: Deployed) -> None:
+def test_platforms_and_operators_may_not_invoke_functions_directly(platform: Deployed, operator: Deployed) -> None:
     for caller in (platform, operator):
         for function in (caller.outputs["GetQueueFunctionName"], caller.outputs["OperatorsFunctionName"]):
             assert denied(caller.client("lambda").invoke, FunctionName=function, Payload=b"{}")
@@ -96,7 +96,9 @@ def tenants(enforced: Enforced) -> tuple[TenantId, TenantId]:
     return first, second
 
 
-def test_credentials_do_one_thing_on_one_queue(enforced: Enforced, tenants: tuple[TenantId, TenantId]) -> None:
+def test_credentials_allow_only_one_kind_of_access_to_one_queue(
+    enforced: Enforced, tenants: tuple[TenantId, TenantId]
+) -> None:
     own, other = (str(enforced.platform.ask(tenant).body["queueUrl"]) for tenant in tenants)
     sender, receiver = (enforced.with_credentials(tenants[0], access) for access in ("send", "receive"))
     sender.send_message(QueueUrl=own, MessageBody="hello")
@@ -109,7 +111,7 @@ def test_credentials_do_one_thing_on_one_queue(enforced: Enforced, tenants: tupl
     assert denied(sender.delete_queue, QueueUrl=own)
 
 
-def test_who_may_only_send_gets_no_credentials_to_receive(
+def test_a_sender_gets_no_credentials_to_receive_and_a_receiver_none_to_send(
     enforced: Enforced, tenants: tuple[TenantId, TenantId]
 ) -> None:
     for policy, access in (("SenderPolicyArn", "receive"), ("ReceiverPolicyArn", "send")):
@@ -118,7 +120,7 @@ def test_who_may_only_send_gets_no_credentials_to_receive(
         assert caller.api().request("GET", f"/tenants/{tenants[0]}/queue").status == 403
 
 
-def test_nobody_but_get_queue_takes_on_the_role_of_queues(
+def test_only_get_queue_may_assume_the_role_for_queues_and_only_with_a_tag_and_a_source_identity(
     enforced: Enforced, administrator: Deployed, tenants: tuple[TenantId, TenantId]
 ) -> None:
     function = enforced.root.outputs["GetQueueFunctionName"]
@@ -134,16 +136,16 @@ def test_nobody_but_get_queue_takes_on_the_role_of_queues(
     taken_over = enforced.function("get_queue").client("sts")
     taken_over.assume_role(**request)
     untagged, anonymous = (
-        {name: request[name] for name in request if name != left} for left in ("Tags", "SourceIdentity")
+        {name: request[name] for name in request if name != omitted} for omitted in ("Tags", "SourceIdentity")
     )
     assert denied(taken_over.assume_role, **untagged)
     assert denied(taken_over.assume_role, **anonymous)
 
 
-# At the table
+# The table
 
 
-def test_an_operator_may_not_touch_the_table(operator: Deployed) -> None:
+def test_an_operator_may_not_access_the_table(operator: Deployed) -> None:
     dynamodb, table = table_of(operator)
     assert denied(dynamodb.get_item, TableName=table, Key=KEY)
     assert denied(dynamodb.put_item, TableName=table, Item=KEY)
@@ -159,7 +161,7 @@ ELSEWHERE: dict[str, Any] = {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}
 
 @pytest.fixture(scope="module", params=HISTORIES)
 def history(enforced: Enforced, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """A row of history, and the proof that the root of the account could write it."""
+    """A row of history. The account's root can write it."""
     dynamodb, table = table_of(enforced.root)
     row = {**HISTORIES[request.param], "Status": {"S": "Success"}}
     dynamodb.put_item(TableName=table, Item=row)
@@ -167,7 +169,7 @@ def history(enforced: Enforced, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 def changes(dynamodb: Any, table: str, row: dict[str, Any]) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """Every way to change a row, and to put another over it."""
+    """Every way to change, overwrite or delete a row."""
     key, over = {name: row[name] for name in ("pk", "sk")}, {**row, "Status": {"S": "Failure"}}
     where = f"WHERE pk = '{key['pk']['S']}' AND sk = '{key['sk']['S']}'"
     values = f"{{'pk': '{key['pk']['S']}', 'sk': '{key['sk']['S']}x', 'Status': 'Failure'}}"
@@ -192,20 +194,20 @@ def changes(dynamodb: Any, table: str, row: dict[str, Any]) -> dict[str, tuple[A
     }
 
 
-def test_not_even_an_administrator_writes_history(
+def test_an_administrator_may_not_write_history(
     enforced: Enforced, administrator: Deployed, history: dict[str, Any]
 ) -> None:
     dynamodb, table = table_of(administrator)
     key = {name: history[name] for name in ("pk", "sk")}
-    assert dynamodb.get_item(TableName=table, Key=key)["Item"] == history, "everything else is allowed"
+    assert dynamodb.get_item(TableName=table, Key=key)["Item"] == history, "reading is allowed"
     assert not [
         way for way, (change, request) in changes(dynamodb, table, ELSEWHERE).items() if denied(change, **request)
     ]
 
-    let_through = [
+    allowed = [
         way for way, (change, request) in changes(dynamodb, table, history).items() if not denied(change, **request)
     ]
-    assert let_through == []
+    assert allowed == []
     for write in ("Put", "Update", "Delete"):
         (hidden,) = changes(dynamodb, table, history)[f"{write.lower()} in a transaction"][1]["TransactItems"]
         harmless = {"Put": {"TableName": table, "Item": ELSEWHERE}}
@@ -222,18 +224,18 @@ def test_a_function_that_was_taken_over_changes_no_history(
     """Those that record may put a row, also over another: what was there is then not what its key says."""
     dynamodb, table = table_of(enforced.function(name))
     puts = {"put", "put in a transaction"} if name in APPENDING else set()
-    let_through = {
+    allowed = {
         way
         for way, (change, request) in changes(dynamodb, table, history).items()
         if way not in puts and not denied(change, **request)
     }
-    assert let_through == set()
+    assert allowed == set()
     root, _ = table_of(enforced.root)
     key = {name: history[name] for name in ("pk", "sk")}
     assert root.get_item(TableName=table, Key=key)["Item"] == history
 
 
-def test_a_row_that_a_function_puts_over_another_is_told_as_altered(
+def test_a_row_of_history_that_a_function_overwrote_is_reported_as_altered(
     enforced: Enforced, tenants: tuple[TenantId, TenantId]
 ) -> None:
     tenant = tenants[1]
@@ -249,12 +251,12 @@ def test_a_row_that_a_function_puts_over_another_is_told_as_altered(
 
     dynamodb.put_item(TableName=table, Item={**rows[0], "Request": {"S": '{"by": "somebody else"}'}})
 
-    told = call(enforced.operator, "GET", f"/tenants/{tenant}").body["history"]
-    assert [entry["altered"] for entry in told] == [True, *[False] * (len(rows) - 1)]
+    after = call(enforced.operator, "GET", f"/tenants/{tenant}").body["history"]
+    assert [entry["altered"] for entry in after] == [True, *[False] * (len(rows) - 1)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_that_was_taken_over_reaches_no_rows_but_its_own(enforced: Enforced, name: str) -> None:
+def test_a_function_may_access_only_its_own_rows(enforced: Enforced, name: str) -> None:
     dynamodb, table = table_of(enforced.function(name))
     elsewhere = {"pk": {"S": "ELSEWHERE"}, "sk": {"S": "ROW"}}
     assert denied(dynamodb.get_item, TableName=table, Key=elsewhere)
@@ -270,9 +272,7 @@ def test_a_function_that_was_taken_over_reaches_no_rows_but_its_own(enforced: En
     )
 
 
-def test_get_queue_sees_how_many_tenants_there_are_and_not_which(
-    enforced: Enforced, tenants: tuple[TenantId, TenantId]
-) -> None:
+def test_get_queue_may_count_tenants_but_not_list_them(enforced: Enforced, tenants: tuple[TenantId, TenantId]) -> None:
     dynamodb, table = table_of(enforced.function("get_queue"))
     listed: dict[str, Any] = {
         "TableName": table,
@@ -287,21 +287,21 @@ def test_get_queue_sees_how_many_tenants_there_are_and_not_which(
     assert denied(dynamodb.query, **listed, Select="COUNT")
 
 
-def test_the_function_that_looks_at_every_row_sees_nothing_of_what_rows_hold(enforced: Enforced) -> None:
+def test_the_function_that_scans_the_table_may_read_only_a_few_attributes(enforced: Enforced) -> None:
     dynamodb, table = table_of(enforced.function("reconcile"))
-    asked = {"TableName": table, "Select": "SPECIFIC_ATTRIBUTES"}
-    assert not denied(dynamodb.scan, **asked, ProjectionExpression=", ".join(SCANNED_ATTRIBUTES))
+    request = {"TableName": table, "Select": "SPECIFIC_ATTRIBUTES"}
+    assert not denied(dynamodb.scan, **request, ProjectionExpression=", ".join(SCANNED_ATTRIBUTES))
     for attribute in ("InboundQueueUrl", "TaskToken", "Labels"):
-        assert denied(dynamodb.scan, **asked, ProjectionExpression=f"pk, {attribute}")
+        assert denied(dynamodb.scan, **request, ProjectionExpression=f"pk, {attribute}")
     assert denied(dynamodb.scan, TableName=table, ProjectionExpression="pk", Select="ALL_ATTRIBUTES")
-    assert denied(dynamodb.scan, **asked, ProjectionExpression="pk", IndexName=LISTING_INDEX)
+    assert denied(dynamodb.scan, **request, ProjectionExpression="pk", IndexName=LISTING_INDEX)
 
 
 def of_one_partition(pk: str) -> dict[str, Any]:
     return {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": pk}}}
 
 
-def test_get_queue_counts_creates_and_changes_nothing_else(enforced: Enforced) -> None:
+def test_get_queue_may_change_only_the_counts_of_creates(enforced: Enforced) -> None:
     dynamodb, table = table_of(enforced.function("get_queue"))
     counted = creates_key("an attacker's caller")
     dynamodb.update_item(TableName=table, Key=counted, **UPDATE)
@@ -312,7 +312,7 @@ def test_get_queue_counts_creates_and_changes_nothing_else(enforced: Enforced) -
         assert denied(dynamodb.update_item, TableName=table, Key={**counted, "pk": {"S": partition}}, **UPDATE)
 
 
-def test_a_function_that_was_taken_over_reaches_its_own_rows_and_in_a_transaction_no_others(enforced: Enforced) -> None:
+def test_a_transaction_that_includes_rows_of_others_is_denied(enforced: Enforced) -> None:
     dynamodb, table = table_of(enforced.function("tenant_metadata"))
     own = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "ATTACKED"}}
     assert "Item" not in dynamodb.get_item(TableName=table, Key=own)
@@ -320,10 +320,10 @@ def test_a_function_that_was_taken_over_reaches_its_own_rows_and_in_a_transactio
     assert denied(dynamodb.transact_write_items, TransactItems=rows)
 
 
-# At CloudFormation and Step Functions
+# CloudFormation and Step Functions
 
 
-def test_a_stack_does_nothing_that_whoever_asked_for_it_may_not(enforced: Enforced) -> None:
+def test_a_stack_has_only_the_permissions_of_its_creator(enforced: Enforced) -> None:
     stacks_only = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
     attacker = enforced.principal("attacking-by-stack", statements=[stacks_only], attacks=True)
     queue = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
@@ -331,7 +331,7 @@ def test_a_stack_does_nothing_that_whoever_asked_for_it_may_not(enforced: Enforc
     assert any(each.action == "sqs:CreateQueue" and not each.allowed for each in enforced.decisions())
 
 
-def test_the_policy_for_teams_is_of_no_use_to_a_direct_call(enforced: Enforced) -> None:
+def test_the_policy_for_teams_does_not_allow_a_direct_call(enforced: Enforced) -> None:
     function = enforced.root.outputs["TenantQueueServiceToken"]
     stacks_only = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
     policy = enforced.root.outputs["TeamPolicyArn"]
@@ -344,7 +344,7 @@ def test_the_policy_for_teams_is_of_no_use_to_a_direct_call(enforced: Enforced) 
     assert [each.allowed for each in by_team][:2] == [False, True]
 
 
-def test_a_machine_calls_nothing_that_its_role_may_not(enforced: Enforced) -> None:
+def test_a_machine_has_only_the_permissions_of_its_role(enforced: Enforced) -> None:
     trust = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
     role = enforced.root.client("iam").create_role(
         RoleName="powerless", AssumeRolePolicyDocument=json.dumps({"Statement": [trust]})
@@ -357,7 +357,7 @@ def test_a_machine_calls_nothing_that_its_role_may_not(enforced: Enforced) -> No
         "End": True,
     }
     machines = enforced.root.client("stepfunctions")
-    # The session is called after the machine.
+    # The session has the name of the machine.
     machine = machines.create_state_machine(
         name=ATTACKER, roleArn=role, definition=json.dumps({"StartAt": "Call", "States": {"Call": call}})
     )["stateMachineArn"]
@@ -376,7 +376,7 @@ def _ended(caller: Deployed, stack: str, template: dict[str, Any]) -> str:
     return eventually(status, what=f"stack {stack} has ended")
 
 
-def test_the_function_that_starts_stacks_starts_none_with_another_role_or_name(enforced: Enforced) -> None:
+def test_start_stack_may_not_create_a_stack_with_another_role_template_or_name(enforced: Enforced) -> None:
     cloudformation = enforced.function("start_stack").client("cloudformation")
     template = "https://s3.amazonaws.com/somewhere/else.json"
     assert denied(cloudformation.create_stack, StackName="berth-tenant-evil", TemplateURL=template)
@@ -388,6 +388,6 @@ def test_the_function_that_starts_stacks_starts_none_with_another_role_or_name(e
     assert denied(cloudformation.create_stack, StackName="Evil", TemplateURL=template, RoleARN=role)
 
 
-def test_no_function_starts_executions_of_machines_that_are_not_its_own(enforced: Enforced) -> None:
+def test_a_function_may_not_start_machines_of_others(enforced: Enforced) -> None:
     machines = enforced.function("tenant_metadata").client("stepfunctions")
     assert denied(machines.start_execution, stateMachineArn=enforced.root.outputs["DeleteTenantMachineArn"], input="{}")

@@ -1,4 +1,4 @@
-"""With the permissions that are deployed, what goes wrong is recorded, and what is seldom done works."""
+"""With the deployed permissions, failures are recorded, and less common operations work."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _slower(template: Template) -> None:
     template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 78
 
 
-def _is_settled(berth: Deployed, tenant: TenantId) -> bool | None:
-    begun = [audit for audit in berth.table.audits(tenant) if audit.status is Status.STARTED]
-    return True if not begun and berth.table.lock(tenant) is None else None
+def _is_closed(berth: Deployed, tenant: TenantId) -> bool | None:
+    unfinished = [audit for audit in berth.table.audits(tenant) if audit.status is Status.STARTED]
+    return True if not unfinished and berth.table.lock(tenant) is None else None
 
 
 def test_an_update_that_fails_is_recorded_and_retried(enforced: Enforced) -> None:
@@ -39,18 +39,18 @@ def test_an_update_that_fails_is_recorded_and_retried(enforced: Enforced) -> Non
     assert enforced.denials() == []
 
 
-def test_an_operation_whose_execution_is_aborted_is_settled(enforced: Enforced) -> None:
+def test_an_operation_whose_execution_is_aborted_is_closed(enforced: Enforced) -> None:
     root, operator = enforced.root, enforced.operator
     tenant = TenantId("create-dies")
     with root.held_up("start_stack"):
         execution = create(operator, tenant).body["execution"]
         eventually(lambda: root.table.lock(tenant), what="the create has begun")
         root.client("stepfunctions").stop_execution(executionArn=execution)
-    eventually(lambda: _is_settled(root, tenant), what="the create is settled")
+    eventually(lambda: _is_closed(root, tenant), what="the create is closed")
     assert enforced.denials() == []
 
 
-def test_a_rollout_is_tried_dry_and_waits_for_approval_and_its_alarm(enforced: Enforced) -> None:
+def test_a_rollout_has_a_dry_run_and_waits_for_approval_and_its_alarm(enforced: Enforced) -> None:
     root, operator = enforced.root, enforced.operator
     a_fleet(root, FLEET, 2)
     root.client("cloudwatch").put_metric_alarm(
@@ -71,9 +71,9 @@ def test_a_rollout_is_tried_dry_and_waits_for_approval_and_its_alarm(enforced: E
     rollout = started(operator, FLEET, version=release, stages=staged)
 
     def waits() -> bool | None:
-        # The row that it is woken by: the stage itself says a moment earlier that it waits.
-        noted = [each for each in enforced.decisions()[before:] if "AwaitOperator" in each.principal]
-        return True if "dynamodb:PutItem" in {each.action for each in noted} else None
+        # Wait for the row by which the rollout is resumed: the stage reports a moment earlier that it waits.
+        requests = [each for each in enforced.decisions()[before:] if "AwaitOperator" in each.principal]
+        return True if "dynamodb:PutItem" in {each.action for each in requests} else None
 
     assert eventually(waits, what="the rollout waits for approval")
     assert call(operator, "POST", f"/rollouts/{rollout}/approve", body={"stage": 1}).status == 202
@@ -81,7 +81,7 @@ def test_a_rollout_is_tried_dry_and_waits_for_approval_and_its_alarm(enforced: E
     assert enforced.denials() == []
 
 
-def test_a_doctor_looks_and_a_survey_detects_drift(enforced: Enforced) -> None:
+def test_a_diagnosis_and_a_survey_with_drift_detection_work(enforced: Enforced) -> None:
     operator = enforced.operator
     assert ended(enforced.root, create(operator, TenantId("looked-at"))) == "SUCCEEDED"
     assert call(operator, "GET", "/diagnosis").status == 200
@@ -92,11 +92,11 @@ def test_a_doctor_looks_and_a_survey_detects_drift(enforced: Enforced) -> None:
         status = call(operator, "GET", f"/reconciliations/{asked.body['reconciliationId']}").body["status"]
         return True if status not in ("PENDING", "RUNNING") else None
 
-    assert eventually(is_over, what="the survey is over")
+    assert eventually(is_over, what="the survey has ended")
     assert enforced.denials() == []
 
 
-def test_a_team_has_a_queue_in_its_own_stack(enforced: Enforced) -> None:
+def test_a_team_can_have_a_queue_in_its_own_stack(enforced: Enforced) -> None:
     team = Team(enforced.root, "team-of-other-ways")
     assert team.deploy(example("of-another-way")) == "CREATE_COMPLETE"
     team.delete()
