@@ -6,7 +6,7 @@ names that Berth does not derive. Nothing is changed in CloudFormation by an ado
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -58,16 +58,37 @@ class FoundStack:
 
 @dataclass
 class KnownStacks:
-    """All stacks of the account and region, and whose they are, as far as that is on record."""
+    """All stacks of the account and region, and whose they and their queues are, as far as that is on record."""
 
     stacks: Sequence[SurveyedStack]
     given: dict[str, TenantId] = field(default_factory=dict)
     """The tenant that has the stack, by stack id: as the index has it, or by this adoption."""
+    queues: dict[str, TenantId] = field(default_factory=dict)
+    """The tenant that has the inbound queue, by the queue's ARN: as the index has it, or by this adoption."""
+    of_unlisted: Callable[[], Iterable[Metadata]] = tuple
+    """Reads the metadata of all tenants that the index does not have. To do so takes a look at the whole table."""
+    _has_read_all: bool = False
 
     def note(self, metadata: Metadata | None) -> None:
-        """Take note of the stack that is on record there."""
-        if metadata is not None and metadata.stack_id is not None:
+        """Take note of the stack and the queue that are on record there."""
+        if metadata is None:
+            return
+        if metadata.stack_id is not None:
             self.given.setdefault(metadata.stack_id, metadata.tenant)
+        if metadata.queue is not None:
+            self.queues.setdefault(metadata.queue.arn, metadata.tenant)
+
+    def is_anothers(self, logical_id: str, queue: Queue, tenant: TenantId) -> bool:
+        """True if the queue is on record as the inbound queue of another tenant than this one.
+
+        Nobody is served from a queue for dead letters, so for those the table is not read.
+        """
+        if logical_id == OUTBOUND_QUEUE and not self._has_read_all:
+            self._has_read_all = True
+            for metadata in self.of_unlisted():
+                if metadata.queue is not None:
+                    self.queues.setdefault(metadata.queue.arn, metadata.tenant)
+        return self.queues.get(queue.arn, tenant) != tenant
 
     def candidates(self, tenant: TenantId, metadata: Metadata, own_name: str) -> Iterator[SurveyedStack]:
         """The stacks that may have the tenant's queue, the likeliest first. CloudFormation's list of resources decides.
@@ -119,6 +140,7 @@ class Adopting:
         finding = Finding(Kind.UNLISTED, tenant.value, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
         if found:
             known.given[found.stack.stack_id] = tenant
+            known.queues.setdefault(found.queue.arn, tenant)
         if dry_run:
             return finding
         at = self.clock.now()
@@ -157,7 +179,7 @@ class Adopting:
                 if is_anothers:
                     return _made_for_another(stack, seen.tenant)
                 found = FoundStack(stack, logical_id, queue)
-                others = self._queues_of_others(metadata, resources)
+                others = self._queues_of_others(metadata, resources, known)
                 return _checked(found, seen.tenant, known) if not others else _shared(found, others)
         if out_of_reach:
             return NotNow(
@@ -167,13 +189,22 @@ class Adopting:
             )
         return None
 
-    def _queues_of_others(self, metadata: Metadata, resources: Mapping[str, Queue]) -> dict[str, Queue]:
-        """The stack's queues that are not known to be the tenant's, by logical id. An upgrade would remove them."""
+    def _queues_of_others(
+        self, metadata: Metadata, resources: Mapping[str, Queue], known: KnownStacks
+    ) -> dict[str, Queue]:
+        """The stack's queues that are not known to be the tenant's, by logical id. An upgrade would remove them.
+
+        A queue that the row does not name is believed to be the tenant's by its logical id, unless another tenant is
+        served from it.
+        """
         own = {
             logical_id: queue
             for logical_id, queue in resources.items()
-            if logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE)
-            or any(is_same_queue(queue, its) for its in (metadata.queue, metadata.outbound_queue))
+            if any(is_same_queue(queue, its) for its in (metadata.queue, metadata.outbound_queue))
+            or (
+                logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE)
+                and not known.is_anothers(logical_id, queue, metadata.tenant)
+            )
         }
         others = {logical_id: queue for logical_id, queue in resources.items() if logical_id not in own}
         if not others:

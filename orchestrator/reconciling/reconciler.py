@@ -6,6 +6,7 @@ Two of them at once do no harm: every write is fenced or conditional, and every 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -244,7 +245,8 @@ class Reconciler:
         adopting = Adopting(self.unlisted, self.tenants, self.stacks, self.queues, self.clock)
         request = Request(by=asked.by, reason=asked.wish.reason)
         self._cursor = asked.wish.cursor
-        known = KnownStacks(self._every_stack(), self._stacks_on_record())
+        known = KnownStacks(self._every_stack(), of_unlisted=self._metadata_of_unlisted)
+        self._note_listed(known)
         for page in self._pages(asked.wish.cursor, limit=_ROWS_ADOPTED_FROM):
             for tenant_id in page.tenants:
                 self._check_time()
@@ -258,14 +260,24 @@ class Reconciler:
                 return self._end(asked, ReconciliationStatus.INCOMPLETE, "There are more rows to look at.")
         return self._end(asked, ReconciliationStatus.DONE)
 
-    def _stacks_on_record(self) -> dict[str, TenantId]:
-        """Whose stack it is, by stack id: of tenants that Berth has provisioned, and of those that it has adopted."""
-        known: dict[str, TenantId] = {}
+    def _note_listed(self, known: KnownStacks) -> None:
+        """Whose each stack and each queue is: of tenants that Berth has provisioned, and of those it has adopted."""
         for listed in self._listed():
             self._check_time()
             if listed.stack_id is not None:
-                known.setdefault(listed.stack_id, listed.tenant)
-        return known
+                known.given.setdefault(listed.stack_id, listed.tenant)
+            if listed.queue is not None:
+                known.queues.setdefault(listed.queue.arn, listed.tenant)
+
+    def _metadata_of_unlisted(self) -> Iterator[Metadata]:
+        for page in self._pages(None, limit=_ROWS_SCANNED, is_counted=False):
+            for tenant_id in page.tenants:
+                self._check_time()
+                # What cannot be read is told when its turn comes.
+                with suppress(InvalidTenantId, UnreadableRows):
+                    seen = self.unlisted.unlisted(TenantId.parse(tenant_id))
+                    if seen is not None and seen.metadata is not None:
+                        yield seen.metadata
 
     def _find_unlisted(self, asked: Reconciliation) -> None:
         """Tenants that the index does not have. To find all of them takes a look at every row of the table.
@@ -284,12 +296,13 @@ class Reconciler:
                     self._found(not_adopted(tenant_id))
         self._scanned_at = None if told else self.clock.now()
 
-    def _pages(self, cursor: str | None, *, limit: int) -> Iterator[UnlistedPage]:
+    def _pages(self, cursor: str | None, *, limit: int, is_counted: bool = True) -> Iterator[UnlistedPage]:
         """The table from there on, slowly enough for those who are served from it."""
         while True:
             self._check_time()
             page = self.unlisted.page(cursor, limit=limit)
-            self._looked_at = replace(self._looked_at, rows=self._looked_at.rows + page.rows)
+            if is_counted:
+                self._looked_at = replace(self._looked_at, rows=self._looked_at.rows + page.rows)
             yield page
             cursor = page.cursor
             if cursor is None:

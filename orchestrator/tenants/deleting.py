@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from orchestrator.common.stack_arns import name_of
 from orchestrator.common.times import Clock
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
-from orchestrator.tenants.own_stack import has_unknown_stack, own_stack
+from orchestrator.tenants.own_stack import has_unknown_stack, own_stack, recorded_stack
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Messages, Metadata, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -101,18 +102,23 @@ def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages
 def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
     """What the tenant's queues hold, of those that exist, whatever has become of the inbound queue."""
     metadata = reader.metadata(run.tenant)
-    inbound, stack = metadata.queue if metadata else None, None
+    inbound, outbound = (metadata.queue, metadata.outbound_queue) if metadata else (None, None)
+    stack = None
     if inbound is None:
         # The stack has let go of its metadata already: a delete before this one got so far, and failed.
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         inbound = stack.queue if stack else None
-    counted = _counted(inbound, metadata.outbound_queue if metadata else None, queues)
-    if _INBOUND in counted:
+    counted = _counted(inbound, outbound, queues)
+    recorded = recorded_stack(metadata)
+    is_adopted = recorded is not None and name_of(recorded) != stacks.names.stack_of(run.tenant)
+    if _INBOUND in counted and not is_adopted:
         return counted
-    # The inbound queue has gone, and cannot say any more where its dead letters are. CloudFormation can.
+    # Either the inbound queue has gone, and cannot say any more where its dead letters are. Or an earlier system made
+    # the stack, and its template may have queues that no row names. CloudFormation lists all of them.
     stack = stack or own_stack(run.tenant, reader=reader, stacks=stacks)
     listed = stacks.queues(stack.stack_id) if stack else {}
-    others = {_NAMES.get(name, name): queue.url for name, queue in listed.items() if queue != inbound}
+    known = {queue.arn for queue in (inbound, outbound) if queue}
+    others = {_NAMES.get(name, name): queue.url for name, queue in listed.items() if queue.arn not in known}
     return counted | _counts_of(others, queues)
 
 

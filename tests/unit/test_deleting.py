@@ -241,6 +241,23 @@ def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
     assert world.looks_empty()
 
 
+# Tenants from before Berth, whose stack has another name and is on record
+
+
+@pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLettersOfOutbound"])
+def test_all_queues_of_an_adopted_stack_are_counted_whatever_its_row_names(world: World, logical_id: str) -> None:
+    world.stacks.names = Names("Berth", ("old-",))
+    stack_id = "arn:aws:cloudformation:eu-west-1:0:stack/old-acme/1"
+    world.stacks.plant(Stack(stack_id, "CREATE_COMPLETE", "", None, None, None, ours=False))
+    world.stacks.resources[stack_id] = OLD_QUEUE
+    world.stacks.other_queues[stack_id] = {logical_id: SOME_QUEUE}
+    world.table.plant_metadata(replace(UNADOPTED, stack_id=stack_id))
+    world.queues.held[SOME_QUEUE.url] = Messages(41, 0, 0)
+    assert "41 visible" in failure(world.check()).reason
+    world.queues.held[SOME_QUEUE.url] = NONE_HELD
+    assert world.looks_empty()
+
+
 # Tenants from before Berth, whose stack has another name and is not on record
 
 OLD_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:old-acme-Queue-1", "https://sqs.eu-west-1.amazonaws.com/0/old-acme-Queue-1")
@@ -297,6 +314,7 @@ def test_a_queue_out_of_reach_is_not_asked_for(world: World) -> None:
     ids=["its stack is on record", "its stack has the tenant's name"],
 )
 def test_others_are_deleted_as_ever(world: World, row: Metadata) -> None:
+    world.stacks.names = Names("Berth", ("old-",))
     world.table.plant_metadata(row)
     assert world.looks_empty()
 

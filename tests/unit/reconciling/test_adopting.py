@@ -453,6 +453,34 @@ def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_t
     assert world.metadata(ACME).stack_id == stack.stack_id
 
 
+@pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLetterQueue"])
+@pytest.mark.parametrize("other", ["bob", "aaa"], ids=["whose turn comes later", "whose turn was before"])
+def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
+    world: World, other: str, logical_id: str
+) -> None:
+    """Whatever the template calls the queue: the tenant's next upgrade or delete would remove it."""
+    if logical_id == "DeadLetterQueue":
+        other = world.add(other, queue=old_queue(other)).value
+    else:
+        old_rows(world, other)
+    stack = old_tenant(world)
+    world.stacks.other_queues[stack.stack_id] = {logical_id: old_queue(other)}
+    done = world.reconcile(ADOPT)
+    told = {finding.subject: finding for finding in done.findings}
+    assert not told["acme"].repaired
+    assert f"{logical_id} ({old_queue(other).name})" in told["acme"].detail
+    assert world.metadata(ACME).stack_id is None
+
+
+def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_is_served_from_it(world: World) -> None:
+    stack = old_tenant(world)
+    old_tenant(world, "bob")
+    world.stacks.other_queues[stack.stack_id] = {"OutboundQueue": old_queue("acme-out")}
+    done = world.reconcile(ADOPT)
+    assert done.repaired == 2
+    assert done.looked_at.rows == 2
+
+
 def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: World) -> None:
     def out_of_reach(url: str) -> str | None:
         raise QueueOutOfReach(f"Berth may not look at the dead letters of {url}")
