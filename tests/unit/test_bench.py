@@ -1,4 +1,4 @@
-"""What is measured is worth believing.
+"""The benchmarks measure correctly.
 
 The simulated rollout is the same every time, and within the bounds that AWS sets. What a load leaves behind is seen.
 """
@@ -101,11 +101,11 @@ def test_a_quota_grants_its_burst_at_once_and_the_rest_as_it_fills() -> None:
     assert [quota.take(1.0), quota.take(1.5)] == [False, True]
 
 
-# What clients of a load do
+# The clients of the load test
 
 
 def answering(*answers: ApiAnswer | int) -> Callable[[], ApiAnswer]:
-    """One answer a call; a number stands for its status. Zero is a connection that breaks."""
+    """Returns one answer per call. A number is its status; zero is a connection that breaks."""
     left = iter(answers)
 
     def call() -> ApiAnswer:
@@ -165,7 +165,7 @@ def test_an_answer_is_an_error_unless_it_is_the_queue_or_a_promise_of_it() -> No
     ]
 
 
-# What a load must not leave behind
+# The checks after the load test
 
 
 def serve(table: InMemoryTable, version: str = VERSION) -> None:
@@ -249,7 +249,7 @@ def test_executions_that_overlap_are_counted_and_those_that_follow_each_other_ar
     assert max_at_once(overlapping) == 2
 
 
-# What a run says
+# The output of a run
 
 
 def test_a_percentile_is_one_of_the_values() -> None:
@@ -284,8 +284,8 @@ def test_what_there_may_be_none_of_fails_the_run_and_is_named(
 
     assert main([], parts={"load": lambda: [broken]}, file=file) == 1
 
-    told = capsys.readouterr().out
-    assert "error 9" in told
-    assert "error 10" not in told
-    assert "and 2 more" in told
+    shown = capsys.readouterr().out
+    assert "error 9" in shown
+    assert "error 10" not in shown
+    assert "and 2 more" in shown
     assert "details" not in file.read_text()

@@ -1,4 +1,4 @@
-"""The emulator's record of a stack while a custom resource's function is at work, as AWS describes the stack then."""
+"""While a custom resource's function runs, the emulator's record of the stack is as AWS describes it."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def a_call(request_type: str, physical_id: str = "acme") -> Call:
 
 
 def described(stack: dict[str, Any], call: Call) -> tuple[str, str, str]:
-    """The stack's status, the resource's and its physical id; and afterwards all is as it was."""
+    """The stack's status, the resource's status and its physical id. Also checks that the record is restored."""
     before = copy.deepcopy(stack)
     with as_on_aws(stack, [call]):
         resource = stack["_resources"]["Queue"]
-        told = stack["StackStatus"], resource["ResourceStatus"], resource["PhysicalResourceId"]
+        shown = stack["StackStatus"], resource["ResourceStatus"], resource["PhysicalResourceId"]
     assert stack == before
-    return told
+    return shown
 
 
 @pytest.mark.parametrize(
-    ("stack", "call", "told"),
+    ("stack", "call", "expected"),
     [
         pytest.param(
             a_stack("CREATE_IN_PROGRESS"),
@@ -89,12 +89,12 @@ def described(stack: dict[str, Any], call: Call) -> tuple[str, str, str]:
     ],
 )
 def test_a_custom_resource_is_described_as_on_aws(
-    stack: dict[str, Any], call: Call, told: tuple[str, str, str]
+    stack: dict[str, Any], call: Call, expected: tuple[str, str, str]
 ) -> None:
-    assert described(stack, call) == told
+    assert described(stack, call) == expected
 
 
-def test_what_else_is_known_of_the_resource_stays() -> None:
+def test_other_attributes_of_the_resource_are_kept() -> None:
     stack = a_stack("UPDATE_IN_PROGRESS", QUEUE)
     with as_on_aws(stack, [a_call("Update")]):
         assert stack["_resources"]["Queue"]["Properties"] == {"TenantId": "acme"}

@@ -1,4 +1,4 @@
-"""The command line, run against an API in memory and a clock that sleeping moves."""
+"""Runs the command line against an in-memory API, with a fake clock that sleeping advances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from orchestrator.tenants.get_queue import Answer
 from tests.fakes import ACME, NOON
 from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 
-# What this machine is set up for must not decide a test.
+# This machine's settings must not affect a test.
 ENVIRONMENT: dict[str, str | None] = {
     "AWS_ACCESS_KEY_ID": None,
     "AWS_ENDPOINT_URL": None,
@@ -36,14 +36,14 @@ ENVIRONMENT: dict[str, str | None] = {
 TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm"}
 
 BERTH = get_command(app)
-"""Made once, because that takes longer than most commands."""
+"""Built once, because building takes longer than most commands."""
 
 API_URL = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com/"
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended. What it does not catch itself is not caught here."""
+    """The result of a command. Exceptions that the command does not catch are not caught here either."""
 
     exit_code: object
     stdout: str
@@ -69,15 +69,15 @@ class FakeQueue:
 
 @dataclass
 class FakeControlPlane:
-    """A control plane as AWS tells of it, and the way to its API."""
+    """A deployed control plane, with its API."""
 
     there: InMemoryApi
     status: str = "UPDATE_COMPLETE"
     version: str | None = field(default_factory=lambda: metadata.version("berth"))
     trouble: dict[str, Exception] = field(default_factory=dict)
-    """What is raised, by what is asked for: caller, stack, api or queue."""
+    """Errors to raise, by the name of the method: caller, stack, api or queue."""
     messages: list[str] = field(default_factory=list)
-    """In the queue of whichever tenant."""
+    """The messages in the queue, which all tenants share here."""
 
     def caller(self) -> str:
         self._raise_trouble("caller")
@@ -108,23 +108,23 @@ class FakeControlPlane:
 
 @dataclass
 class Scene:
-    """A control plane in memory, and `berth` to run against it."""
+    """An in-memory control plane, and `berth` to run against it."""
 
     api: InMemoryApi = field(default_factory=InMemoryApi)
     control_plane: ControlPlane | None = None
-    """Another one than that which is well."""
+    """Replaces the healthy control plane."""
     connected_to: list[Options] = field(default_factory=list)
     trouble: BaseException | None = None
-    """Raised when a command looks for the control plane."""
+    """The error to raise when a command looks for the control plane."""
     trouble_asleep: BaseException | None = None
     now: float = 0.0
     pauses: list[float] = field(default_factory=list)
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
-    """What happens while the command sleeps: one thing each time."""
+    """Actions to run while the command sleeps, one per sleep."""
     typed: str | None = None
-    """What someone types at the terminal. ``None``: nobody is there."""
+    """The input that is typed at the terminal. ``None`` means that there is no terminal."""
     is_a_terminal: bool = True
-    """Otherwise what is typed comes from a file."""
+    """Without this, the input comes from a file."""
     environment: dict[str, str | None] = field(default_factory=lambda: dict(ENVIRONMENT))
 
     def queue_answers(self, *given: Answer | Response | ApiAnswer) -> None:
@@ -151,7 +151,7 @@ class Scene:
             return Result(code, stdout.getvalue().decode(), stderr.getvalue().decode())
 
     def has(self, tenant: TenantId = ACME, *, version: str = "0.1.0") -> None:
-        """The tenant was created, with that release as the one that it was created at."""
+        """Create the tenant at this release."""
         assert self.api.create(tenant, pin=version).status == 202
         self.api.begin()
         self.api.succeed()

@@ -1,4 +1,4 @@
-"""`berth adopt`: asked for, waited for, gone on with, and told."""
+"""`berth adopt`: starting, waiting, continuing, and the output."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_now(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> 
 
 
 def comes_to(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
-    """That is what the function records while the command sleeps."""
+    """Let the function record this while the command sleeps."""
     scene.meanwhile.append(partial(is_now, scene, *findings, rows=rows, **{"status": DONE} | changes))
 
 
@@ -57,7 +57,7 @@ def lines(text: str) -> list[str]:
     ],
     ids=str,
 )
-def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any] | None) -> None:
+def test_the_request_has_the_options(scene: Scene, options: list[str], body: dict[str, Any] | None) -> None:
     comes_to(scene)
     assert scene.berth("adopt", *options).exit_code == ExitCode.OK
     name = scene.api.last_reconciliation.id
@@ -66,25 +66,25 @@ def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, Any
     assert scene.api.last_reconciliation.wish.adopt
 
 
-def test_there_is_nobody_to_adopt(scene: Scene) -> None:
+def test_no_tenant_to_adopt(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("adopt")
     assert (result.exit_code, result.stdout) == (ExitCode.OK, "There is no tenant to adopt: read 40 rows.\n")
 
 
-def test_what_was_adopted_is_told_and_what_to_do_next(scene: Scene) -> None:
+def test_adopted_tenants_are_shown_with_the_next_step(scene: Scene) -> None:
     comes_to(scene, ADOPTED)
     result = scene.berth("adopt")
     assert result.exit_code == ExitCode.OK
-    told = lines(result.stdout)
-    assert told[0] == "Tenant Finding, and what was done"
-    assert "acme" in told[1]
+    shown = lines(result.stdout)
+    assert shown[0] == "Tenant Finding, and what was done"
+    assert "acme" in shown[1]
     assert "adopted: listed as READY" in result.stdout
-    assert told[-2:] == ["Read 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, not adopted 0."]
+    assert shown[-2:] == ["Read 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, not adopted 0."]
     assert "berth rollout plan" in result.stderr
 
 
-def test_a_dry_run_says_what_would_be_done_and_that_nothing_was(scene: Scene) -> None:
+def test_a_dry_run_shows_what_would_be_done_and_that_nothing_was_changed(scene: Scene) -> None:
     comes_to(scene, FOUND)
     result = scene.berth("adopt", "--dry-run")
     assert result.exit_code == ExitCode.ATTENTION
@@ -93,7 +93,7 @@ def test_a_dry_run_says_what_would_be_done_and_that_nothing_was(scene: Scene) ->
     assert result.stderr.splitlines()[-1] == "Adopt them: berth adopt"
 
 
-def test_what_cannot_be_adopted_is_told_with_what_to_do(scene: Scene) -> None:
+def test_a_tenant_that_cannot_be_adopted_is_shown_with_advice(scene: Scene) -> None:
     comes_to(scene, ADOPTED, CHANGED, OUT_OF_REACH)
     result = scene.berth("adopt")
     assert result.exit_code == ExitCode.ATTENTION
@@ -102,7 +102,7 @@ def test_what_cannot_be_adopted_is_told_with_what_to_do(scene: Scene) -> None:
     assert lines(result.stdout)[-4:] == ["Adopted 1, not adopted 2.", "", "To be done by hand", f"initech: {ADVICE}"]
 
 
-def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
+def test_progress_is_shown_while_waiting(scene: Scene) -> None:
     scene.meanwhile = [
         partial(is_now, scene, rows=100, status=RUNNING),
         partial(is_now, scene, FOUND, rows=1, status=RUNNING),
@@ -116,29 +116,35 @@ def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
     ]
 
 
-def test_it_goes_on_by_itself_until_the_whole_table_was_looked_at_and_tells_all_of_it(scene: Scene) -> None:
-    """An adoption tells of as many tenants as fit its row, and leaves the rest to the next one."""
+def test_it_continues_until_the_whole_table_was_read_and_shows_all_tenants(scene: Scene) -> None:
+    """An adoption reports as many tenants as fit its row, and leaves the rest to the next adoption."""
     more = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="listed as READY", repaired=True)
     comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
     comes_to(scene, more, rows=2)
     result = scene.berth("adopt", "--json", "--reason", "why")
     assert result.exit_code == ExitCode.OK
-    told = json.loads(result.stdout)
-    assert [each["tenantId"] for each in told["tenants"]] == ["acme", "globex"]
-    assert (told["status"], told["rows"], told["total"], told["adopted"], told["cursor"]) == ("DONE", 42, 2, 2, None)
+    shown = json.loads(result.stdout)
+    assert [each["tenantId"] for each in shown["tenants"]] == ["acme", "globex"]
+    assert (shown["status"], shown["rows"], shown["total"], shown["adopted"], shown["cursor"]) == (
+        "DONE",
+        42,
+        2,
+        2,
+        None,
+    )
     bodies = [body for body in scene.api.sent if body is not None]
     assert bodies == [{"reason": "why"}, {"cursor": "abc", "reason": "why"}]
 
 
-def test_what_is_told_twice_is_shown_once(scene: Scene) -> None:
-    """Where time runs out in the middle of a part, that part is looked at again."""
+def test_a_tenant_that_two_parts_report_is_shown_once(scene: Scene) -> None:
+    """If time runs out within a part, that part is read again."""
     comes_to(scene, FOUND, status=INCOMPLETE, cursor="abc", reason="There was not enough time.")
     comes_to(scene, FOUND, OUT_OF_REACH, rows=2)
-    told = json.loads(scene.berth("adopt", "--dry-run", "--json").stdout)
-    assert ([each["tenantId"] for each in told["tenants"]], told["total"]) == (["acme", "initech"], 2)
+    shown = json.loads(scene.berth("adopt", "--dry-run", "--json").stdout)
+    assert ([each["tenantId"] for each in shown["tenants"]], shown["total"]) == (["acme", "initech"], 2)
 
 
-def test_it_does_not_go_on_where_it_came_no_further(scene: Scene) -> None:
+def test_it_stops_if_the_cursor_does_not_advance(scene: Scene) -> None:
     comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
     comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS asked to slow down: Rate exceeded")
     result = scene.berth("adopt")
@@ -147,7 +153,7 @@ def test_it_does_not_go_on_where_it_came_no_further(scene: Scene) -> None:
     assert scene.api.asked.count("POST /adoptions") == 2
 
 
-def test_it_is_not_waited_for_for_ever(scene: Scene) -> None:
+def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
     scene.meanwhile = [partial(is_now, scene, ADOPTED, status=RUNNING)] * 3
     result = scene.berth("adopt", "--timeout", "5")
     assert result.exit_code == ExitCode.NOT_READY
@@ -156,7 +162,7 @@ def test_it_is_not_waited_for_for_ever(scene: Scene) -> None:
     )
 
 
-def test_one_whose_function_died_is_told(scene: Scene) -> None:
+def test_an_adoption_whose_function_died_is_reported(scene: Scene) -> None:
     scene.meanwhile = [
         partial(is_now, scene, status=RUNNING),
         lambda: scene.api.clock.advance(STALLED_AFTER + timedelta(seconds=1)),
@@ -166,6 +172,6 @@ def test_one_whose_function_died_is_told(scene: Scene) -> None:
     assert "its function has died" in result.stderr
 
 
-def test_an_api_that_refuses_is_told(scene: Scene) -> None:
+def test_a_refusal_of_the_api_is_reported(scene: Scene) -> None:
     scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
     assert scene.berth("adopt").exit_code == ExitCode.NO_CONTROL_PLANE

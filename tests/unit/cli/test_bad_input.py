@@ -1,4 +1,4 @@
-"""Whatever is typed after `berth`, it ends as it says it does, and what is invalid changes nothing.
+"""Any arguments of `berth` end with a documented exit code, and invalid ones change nothing.
 
 Inputs are made of real commands and options, and of what does not belong there; each from its own seed, so that one
 that fails can be looked at alone. Here a part of them is tried; `make fuzz` tries 10,000.
@@ -27,7 +27,7 @@ from tests.unit.cli.fake_api import InMemoryApi
 INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "1000"))
 SEED = "berth"
 PARTS = 4
-"""So that they can be tried side by side."""
+"""Inputs are split into parts, which run in parallel."""
 
 FITTING = {
     "CURSOR": ("YWNtZQ",),
@@ -47,10 +47,10 @@ FITTING = {
     "TEXT": ("Ticket 4711", "why not?"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
     "<send|receive>": ("send", "RECEIVE"),
-    # Flags take none.
+    # Flags take no value.
     None: ("yes",),
 }
-"""What belongs where, by how help names it."""
+"""Valid values, by the metavar in the help."""
 
 ESCAPES = (
     *("../x", "..", "a/b", "acme/pin", "acme%2Fpin", "%2e%2e", "acme?force=true", "acme#", "TENANT_ID#x", "acme#LOCK"),
@@ -61,9 +61,9 @@ STRANGE = (
     *("", " ", "-", "--", "---", "=", "-=", "--=", "\x1b[31m", "\x07", "\x7f", "\u202e", "\ufeff", "\u2028", "名前"),
     *("ä", "e\u0301", "\U0001f6a2", "\udcff", "x" * 41, "x" * 5000, "\x01\x02", "null", "{}", "[]", '{"size": "1"}'),
 )
-"""No NUL: no shell can pass one. The lone surrogate is a byte that is no UTF-8, as Python passes it."""
+"""There is no NUL, because no shell can pass it. The lone surrogate stands for a byte that is not UTF-8."""
 
-# --debug is asked for where a traceback is wanted; help takes long to draw, and is tested elsewhere.
+# --debug prints tracebacks on purpose. Help is slow, and tested elsewhere.
 LEFT_OUT = {"--debug", "--help"}
 
 
@@ -72,7 +72,7 @@ class Command:
     path: list[str]
     arguments: list[str | None]
     options: list[tuple[str, str | None, bool]]
-    """Of each the name, how help names its value, and whether it takes one."""
+    """The name, the metavar, and whether it takes a value, of each option."""
 
 
 def commands(of: Any = BERTH, path: Sequence[str] = ()) -> Iterator[Command]:
@@ -116,12 +116,12 @@ def _value(random: Random, metavar: str | None) -> str:
         return random.choice(FITTING[metavar])
     if kind < 0.95:
         return random.choice(random.choice((ESCAPES, NUMBERS, STRANGE)))
-    # Any character of the first planes but NUL.
+    # Any character of the first planes except NUL.
     return "".join(chr(random.randrange(1, 0x20000)) for _ in range(random.randrange(1, 20)))
 
 
 class Recording(InMemoryApi):
-    """Remembers what it was asked to change, and did."""
+    """Records the changes that it made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ PATHS = re.compile(
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
 )
-"""Every path that there is, with nothing in it that leads elsewhere."""
+"""All paths of the API. Their parameters have no characters that lead to another path."""
 
 
 TOLD_BY_AN_ERROR = (ExitCode.BAD_USAGE, ExitCode.GONE, ExitCode.NO_CONTROL_PLANE, ExitCode.REFUSED)
@@ -154,13 +154,13 @@ def interrupt() -> None:
 
 
 def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
-    """What is wrong with how that ended."""
+    """The reasons why this result is wrong."""
     scene = Scene(api := Recording())
     if with_acme:
         scene.has()
         api.changes.clear()
     scene.queue_answers(Provisioning(execution_arn("create-acme")))
-    # Nobody waits for ever.
+    # The clock advances while the command sleeps.
     scene.meanwhile = [lambda: None, lambda: None, interrupt]
     result = scene.berth(*arguments)
     if result.exit_code not in set(ExitCode) - {ExitCode.UNEXPECTED}:
@@ -168,7 +168,7 @@ def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
     if "Traceback" in result.output:
         yield "it shows a traceback"
     lines = len(re.findall("^Error: ", result.stderr, re.MULTILINE))
-    # What typer finds out itself it tells in a box.
+    # Typer shows its own errors in a box.
     errors = lines + result.stderr.count("─ Error ─")
     is_told = errors == 1 or "Usage: " in result.stdout  # Without any command, help is shown instead.
     if errors > 1 or (result.exit_code in TOLD_BY_AN_ERROR and not is_told):
@@ -181,19 +181,19 @@ def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_whatever_is_typed(part: int) -> None:
+def test_any_command_line_ends_with_a_documented_exit_code_and_invalid_input_changes_nothing(part: int) -> None:
     for number in range(part, INPUTS, PARTS):
         arguments = arguments_of(number)
-        told = f"input {number} of seed {SEED!r}: {arguments!a}"
+        shown = f"input {number} of seed {SEED!r}: {arguments!a}"
         try:
             found = list(faults(arguments, with_acme=number % 3 == 0))
         except Exception as error:
-            raise AssertionError(f"{told} is not caught") from error
-        assert not found, f"{told}: {found}"
+            raise AssertionError(f"{shown} is not caught") from error
+        assert not found, f"{shown}: {found}"
 
 
 def test_inputs_reach_every_command_and_end_in_many_ways() -> None:
-    """Otherwise the property holds because nothing is tried."""
+    """Without this the property could hold because no input reaches a command."""
     assert {" ".join(command.path) for command in COMMANDS} >= {
         "create",
         "delete",

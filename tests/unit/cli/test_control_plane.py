@@ -1,4 +1,4 @@
-"""Which control plane is used, and how its parts are found. A server on this machine stands in for AWS."""
+"""The choice of the control plane, and how its parts are found. A local server stands in for AWS."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ OUTPUTS = {"ApiUrl": "https://a1b2c3.execute-api.us-east-1.amazonaws.com/", "Ver
 
 @dataclass
 class FakeAws:
-    """One endpoint for CloudFormation and the API, as the emulator is; also the local control plane."""
+    """One endpoint for CloudFormation and the API, like the emulator. It is also the local control plane."""
 
     endpoint: str = "http://127.0.0.1:1"
     outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
     refusal: tuple[str, str] | None = None
     exports: list[tuple[str, str]] | None = None
-    """What is exported, and by which stack; ``None`` where nobody may ask."""
+    """The exports, with the stacks that export them; ``None`` if listing them is denied."""
     asked: list[str] = field(default_factory=list)
 
     def session_settings(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ def aws() -> Iterator[FakeAws]:
 
 @pytest.fixture(autouse=True)
 def _no_aws_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that this machine is set up for, and no looking for credentials on the network."""
+    """An environment without this machine's settings, and without a search for credentials on the network."""
     for name in os.environ:
         if name.startswith("AWS_"):
             monkeypatch.delenv(name)
@@ -115,7 +115,7 @@ def _no_aws_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def on_aws(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
-    """The server, reached as AWS is: by the SDK's own settings."""
+    """The server, reached through the SDK's own settings, as AWS is."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -123,7 +123,7 @@ def on_aws(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
 
 
 def nothing() -> None:
-    """No local control plane is up."""
+    """There is no local control plane."""
 
 
 class TestWhich:
@@ -141,14 +141,16 @@ class TestWhich:
             (Options(region="eu-west-1"), {}, False),
         ],
     )
-    def test_when_the_local_one_is_up(self, options: Options, environment: dict[str, str], is_local: bool) -> None:
+    def test_the_choice_when_the_local_control_plane_is_running(
+        self, options: Options, environment: dict[str, str], is_local: bool
+    ) -> None:
         local = FakeAws()
         assert choose(options, environment, lambda: local) is (local if is_local else None)
 
-    def test_aws_when_the_local_one_is_not_up(self) -> None:
+    def test_aws_is_used_when_the_local_control_plane_is_not_running(self) -> None:
         assert choose(Options(), {}, nothing) is None
 
-    def test_the_local_one_is_asked_for_but_not_up(self) -> None:
+    def test_local_is_refused_when_the_local_control_plane_is_not_running(self) -> None:
         with pytest.raises(ControlPlaneNotFound, match="The local control plane is not running: start it with make up"):
             choose(Options(local=True), {}, nothing)
 
@@ -158,7 +160,7 @@ class TestLocal:
         world = World(find=partial(find, environment={}, find_local=lambda: aws))
         return scene.berth_in(world, arguments)
 
-    def test_its_use_is_told_when_it_was_found_by_itself(self, scene: Scene, aws: FakeAws) -> None:
+    def test_a_note_says_that_the_local_control_plane_is_used(self, scene: Scene, aws: FakeAws) -> None:
         result = self.berth(scene, aws, "tenants", "--json")
         assert result.exit_code == ExitCode.OK
         assert result.stderr == (f"Using the local control plane at {aws.endpoint} (for AWS: --region or --profile).\n")
@@ -166,10 +168,10 @@ class TestLocal:
         host = "a1b2c3.execute-api.us-east-1.localhost"
         assert aws.asked == ["DescribeStacks Berth", f"GET {host}/tenants"]
 
-    def test_its_use_is_not_told_when_it_was_asked_for(self, scene: Scene, aws: FakeAws) -> None:
+    def test_there_is_no_note_with_the_option_local(self, scene: Scene, aws: FakeAws) -> None:
         assert self.berth(scene, aws, "tenants", "--local").stderr == ""
 
-    def test_it_is_named_by_an_option_or_else_by_a_variable(
+    def test_the_name_comes_from_the_option_or_else_from_the_variable(
         self, scene: Scene, aws: FakeAws, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BERTH_STACK", "Berth-dev")
@@ -178,22 +180,22 @@ class TestLocal:
         stacks = [asked for asked in aws.asked if asked.startswith("DescribeStacks")]
         assert stacks == ["DescribeStacks Berth-dev", "DescribeStacks Berth-test"]
 
-    def test_its_api_is_asked_by_the_host_that_it_has_there(self, scene: Scene, aws: FakeAws) -> None:
+    def test_requests_to_the_local_api_have_its_own_host(self, scene: Scene, aws: FakeAws) -> None:
         result = self.berth(scene, aws, "get-queue", "acme", "--local")
         assert result.exit_code == ExitCode.OK
         assert aws.asked[1:] == ["GET a1b2c3.execute-api.us-east-1.localhost/tenants/acme/queue"]
 
-    def test_the_address_of_its_api_is_the_one_that_answers(self, aws: FakeAws) -> None:
+    def test_the_api_url_is_the_one_that_answers(self, aws: FakeAws) -> None:
         control_plane = find(Options(local=True), find_local=lambda: aws)
         assert control_plane.api_url == "https://a1b2c3.execute-api.us-east-1.localhost/"
         assert control_plane.stack.outputs["ApiUrl"] == OUTPUTS["ApiUrl"]
 
-    def test_doctor_tells_the_address_that_answers(self, scene: Scene, aws: FakeAws) -> None:
-        told = self.berth(scene, aws, "doctor", "--local").stdout
-        assert "https://a1b2c3.execute-api.us-east-1.localhost/ answers" in told
-        assert "amazonaws.com" not in told
+    def test_doctor_shows_the_url_that_answers(self, scene: Scene, aws: FakeAws) -> None:
+        shown = self.berth(scene, aws, "doctor", "--local").stdout
+        assert "https://a1b2c3.execute-api.us-east-1.localhost/ answers" in shown
+        assert "amazonaws.com" not in shown
 
-    def test_neither_profiles_nor_proxies_get_in_the_way(self, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_profiles_and_proxies_are_ignored(self, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_PROFILE", "missing")
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -202,7 +204,7 @@ class TestLocal:
             == 200
         )
 
-    def test_who_is_asking_is_asked_there(self, aws: FakeAws) -> None:
+    def test_the_local_control_plane_is_asked_for_the_caller(self, aws: FakeAws) -> None:
         assert find(Options(local=True), find_local=lambda: aws).caller() == ADA
         assert aws.asked == ["GetCallerIdentity"]
 
@@ -224,7 +226,7 @@ class TestAws:
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 
-    def test_the_stack_is_looked_at_once(self, on_aws: FakeAws) -> None:
+    def test_the_stack_is_described_once(self, on_aws: FakeAws) -> None:
         control_plane = find(Options(region="eu-west-1"), find_local=nothing)
         control_plane.api()
         stack = control_plane.stack
@@ -232,27 +234,27 @@ class TestAws:
         assert (stack.outputs, stack.version) == (OUTPUTS, "0.1.0")
         assert on_aws.asked == ["DescribeStacks Berth"]
 
-    def test_who_is_asking(self, on_aws: FakeAws) -> None:
+    def test_the_caller_is_the_arn_from_sts(self, on_aws: FakeAws) -> None:
         assert find(Options(region="eu-west-1"), find_local=nothing).caller() == ADA
         assert on_aws.asked == ["GetCallerIdentity"]
 
-    def test_nobody_is_asking(self) -> None:
+    def test_the_caller_without_credentials(self) -> None:
         with pytest.raises(NoCredentialsError):
             find(Options(region="eu-west-1"), find_local=nothing).caller()
 
-    def test_how_one_of_another_name_is_deployed(self, on_aws: FakeAws) -> None:
+    def test_the_advice_for_another_name_has_the_deploy_command(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth-dev does not exist")
         with pytest.raises(ControlPlaneNotFound, match=r'make deploy CDK_ARGS="-c berth:name=Berth-dev"'):
             find(Options(region="eu-west-1", stack="Berth-dev"), find_local=nothing).api()
 
-    def test_no_such_stack(self, on_aws: FakeAws) -> None:
+    def test_a_stack_that_does_not_exist(self, on_aws: FakeAws) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Berth does not exist")
         expected = "No control plane named Berth in eu-west-1: deploy it with make deploy, or use --stack/--region.$"
         with pytest.raises(ControlPlaneNotFound, match=expected):
             find(Options(region="eu-west-1"), find_local=nothing).api()
 
     @pytest.mark.parametrize(
-        ("exports", "told"),
+        ("exports", "message"),
         [
             (
                 [
@@ -268,16 +270,16 @@ class TestAws:
             ([], "There are no control planes here."),
         ],
     )
-    def test_whoever_names_none_is_told_which_there_are(
-        self, on_aws: FakeAws, exports: list[tuple[str, str]], told: str
+    def test_an_unknown_name_is_reported_with_the_existing_control_planes(
+        self, on_aws: FakeAws, exports: list[tuple[str, str]], message: str
     ) -> None:
         on_aws.refusal = ("ValidationError", "Stack with id Harbour does not exist")
         on_aws.exports = exports
-        expected = f"No control plane named Harbour in eu-west-1: .*use --stack/--region. {told}$"
+        expected = f"No control plane named Harbour in eu-west-1: .*use --stack/--region. {message}$"
         with pytest.raises(ControlPlaneNotFound, match=expected):
             find(Options(region="eu-west-1", stack="Harbour"), find_local=nothing).api()
 
-    def test_a_stack_that_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
+    def test_a_stack_without_the_output_is_not_ready_or_not_berths(self, on_aws: FakeAws) -> None:
         on_aws.outputs.clear()
         expected = r"The stack Berth in eu-west-1 has no output ApiUrl \(its status is CREATE_IN_PROGRESS\)"
         with pytest.raises(ControlPlaneNotFound, match=expected):

@@ -1,4 +1,4 @@
-"""`berth doctor`: one check after the other, each with what to do about it."""
+"""`berth doctor`: one check after the other, each with advice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}},
 
 @pytest.fixture(autouse=True)
 def _runs_by_itself(scene: Scene) -> None:
-    """Everything is well: both reconciliations that run by themselves just did."""
+    """A healthy control plane: both scheduled reconciliations have just run."""
     for name in (SETTLING, SURVEY):
         ran = Reconciliation(
             name, "", Wish(), ReconciliationStatus.DONE, NOON, NOON, LookedAt(all_stacks=10), scanned_at=NOON
@@ -33,12 +33,12 @@ def _runs_by_itself(scene: Scene) -> None:
 
 
 def checks(scene: Scene) -> dict[str, tuple[str, str, str | None]]:
-    """By name: the verdict, the detail, the advice."""
-    told = json.loads(scene.berth("doctor", "--json").stdout)
-    return {check["name"]: (check["verdict"], check["detail"], check["advice"]) for check in told["checks"]}
+    """The verdict, the detail and the advice of each check, by name."""
+    shown = json.loads(scene.berth("doctor", "--json").stdout)
+    return {check["name"]: (check["verdict"], check["detail"], check["advice"]) for check in shown["checks"]}
 
 
-def test_all_is_well(scene: Scene) -> None:
+def test_no_problems(scene: Scene) -> None:
     result = scene.berth("doctor")
     assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
     assert result.stdout.splitlines() == [
@@ -60,18 +60,18 @@ def test_all_is_well(scene: Scene) -> None:
     assert scene.api.asked == ["GET /diagnosis"]
 
 
-def test_as_json_it_has_the_form_of_the_apis_answer(scene: Scene) -> None:
+def test_json_has_the_form_of_the_apis_response(scene: Scene) -> None:
     scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
     result = scene.berth("doctor", "--json")
-    told, health = json.loads(result.stdout), scene.api.health().body
-    assert told.keys() == {"verdict", "checks"}
-    assert told["verdict"] == "problem"
-    assert told["checks"][0] == {"name": "credentials", "verdict": "ok", "detail": ADA, "advice": None}
-    assert told["checks"][3:] == health["checks"]
+    shown, health = json.loads(result.stdout), scene.api.health().body
+    assert shown.keys() == {"verdict", "checks"}
+    assert shown["verdict"] == "problem"
+    assert shown["checks"][0] == {"name": "credentials", "verdict": "ok", "detail": ADA, "advice": None}
+    assert shown["checks"][3:] == health["checks"]
     assert result.exit_code == ExitCode.ATTENTION
 
 
-def test_a_problem_is_told_with_what_to_do(scene: Scene) -> None:
+def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
     scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
     result = scene.berth("doctor")
     assert result.exit_code == ExitCode.ATTENTION
@@ -83,7 +83,7 @@ def test_a_problem_is_told_with_what_to_do(scene: Scene) -> None:
     assert lines[-1] == "1 problem."
 
 
-def test_warnings_and_what_is_not_known_are_no_problem(scene: Scene) -> None:
+def test_warnings_and_unknown_checks_are_not_problems(scene: Scene) -> None:
     scene.api.stack_limit = None
     scene.control_plane = FakeControlPlane(scene.api, version="0.0.1")
     result = scene.berth("doctor")
@@ -101,14 +101,16 @@ def test_a_terminal_shows_verdicts_in_colours(scene: Scene) -> None:
 
 class TestCredentials:
     @pytest.mark.parametrize(
-        ("trouble", "told"),
+        ("trouble", "expected"),
         [(NoCredentialsError(), "No AWS credentials found"), (EXPIRED, "AWS denied GetCallerIdentity: Log in.")],
     )
-    def test_without_them_nothing_else_is_tried(self, scene: Scene, trouble: Exception, told: str) -> None:
+    def test_without_credentials_no_further_check_is_made(
+        self, scene: Scene, trouble: Exception, expected: str
+    ) -> None:
         scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": trouble})
         result = scene.berth("doctor")
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
-        assert result.stdout.startswith(f"problem credentials   {told}")
+        assert result.stdout.startswith(f"problem credentials   {expected}")
         assert result.stdout.splitlines()[1:] == [
             "unknown control plane not checked, because the credentials do not work",
             "",
@@ -124,16 +126,16 @@ class TestCredentials:
         assert (check["name"], check["verdict"]) == ("credentials", "problem")
         assert "(prod) could not be found" in check["detail"]
 
-    def test_nobody_can_say_whose_they_are_and_they_may_do_all_the_same(self, scene: Scene) -> None:
+    def test_the_other_checks_are_made_if_sts_cannot_be_reached(self, scene: Scene) -> None:
         scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": NO_WAY})
-        told = checks(scene)
-        assert told["credentials"][0] == "unknown"
-        assert (told["control plane"][0], told["api"][0]) == ("ok", "ok")
+        shown = checks(scene)
+        assert shown["credentials"][0] == "unknown"
+        assert (shown["control plane"][0], shown["api"][0]) == ("ok", "ok")
         assert scene.berth("doctor").exit_code == ExitCode.OK
 
 
 class TestControlPlane:
-    def test_the_local_one_is_not_up(self, scene: Scene) -> None:
+    def test_the_local_control_plane_is_not_running(self, scene: Scene) -> None:
         scene.trouble = ControlPlaneNotFound("The local control plane is not running: start it with make up.")
         result = scene.berth("doctor", "--local")
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
@@ -143,7 +145,7 @@ class TestControlPlane:
             "1 problem.",
         ]
 
-    def test_there_is_none(self, scene: Scene) -> None:
+    def test_there_is_no_control_plane(self, scene: Scene) -> None:
         scene.control_plane = FakeControlPlane(
             scene.api, trouble={"stack": ControlPlaneNotFound("No control plane named Berth.")}
         )
@@ -164,25 +166,29 @@ class TestControlPlane:
             ("DELETE_FAILED", "warning", "Its last deployment failed"),
         ],
     )
-    def test_how_its_stack_is(self, scene: Scene, status: str, verdict: str, advice: str | None) -> None:
+    def test_the_verdict_depends_on_the_stacks_status(
+        self, scene: Scene, status: str, verdict: str, advice: str | None
+    ) -> None:
         scene.control_plane = FakeControlPlane(scene.api, status=status)
-        told = checks(scene)
-        assert told["control plane"][0] == verdict
-        assert (told["control plane"][2] or "").startswith(advice or "")
-        # Whatever it is like, its API is asked.
-        assert told["api"][0] == "ok"
+        shown = checks(scene)
+        assert shown["control plane"][0] == verdict
+        assert (shown["control plane"][2] or "").startswith(advice or "")
+        # The API is checked whatever the stack's status.
+        assert shown["api"][0] == "ok"
 
-    @pytest.mark.parametrize(("version", "told"), [("0.0.1", "0.0.1"), (None, "unknown")])
-    def test_of_another_version_than_the_command_line(self, scene: Scene, version: str | None, told: str) -> None:
+    @pytest.mark.parametrize(("version", "expected"), [("0.0.1", "0.0.1"), (None, "unknown")])
+    def test_another_version_than_the_command_lines_is_a_warning(
+        self, scene: Scene, version: str | None, expected: str
+    ) -> None:
         scene.control_plane = FakeControlPlane(scene.api, version=version)
         verdict, detail, advice = checks(scene)["control plane"]
-        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, version {told}")
+        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, version {expected}")
         assert advice == f"This command line has version {OURS}: install the other version, or deploy this one."
 
 
 class TestApi:
     @pytest.mark.parametrize("trouble", [NO_WAY, ControlPlaneNotFound("The stack has no output ApiUrl.")])
-    def test_there_is_no_way_to_it(self, scene: Scene, trouble: Exception) -> None:
+    def test_the_api_cannot_be_reached(self, scene: Scene, trouble: Exception) -> None:
         scene.control_plane = FakeControlPlane(scene.api, trouble={"api": trouble})
         result = scene.berth("doctor", "--json")
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
@@ -193,31 +199,31 @@ class TestApi:
             "advice": None,
         }
 
-    def test_these_credentials_may_not_ask_it(self, scene: Scene) -> None:
+    def test_the_credentials_may_not_call_the_api(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
         result = scene.berth("doctor")
         assert result.exit_code == ExitCode.NO_CONTROL_PLANE
         assert "problem api           The API answered 403: Forbidden. These credentials may not" in result.stdout
 
-    def test_it_is_too_old_to_know(self, scene: Scene) -> None:
+    def test_the_api_is_too_old_for_health_checks(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(404, {"message": "Not Found"})]
         result = scene.berth("doctor")
         assert result.exit_code == ExitCode.ATTENTION
         assert "problem api           it has no route for the health of the control plane" in result.stdout
         assert "It is older than this command line: deploy Berth again." in result.stdout
 
-    def test_it_fails(self, scene: Scene) -> None:
+    def test_the_api_fails(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(500, {"message": "Internal Server Error"})]
         result = scene.berth("doctor")
         assert result.exit_code == ExitCode.ATTENTION
         assert "problem api           The API answered 500: Internal Server Error." in result.stdout
 
-    def test_it_is_busy_for_a_moment(self, scene: Scene) -> None:
+    def test_the_api_is_throttled_for_a_moment(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(503, {}, retry_after=3)]
         assert (scene.berth("doctor").exit_code, scene.pauses) == (ExitCode.OK, [3])
 
 
-def test_what_goes_wrong_with_the_command_itself_is_told_as_ever(scene: Scene) -> None:
+def test_a_bug_of_the_command_is_reported_like_any_other_error(scene: Scene) -> None:
     scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": ZeroDivisionError("division by zero")})
     result = scene.berth("doctor")
     assert (result.exit_code, result.stdout) == (ExitCode.UNEXPECTED, "")

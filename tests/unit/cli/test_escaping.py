@@ -1,4 +1,4 @@
-"""Nothing that comes from elsewhere steers the operator's terminal."""
+"""Text from outside cannot control the operator's terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HARMFUL = [CLEAR_THE_SCREEN, SET_THE_TITLE, C1, TURNED_AROUND, "\x08", "\x7f", "
 
 
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
-def test_a_control_character_is_spelled_out(harmful: str) -> None:
+def test_a_control_character_is_escaped(harmful: str) -> None:
     shown = escaped(f"before {harmful} after")
     assert shown.isprintable()
     assert shown.isascii()
@@ -35,12 +35,12 @@ def test_a_control_character_is_spelled_out(harmful: str) -> None:
 
 
 @pytest.mark.parametrize("harmless", ["plain", "Größe 日本語", "two\nlines\tand a tab", "\\x1b as text"])
-def test_text_stays_text(harmless: str) -> None:
+def test_printable_text_is_unchanged(harmless: str) -> None:
     assert escaped(harmless) == harmless
 
 
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
-def test_no_way_of_printing_lets_one_through(harmful: str) -> None:
+def test_every_function_that_prints_escapes(harmful: str) -> None:
     sink = io.StringIO()
     console = SafeConsole(file=sink, force_terminal=False, width=200)
     table = Table()
@@ -51,7 +51,7 @@ def test_no_way_of_printing_lets_one_through(harmful: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[/x]", "[link=https://elsewhere.example/]a[/link]", "[bold]a[/]"])
-def test_square_brackets_are_printed_as_they_are_and_not_read_as_markup(
+def test_square_brackets_are_printed_and_not_interpreted_as_markup(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = render.columns("Tenant")
@@ -62,7 +62,7 @@ def test_square_brackets_are_printed_as_they_are_and_not_read_as_markup(
 
 
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
-def test_neither_does_a_frame_that_is_drawn_again_and_again(harmful: str) -> None:
+def test_a_redrawn_display_escapes_too(harmful: str) -> None:
     sink = io.StringIO()
     console = SafeConsole(file=sink, force_terminal=True, color_system=None, width=200)
     with Live(Text(f"before {harmful} after"), console=console, auto_refresh=False) as live:
@@ -70,41 +70,41 @@ def test_neither_does_a_frame_that_is_drawn_again_and_again(harmful: str) -> Non
     assert f"before {harmful[0]}" not in sink.getvalue()
 
 
-def test_styles_are_still_drawn() -> None:
+def test_styles_are_kept() -> None:
     sink = io.StringIO()
     SafeConsole(file=sink, force_terminal=True, color_system="standard").print(Text(C1, "red"))
     assert sink.getvalue() == "\x1b[31m\\x9b31m\x1b[0m\n"
 
 
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
-def test_every_command_prints_by_such_a_console(harmful: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_uses_a_safe_console(harmful: str, capsys: pytest.CaptureFixture[str]) -> None:
     render.show_pairs({"root cause": f"The queue {harmful} failed"})
     render.show_line(harmful)
     render.note(harmful)
     render.complain(harmful)
     render.show_json({"detail": harmful})
-    told = "".join(capsys.readouterr())
-    assert all(each.isprintable() or each == "\n" for each in told)
+    output = "".join(capsys.readouterr())
+    assert all(each.isprintable() or each == "\n" for each in output)
 
 
 @pytest.mark.parametrize("harmful", HARMFUL, ids=ascii)
-def test_a_traceback_spells_them_out_too(harmful: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_traceback_is_escaped(harmful: str, capsys: pytest.CaptureFixture[str]) -> None:
     render.show_traceback(ValueError(f"The queue {harmful} failed"))
-    told = capsys.readouterr().err
-    assert told.startswith("ValueError: The queue ")
-    assert all(each.isprintable() or each == "\n" for each in told)
+    output = capsys.readouterr().err
+    assert output.startswith("ValueError: The queue ")
+    assert all(each.isprintable() or each == "\n" for each in output)
 
 
-def test_so_does_debug(scene: Scene) -> None:
+def test_the_output_of_debug_is_escaped(scene: Scene) -> None:
     cause = RootCause("InboundQueue", "AWS::SQS::Queue", f"{SET_THE_TITLE}{CLEAR_THE_SCREEN}{TURNED_AROUND}")
     scene.queue_answers(Failed(an_audit(Status.FAILURE, root_cause=cause)))
-    told = scene.berth("--debug", "get-queue", "acme").stderr
-    assert "Traceback" in told
-    assert all(each.isprintable() or each == "\n" for each in told)
+    output = scene.berth("--debug", "get-queue", "acme").stderr
+    assert "Traceback" in output
+    assert all(each.isprintable() or each == "\n" for each in output)
 
 
-def test_nothing_prints_by_another_console() -> None:
-    """Nor past all consoles; but for JSON, which spells out everything that is not ASCII, and our own version."""
+def test_no_module_prints_without_a_safe_console() -> None:
+    """The exceptions print JSON, which escapes everything that is not ASCII, and our own version."""
     others: list[str] = []
     for path in sorted((ROOT / "orchestrator").rglob("*.py")):
         for line in path.read_text(encoding="utf-8").splitlines():

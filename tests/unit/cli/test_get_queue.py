@@ -1,4 +1,4 @@
-"""`berth get-queue`: every answer of the API as an operator sees it."""
+"""`berth get-queue`: every response of the API as an operator sees it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_ready(scene: Scene) -> None:
     assert scene.api.asked == ["GET /tenants/acme/queue"]
 
 
-def test_ready_as_json_is_the_answer_itself(scene: Scene) -> None:
+def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
     scene.queue_answers(READY)
     result = scene.berth("get-queue", "acme", "--json")
     assert result.exit_code == ExitCode.OK
@@ -63,7 +63,7 @@ def test_ready_as_json_is_the_answer_itself(scene: Scene) -> None:
     }
 
 
-def test_provisioning_is_told_with_its_execution_and_not_waited_for(scene: Scene) -> None:
+def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.NOT_READY
@@ -80,7 +80,7 @@ def test_provisioning_as_json(scene: Scene) -> None:
     assert json.loads(result.stdout)["status"] == "PROVISIONING"
 
 
-def test_waiting_asks_when_told_to_and_says_once_what_it_waits_for(scene: Scene) -> None:
+def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING, PROVISIONING, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
@@ -95,18 +95,18 @@ def test_waiting_with_json_prints_one_document(scene: Scene) -> None:
     assert json.loads(result.stdout)["status"] == "READY"
 
 
-def test_waiting_for_a_queue_that_is_ready_says_nothing(scene: Scene) -> None:
+def test_waiting_for_a_ready_queue_prints_nothing(scene: Scene) -> None:
     scene.queue_answers(READY)
     assert scene.berth("get-queue", "acme", "--wait").stderr == ""
 
 
-def test_a_log_is_reminded_now_and_then(scene: Scene) -> None:
+def test_without_a_terminal_the_wait_is_repeated_in_the_log(scene: Scene) -> None:
     scene.queue_answers(*[PROVISIONING] * 40, READY)
     lines = scene.berth("get-queue", "acme", "--wait").stderr.splitlines()
     assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{REMIND_SECONDS} s)", f"{2 * REMIND_SECONDS} s)"]
 
 
-def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
+def test_a_terminal_shows_the_seconds(scene: Scene) -> None:
     scene.environment |= TERMINAL
     scene.queue_answers(*[PROVISIONING] * 40, READY)
     result = scene.berth("get-queue", "acme", "--wait")
@@ -115,7 +115,7 @@ def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
     assert "waiting, 0 s" in result.stderr
 
 
-def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Scene) -> None:
+def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scene: Scene) -> None:
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
     silent = ApiAnswer(503, {})
     at_once = ApiAnswer(503, {}, retry_after=0.5)
@@ -127,7 +127,7 @@ def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Sc
     assert "The API asks to come back later (503): Rate exceeded" in result.stderr
 
 
-def test_a_tenant_that_asking_does_not_create_is_told_with_who_does(scene: Scene) -> None:
+def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice(scene: Scene) -> None:
     scene.queue_answers(Unknown())
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.GONE
@@ -137,7 +137,7 @@ def test_a_tenant_that_asking_does_not_create_is_told_with_who_does(scene: Scene
     )
 
 
-def test_one_tenant_too_many_is_refused_with_where_to_look(scene: Scene) -> None:
+def test_a_tenant_beyond_the_limit_is_refused_with_advice(scene: Scene) -> None:
     scene.queue_answers(FleetFull(1_900, 1_900))
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.REFUSED
@@ -145,7 +145,7 @@ def test_one_tenant_too_many_is_refused_with_where_to_look(scene: Scene) -> None
     assert "berth doctor" in result.stderr
 
 
-def test_one_create_too_many_is_told_with_when_to_ask_again(scene: Scene) -> None:
+def test_a_create_beyond_the_rate_is_refused_with_the_time_to_wait(scene: Scene) -> None:
     scene.queue_answers(TooManyCreates(60, 37))
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.NOT_READY
@@ -153,7 +153,7 @@ def test_one_create_too_many_is_told_with_when_to_ask_again(scene: Scene) -> Non
     assert scene.pauses == []
 
 
-def test_who_waits_waits_also_for_the_next_create_that_may_be_started(scene: Scene) -> None:
+def test_waiting_includes_the_time_until_a_create_is_allowed(scene: Scene) -> None:
     scene.queue_answers(TooManyCreates(60, 37), PROVISIONING, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
@@ -176,7 +176,7 @@ def test_waiting_ends_when_provisioning_fails(scene: Scene) -> None:
     assert scene.pauses == [2]
 
 
-def test_an_interrupted_wait_says_that_provisioning_goes_on(scene: Scene) -> None:
+def test_an_interrupted_wait_says_that_provisioning_continues(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
     scene.trouble_asleep = KeyboardInterrupt()
     result = scene.berth("get-queue", "acme", "--wait")
@@ -196,21 +196,21 @@ def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "told"),
+    ("given", "code", "expected"),
     [
         (BEING_DELETED, ExitCode.GONE, "is being deleted"),
         (DELETED, ExitCode.GONE, "was deleted"),
         (FAILED, ExitCode.FAILED, QUEUE_TABOO.reason),
     ],
 )
-def test_problems_as_json_are_the_answer_itself(scene: Scene, given: Answer, code: ExitCode, told: str) -> None:
+def test_problems_as_json_are_the_apis_response(scene: Scene, given: Answer, code: ExitCode, expected: str) -> None:
     scene.queue_answers(given)
     result = scene.berth("get-queue", "acme", "--json")
     assert result.exit_code == code
     problem = json.loads(result.stdout)
     assert problem["type"].startswith("urn:berth:problem:")
     assert result.stderr == f"Error: {problem['detail']}\n"
-    assert told in problem["detail"]
+    assert expected in problem["detail"]
 
 
 def test_a_request_that_the_api_refuses_is_bad_usage(scene: Scene) -> None:
@@ -226,7 +226,7 @@ def test_a_timeout_is_a_number_of_seconds(scene: Scene, timeout: str) -> None:
 class TestCredentials:
     READY = answer(ACME, READY, Credentials(Access.SEND, "AKIDSESSION", "s3cr+t/=", "t0k=n; rm -r", NOON))
 
-    def test_are_printed_as_a_shell_takes_them(self, scene: Scene) -> None:
+    def test_are_printed_as_shell_commands(self, scene: Scene) -> None:
         scene.queue_answers(PROVISIONING, self.READY)
         result = scene.berth("get-queue", "acme", "--wait", "--credentials", "send")
         assert result.exit_code == ExitCode.OK
@@ -239,30 +239,30 @@ class TestCredentials:
         ]
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/send"] * 2
 
-    def test_as_json_they_are_part_of_the_answer(self, scene: Scene) -> None:
+    def test_as_json_they_are_part_of_the_response(self, scene: Scene) -> None:
         scene.queue_answers(self.READY)
         result = scene.berth("get-queue", "acme", "--credentials", "send", "--json")
         assert json.loads(result.stdout) == self.READY.body
 
-    def test_are_shown_nowhere_else(self, scene: Scene) -> None:
+    def test_are_not_printed_to_stderr(self, scene: Scene) -> None:
         scene.queue_answers(PROVISIONING, self.READY)
         result = scene.berth("--debug", "get-queue", "acme", "--wait", "--credentials", "send")
         assert "s3cr" not in result.stderr
         assert "s3cr" not in repr(scene.api.queue_answers)
 
-    def test_of_a_tenant_without_a_queue_there_are_none_and_none_is_provisioned(self, scene: Scene) -> None:
+    def test_are_refused_for_a_tenant_without_a_queue_which_is_not_provisioned(self, scene: Scene) -> None:
         scene.queue_answers(NotProvisioned(asking_provisions=True))
         result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.startswith("Error: Tenant acme has no queue yet. Ask for its queue first")
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
 
-    def test_that_are_not_given_here(self, scene: Scene) -> None:
+    def test_that_are_switched_off(self, scene: Scene) -> None:
         scene.queue_answers(no_credentials())
         result = scene.berth("get-queue", "acme", "--credentials", "receive")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.startswith("Error: This control plane gives no credentials")
 
-    def test_are_to_send_or_to_receive(self, scene: Scene) -> None:
+    def test_are_only_for_send_or_receive(self, scene: Scene) -> None:
         assert scene.berth("get-queue", "acme", "--credentials", "own").exit_code == ExitCode.BAD_USAGE
         assert scene.connected_to == []

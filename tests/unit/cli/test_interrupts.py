@@ -1,4 +1,4 @@
-"""Ctrl-C, at the moments at which it is hardest to take."""
+"""Ctrl-C at moments at which it is hard to handle."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.unit.cli.conftest import TERMINAL, Scene
 
 @pytest.fixture(autouse=True)
 def _heed_interrupts() -> Iterator[None]:
-    """Whoever runs the tests in the background has them ignore Ctrl-C."""
+    """Restore the default handler, because processes in the background ignore Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 STEPS = ["set_live", "show_cursor", "push_render_hook", "clear_live", "pop_render_hook"]
-"""What rich does with the console when a display starts and when it stops."""
+"""The console's methods that rich calls when a display starts or stops."""
 
 
 @pytest.fixture
 def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """From now on Ctrl-C is pressed right before that step."""
+    """Press Ctrl-C right before this method is called."""
 
     def arm(name: str) -> None:
         step: Callable[..., object] = getattr(Console, name)
@@ -47,7 +47,7 @@ def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_while_the_display_of_a_wait_starts_or_stops(
+def test_an_interrupt_while_the_display_of_a_wait_starts_or_stops(
     scene: Scene, interrupt_before: Callable[[str], None], step: str
 ) -> None:
     scene.environment |= TERMINAL
@@ -59,7 +59,7 @@ def test_while_the_display_of_a_wait_starts_or_stops(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_while_the_display_of_a_rollout_starts_or_stops(
+def test_an_interrupt_while_the_display_of_a_rollout_starts_or_stops(
     scene: Scene, interrupt_before: Callable[[str], None], step: str
 ) -> None:
     scene.has()
@@ -73,7 +73,7 @@ def test_while_the_display_of_a_rollout_starts_or_stops(
     assert "Error" not in result.stderr
 
 
-def test_an_error_that_it_leads_to_is_not_told(scene: Scene) -> None:
+def test_an_error_caused_by_an_interrupt_is_not_reported(scene: Scene) -> None:
     scene.trouble = IndexError("pop from empty list")
     scene.trouble.__context__ = KeyboardInterrupt()
     result = scene.berth("create", "acme", "--wait")
@@ -81,8 +81,8 @@ def test_an_error_that_it_leads_to_is_not_told(scene: Scene) -> None:
     assert "Error" not in result.stderr
 
 
-def test_it_is_not_taken_where_it_is_ignored(scene: Scene, interrupt_before: Callable[[str], None]) -> None:
-    """As in a shell's background job."""
+def test_an_ignored_interrupt_stays_ignored(scene: Scene, interrupt_before: Callable[[str], None]) -> None:
+    """Jobs in a shell's background ignore Ctrl-C."""
     scene.environment |= TERMINAL
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
     interrupt_before("set_live")
@@ -93,7 +93,7 @@ def test_it_is_not_taken_where_it_is_ignored(scene: Scene, interrupt_before: Cal
         signal.signal(signal.SIGINT, before)
 
 
-def test_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_the_commands_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupts:
         def find_spec(
             self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""What all commands share: global options, help, and errors that are one line and an exit code."""
+"""Behaviour that all commands share: global options, help, and errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_interrupt(scene: Scene) -> None:
     assert scene.berth("tenants").exit_code == ExitCode.INTERRUPTED
 
 
-def test_nobody_reads_any_more(scene: Scene) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(scene: Scene) -> None:
     scene.trouble = BrokenPipeError(32, "Broken pipe")
     result = scene.berth("tenants")
     assert (result.exit_code, result.output) == (1, "")
@@ -75,7 +75,7 @@ def test_nobody_reads_any_more(scene: Scene) -> None:
 
 @pytest.mark.parametrize("tenant", ["", "a/b", "-", "x" * 41, "acme\n", "a b", "ä"])
 @pytest.mark.parametrize("command", ["get-queue", "create", "upgrade", "unpin", "retry", "delete", "tenant"])
-def test_an_invalid_tenant_id_is_refused_before_anything_is_asked(scene: Scene, command: str, tenant: str) -> None:
+def test_an_invalid_tenant_id_is_refused_before_any_request(scene: Scene, command: str, tenant: str) -> None:
     result = scene.berth(command, "--", tenant)
     assert result.exit_code == ExitCode.BAD_USAGE
     assert result.stderr.startswith("Error: The tenant id ")
@@ -118,13 +118,15 @@ def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_global_options_stand_before_or_after_the_command(scene: Scene, arguments: list[str], options: Options) -> None:
+def test_global_options_may_come_before_or_after_the_command(
+    scene: Scene, arguments: list[str], options: Options
+) -> None:
     scene.berth(*arguments)
     assert scene.connected_to == [options]
 
 
 @pytest.mark.parametrize("arguments", [["tenants", "--cursor", "\udcff"], ["tenants", "--stack=\udcff"], ["\udcff"]])
-def test_what_is_no_text_is_sent_nowhere(scene: Scene, arguments: list[str]) -> None:
+def test_arguments_that_are_not_utf8_are_refused(scene: Scene, arguments: list[str]) -> None:
     result = scene.berth(*arguments)
     assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
     assert "is not UTF-8." in result.stderr
@@ -137,7 +139,7 @@ def test_after_two_dashes_nothing_is_an_option(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("other", [["--region", "eu-west-1"], ["--profile", "prod"]], ids=" ".join)
-def test_local_excludes_what_is_about_aws(scene: Scene, other: list[str]) -> None:
+def test_local_cannot_be_combined_with_options_for_aws(scene: Scene, other: list[str]) -> None:
     result = scene.berth("--local", *other, "tenants")
     assert result.exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
@@ -151,7 +153,7 @@ def test_version(scene: Scene) -> None:
 def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:
     result = scene.berth("--help")
     assert result.exit_code == ExitCode.OK
-    # Typer shows colours also where it finds that a build server runs it.
+    # Typer also prints colours when it detects a CI server.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
     commands = ["create", "get-queue", "upgrade", "pin", "retry", "delete", "tenant", "tenants", "releases", "rollout"]
     commands += ["doctor", "reconcile"]
@@ -165,7 +167,7 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
         ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
@@ -191,11 +193,11 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
         ("rollout list", ["--limit"]),
     ],
 )
-def test_every_command_helps(scene: Scene, command: str, told: list[str]) -> None:
+def test_every_command_has_help(scene: Scene, command: str, expected: list[str]) -> None:
     result = scene.berth(*command.split(), "--help")
     assert result.exit_code == ExitCode.OK
     plain = Text.from_ansi(result.stdout).plain
-    for each in [*told, "--json"]:
+    for each in [*expected, "--json"]:
         assert each in plain
     assert scene.connected_to == []
 
@@ -205,7 +207,7 @@ def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> Non
     assert "All options below except --version may also follow the command." in words
 
 
-def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> None:
+def test_the_help_of_rollouts_begins_with_the_first_step(scene: Scene) -> None:
     result = scene.berth("rollout", "--help")
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
     commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "retry", "list"]
@@ -214,7 +216,7 @@ def test_the_help_of_rollouts_begins_with_what_one_does_first(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("command", [[], ["rollout", "start"], ["reconcile"], ["doctor"]], ids=" ".join)
-def test_help_does_not_wait_for_the_sdk(command: list[str]) -> None:
+def test_help_does_not_load_the_sdk(command: list[str]) -> None:
     ask_for_help = (
         "import sys\n"
         "from orchestrator.cli.app import app\n"

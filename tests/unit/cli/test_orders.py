@@ -1,4 +1,4 @@
-"""`berth create`, `upgrade`, `pin`, `retry` and `delete`, when nobody waits for what they start."""
+"""`berth create`, `upgrade`, `pin`, `retry` and `delete` without --wait."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class TestCreate:
             "retryAfterSeconds": 2,
         }
 
-    def test_a_tenant_that_is_there(self, scene: Scene) -> None:
+    def test_a_tenant_that_exists(self, scene: Scene) -> None:
         scene.has()
         result = scene.berth("create", "acme")
         assert result.exit_code == ExitCode.OK
         assert (result.stdout, result.stderr) == ("Tenant acme is there, at version 0.1.0.\n", "")
 
-    def test_the_pin_and_labels_of_a_tenant_that_is_there_are_changed(self, scene: Scene) -> None:
+    def test_the_pin_and_labels_of_an_existing_tenant_are_changed(self, scene: Scene) -> None:
         scene.has()
         assert scene.berth("create", "acme", "--version", "0.1.0", "--label", "team=blue").exit_code == ExitCode.OK
         metadata = scene.api.table.metadata(ACME)
@@ -72,7 +72,7 @@ class TestCreate:
         assert (metadata.pinned_version, metadata.labels) == (None, {"team": "blue"})
 
     @pytest.mark.parametrize(
-        ("arguments", "told"),
+        ("arguments", "expected"),
         [
             (["--version", "0.2.0"], "It is pinned to version 0.2.0 now. Move it there: berth upgrade acme"),
             (["--version", "0.1.0"], "It is pinned to that version now."),
@@ -82,12 +82,10 @@ class TestCreate:
         ],
         ids=str,
     )
-    def test_what_was_changed_of_a_tenant_that_is_there_is_said(
-        self, scene: Scene, arguments: list[str], told: str
-    ) -> None:
+    def test_changes_of_an_existing_tenant_are_shown(self, scene: Scene, arguments: list[str], expected: str) -> None:
         scene.has()
         result = scene.berth("create", "acme", *arguments)
-        assert result.stdout == f"Tenant acme is there, at version 0.1.0. {told}\n"
+        assert result.stdout == f"Tenant acme is there, at version 0.1.0. {expected}\n"
 
     def test_a_version_that_was_never_published(self, scene: Scene) -> None:
         result = scene.berth("create", "acme", "--version", "9.9.9", "--json")
@@ -113,7 +111,7 @@ class TestCreate:
         assert scene.connected_to == []
 
     @pytest.mark.parametrize("arguments", [["--version", "newest"], ["--label", "te am=x"]], ids=" ".join)
-    def test_what_the_api_takes_for_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+    def test_input_that_the_api_refuses_is_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
         result = scene.berth("create", "acme", *arguments)
         assert result.exit_code == ExitCode.BAD_USAGE
         assert result.stderr.count("\n") == 1
@@ -128,14 +126,14 @@ class TestUpgrade:
         assert "status:     UPDATING\noperation:  UPDATE 0.2.0, attempt 1\n" in result.stdout
         assert started(scene) == (Operation.UPDATE, "0.2.0", 1, Request(by=ADA))
 
-    def test_what_is_allowed_is_said(self, scene: Scene) -> None:
+    def test_the_options_are_sent(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement")
         assert result.exit_code == ExitCode.OK
         allowed = Request(by=ADA, version="0.1.0", allow_downgrade=True, allow_replacement=True)
         assert started(scene) == (Operation.UPDATE, "0.1.0", 1, allowed)
 
-    def test_to_where_it_is(self, scene: Scene) -> None:
+    def test_to_its_present_release(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("upgrade", "acme", "--json")
         assert result.exit_code == ExitCode.OK
@@ -174,7 +172,7 @@ class TestUpgrade:
         assert result.stderr.endswith("\nWait until the tenant is free: --wait\n")
         assert scene.pauses == []
 
-    def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
+    def test_an_unknown_tenant(self, scene: Scene) -> None:
         result = scene.berth("upgrade", "acme")
         assert result.exit_code == ExitCode.GONE
         assert result.stderr == "Error: No such tenant: acme. Create it: berth create acme\n"
@@ -194,7 +192,7 @@ class TestUpgrade:
 
 
 class TestPin:
-    def test_it_stays_where_it_is_told_to(self, scene: Scene) -> None:
+    def test_a_tenant_is_pinned_and_not_moved(self, scene: Scene) -> None:
         scene.has()
         result = scene.berth("pin", "acme", "0.2.0")
         assert result.exit_code == ExitCode.OK
@@ -203,7 +201,7 @@ class TestPin:
         assert scene.api.table.metadata(ACME).pinned_version == "0.2.0"
         assert len(scene.api.executions.started) == 1
 
-    def test_the_pin_is_lifted(self, scene: Scene) -> None:
+    def test_the_pin_is_removed(self, scene: Scene) -> None:
         scene.has()
         scene.berth("pin", "acme", "0.1.0")
         result = scene.berth("unpin", "acme", "--json")
@@ -223,7 +221,7 @@ class TestPin:
         assert scene.api.table.metadata(ACME).pinned_version is None
 
     @pytest.mark.parametrize("command", [["pin", "acme", "0.1.0"], ["unpin", "acme"]], ids=" ".join)
-    def test_a_tenant_that_nobody_knows(self, scene: Scene, command: list[str]) -> None:
+    def test_an_unknown_tenant(self, scene: Scene, command: list[str]) -> None:
         assert scene.berth(*command).exit_code == ExitCode.GONE
 
     @pytest.mark.parametrize("command", [["pin", "acme", "0.1.0"], ["unpin", "acme"]], ids=" ".join)
@@ -234,7 +232,7 @@ class TestPin:
         result = scene.berth(*command)
         assert result.exit_code == ExitCode.REFUSED
         assert "is busy: DELETE" in result.stderr
-        # There is nothing to wait for: afterwards it is gone.
+        # Nothing has to be waited for.
         assert "--wait" not in result.stderr
 
     def test_an_invalid_tenant_id(self, scene: Scene) -> None:
@@ -243,7 +241,7 @@ class TestPin:
 
 
 class TestRetry:
-    def test_what_failed_is_tried_again_as_it_was_asked_for(self, scene: Scene) -> None:
+    def test_the_failed_operation_is_repeated_with_the_same_request(self, scene: Scene) -> None:
         scene.berth("create", "acme", "--version", "0.1.0", "--label", "team=blue")
         scene.api.begin()
         scene.api.fail()
@@ -265,7 +263,7 @@ class TestRetry:
         assert problem["type"] == "urn:berth:problem:nothing-to-retry"
         assert result.stderr == f"Error: {problem['detail']}\n"
 
-    def test_a_tenant_that_nobody_knows(self, scene: Scene) -> None:
+    def test_an_unknown_tenant(self, scene: Scene) -> None:
         assert scene.berth("retry", "acme").exit_code == ExitCode.GONE
 
 
@@ -277,7 +275,7 @@ class TestDelete:
         assert "status:     DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
         assert started(scene)[3] == Request(by=ADA)
 
-    def test_one_that_is_being_deleted_already_is_not_said_to_be_started(self, scene: Scene) -> None:
+    def test_a_running_delete_is_not_reported_as_started_again(self, scene: Scene) -> None:
         scene.has()
         scene.berth("delete", "acme")
         scene.api.begin()
@@ -286,12 +284,12 @@ class TestDelete:
         assert result.stderr == "The operation is running. See its result: berth tenant acme\n"
         assert started(scene)[2] == 1
 
-    def test_a_tenant_that_is_not_there(self, scene: Scene) -> None:
+    def test_a_tenant_that_does_not_exist(self, scene: Scene) -> None:
         result = scene.berth("delete", "acme")
         assert result.exit_code == ExitCode.OK
         assert result.stdout == "There is no tenant acme, so there was nothing to delete.\n"
 
-    def test_messages_are_counted_queue_by_queue_and_what_can_be_done_is_told(self, scene: Scene) -> None:
+    def test_messages_are_counted_per_queue_and_shown_with_advice(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.dead_letter_queues[QUEUE.url] = DLQ
         scene.api.queues.held = {QUEUE.url: Messages(3, 1, 0), DLQ: Messages(2, 0, 0)}
@@ -312,16 +310,16 @@ class TestDelete:
         assert started(scene)[3] == Request(by=ADA, drain_seconds=600)
 
     @pytest.mark.parametrize("seconds", ["1201", "9999", "999999", "9" * 30])
-    def test_more_time_than_an_operation_has(self, scene: Scene, seconds: str) -> None:
+    def test_a_drain_longer_than_the_maximum_is_refused(self, scene: Scene, seconds: str) -> None:
         result = scene.berth("delete", "acme", "--drain", seconds)
         assert result.exit_code == ExitCode.BAD_USAGE
         assert "1200" in result.stderr
         assert scene.connected_to == []
 
-    def test_the_help_says_how_long_a_queue_may_drain(self, scene: Scene) -> None:
+    def test_the_help_has_the_maximum_drain(self, scene: Scene) -> None:
         assert "at most 1200" in " ".join(scene.berth("delete", "--help").stdout.replace("│", " ").split())
 
-    def test_force_without_anyone_at_a_terminal_is_not_asked_about(self, scene: Scene) -> None:
+    def test_force_without_a_terminal_needs_no_confirmation(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
         result = scene.berth("delete", "acme", "--force")
@@ -338,7 +336,7 @@ class TestDelete:
         assert started(scene)[3] == Request(by=ADA, force=True)
 
     @pytest.mark.parametrize("typed", ["y\n", "Acme\n", "\n", ""])
-    def test_nothing_is_done_when_force_is_not_confirmed(self, scene: Scene, typed: str) -> None:
+    def test_without_confirmation_of_force_nothing_is_changed(self, scene: Scene, typed: str) -> None:
         scene.typed = typed
         result = scene.berth("delete", "acme", "--force", "--json")
         assert result.exit_code == ExitCode.REFUSED
@@ -346,12 +344,12 @@ class TestDelete:
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert scene.connected_to == []
 
-    def test_yes_answers_the_question_beforehand(self, scene: Scene) -> None:
+    def test_yes_skips_the_confirmation(self, scene: Scene) -> None:
         scene.has()
         scene.typed = ""
         assert scene.berth("delete", "acme", "--force", "--yes").exit_code == ExitCode.OK
 
-    def test_nothing_is_asked_without_force(self, scene: Scene) -> None:
+    def test_without_force_there_is_no_confirmation(self, scene: Scene) -> None:
         scene.has()
         scene.typed = ""
         assert scene.berth("delete", "acme").exit_code == ExitCode.OK

@@ -1,4 +1,4 @@
-"""Answers that no command asked for, and an API that is too busy to give any."""
+"""Unexpected responses, and an API that throttles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TOO_MANY = ApiAnswer(429, {"message": "Too Many Requests"})
 
 @COMMANDS
 @pytest.mark.parametrize(
-    ("given", "code", "told"),
+    ("given", "code", "expected"),
     [
         (ApiAnswer(403, {"message": "Forbidden"}), ExitCode.NO_CONTROL_PLANE, "403: Forbidden. These credentials"),
         (
@@ -59,13 +59,13 @@ TOO_MANY = ApiAnswer(429, {"message": "Too Many Requests"})
     ],
     ids=["403", "404", "500", "301"],
 )
-def test_answers_that_are_not_berths_own(
-    scene: Scene, command: list[str], given: ApiAnswer, code: ExitCode, told: str
+def test_responses_that_are_not_berths_own(
+    scene: Scene, command: list[str], given: ApiAnswer, code: ExitCode, expected: str
 ) -> None:
     scene.api.interjections = [given]
     result = scene.berth(*command, "--json")
     assert result.exit_code == code
-    assert result.stderr.startswith(f"Error: The API answered {told}")
+    assert result.stderr.startswith(f"Error: The API answered {expected}")
     assert json.loads(result.stdout) == {
         "title": code.meaning,
         "detail": result.stderr.removeprefix("Error: ").rstrip(),
@@ -75,7 +75,7 @@ def test_answers_that_are_not_berths_own(
 
 
 @COMMANDS
-def test_an_api_that_is_busy_for_a_moment_is_asked_again(scene: Scene, command: list[str]) -> None:
+def test_a_throttled_request_is_retried(scene: Scene, command: list[str]) -> None:
     scene.has()
     scene.queue_answers(Ready(QUEUE, VERSION))
     scene.api.interjections = [TOO_MANY, heard(come_back_later("Rate exceeded")), ApiAnswer(504, {}, retry_after=3)]
@@ -92,7 +92,7 @@ def test_an_api_that_is_busy_for_a_moment_is_asked_again(scene: Scene, command: 
 
 @COMMANDS
 @pytest.mark.parametrize("given", [TOO_MANY, heard(come_back_later("Rate exceeded"))], ids=["429", "503"])
-def test_an_api_that_stays_busy_is_given_up(scene: Scene, command: list[str], given: ApiAnswer) -> None:
+def test_an_api_that_keeps_throttling_is_given_up(scene: Scene, command: list[str], given: ApiAnswer) -> None:
     scene.api.interjections = [given] * 100
     result = scene.berth(*command)
     assert result.exit_code == ExitCode.NOT_READY

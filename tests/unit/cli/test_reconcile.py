@@ -1,4 +1,4 @@
-"""`berth reconcile`: asked for, waited for, and told."""
+"""`berth reconcile`: starting, waiting, and the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRIFTED = Finding(Kind.DRIFTED, "globex", "its resources are not as the template
 
 
 def comes_to(scene: Scene, *findings: Finding, status: ReconciliationStatus = DONE, reason: str = "") -> None:
-    """That is what the function records while the command sleeps."""
+    """Let the function record this while the command sleeps."""
     scene.meanwhile.append(
         lambda: scene.api.reconciliation_is_now(
             status=status,
@@ -61,7 +61,7 @@ def lines(text: str) -> list[str]:
     ],
     ids=str,
 )
-def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, bool] | None) -> None:
+def test_the_request_has_the_options(scene: Scene, options: list[str], body: dict[str, bool] | None) -> None:
     comes_to(scene)
     assert scene.berth("reconcile", *options).exit_code == ExitCode.OK
     name = scene.api.last_reconciliation.id
@@ -69,20 +69,20 @@ def test_what_is_asked_for(scene: Scene, options: list[str], body: dict[str, boo
     assert scene.api.sent[0] == body
 
 
-def test_nothing_is_found(scene: Scene) -> None:
+def test_no_differences(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("reconcile")
     assert result.exit_code == ExitCode.OK
     assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}.\n"
 
 
-def test_with_drift_it_is_told_of_how_many(scene: Scene) -> None:
+def test_with_drift_the_number_of_stacks_is_shown(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("reconcile", "--detect-drift")
     assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}, 0 stacks for drift.\n"
 
 
-def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
+def test_progress_is_shown_while_waiting(scene: Scene) -> None:
     is_now = scene.api.reconciliation_is_now
     scene.meanwhile = [
         partial(is_now, status=RUNNING, looked_at=LookedAt(operations=2)),
@@ -100,7 +100,7 @@ def test_progress_is_told_as_it_is_made(scene: Scene) -> None:
 
 
 class TestFindings:
-    def test_all_is_repaired(self, scene: Scene) -> None:
+    def test_every_finding_is_repaired(self, scene: Scene) -> None:
         comes_to(scene, CORRECTED)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.OK
@@ -113,7 +113,7 @@ class TestFindings:
             "Repaired 1, started an operation for 0, not repaired 0.",
         ]
 
-    def test_some_of_it_is_left_to_a_person_with_advice_that_can_be_copied(self, scene: Scene) -> None:
+    def test_findings_to_repair_by_hand_have_advice_that_can_be_copied(self, scene: Scene) -> None:
         comes_to(scene, CORRECTED, DRIFTED)
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
@@ -129,16 +129,16 @@ class TestFindings:
         ("count", "named"),
         [(2, "t1, t2"), (5, "t1, t2, t3, t4, t5"), (6, "t1, t2, t3, t4, t5 and 1 more")],
     )
-    def test_advice_that_many_share_is_given_once(self, scene: Scene, count: int, named: str) -> None:
+    def test_advice_that_many_findings_share_is_shown_once(self, scene: Scene, count: int, named: str) -> None:
         unlisted = [
             Finding(Kind.UNLISTED, f"t{number}", "it is in no list", Remedy.NONE, "berth adopt")
             for number in range(1, count + 1)
         ]
         comes_to(scene, *unlisted, DRIFTED)
-        told = lines(scene.berth("reconcile").stdout)
-        assert told[told.index("To be done by hand") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
+        shown = lines(scene.berth("reconcile").stdout)
+        assert shown[shown.index("To be done by hand") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
 
-    def test_a_repair_that_was_refused(self, scene: Scene) -> None:
+    def test_a_refused_repair(self, scene: Scene) -> None:
         busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
         comes_to(scene, busy)
         result = scene.berth("reconcile")
@@ -146,7 +146,7 @@ class TestFindings:
         assert "not repaired: There are messages in it.\n" in result.stdout
         assert "To be done by hand" not in result.stdout
 
-    def test_what_was_ordered_goes_on_and_that_is_said(self, scene: Scene) -> None:
+    def test_started_operations_are_shown_as_running(self, scene: Scene) -> None:
         ordered = Finding(Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True)
         comes_to(scene, ordered)
         result = scene.berth("reconcile")
@@ -157,7 +157,7 @@ class TestFindings:
             "The started operations are running. See their results: berth tenant"
         )
 
-    def test_more_than_are_kept_in_full(self, scene: Scene) -> None:
+    def test_findings_beyond_the_stored_ones_are_counted(self, scene: Scene) -> None:
         scene.meanwhile.append(
             lambda: scene.api.reconciliation_is_now(
                 status=DONE, counts={Kind.DRIFTED: 201, Kind.MISSING_STACK: 2}, findings=[DRIFTED], ordered=2
@@ -171,7 +171,7 @@ class TestFindings:
 
 
 class TestDryRun:
-    def test_what_would_be_done_and_how_to_do_it(self, scene: Scene) -> None:
+    def test_a_dry_run_shows_what_would_be_done_and_the_command(self, scene: Scene) -> None:
         comes_to(scene, DIFFERS)
         result = scene.berth("reconcile", "--dry-run")
         assert result.exit_code == ExitCode.ATTENTION
@@ -186,18 +186,18 @@ class TestDryRun:
         assert result.stderr.splitlines()[-1] == "Repair what can be repaired: berth reconcile"
 
     @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])
-    def test_every_remedy_is_told_in_words(self, scene: Scene, remedy: Remedy) -> None:
+    def test_every_remedy_has_a_description(self, scene: Scene, remedy: Remedy) -> None:
         comes_to(scene, Finding(Kind.ORPHAN_STACK, "acme", "wrong", remedy))
         assert "would " in lines(scene.berth("reconcile", "--dry-run").stdout)[2]
 
-    def test_what_no_repair_would_help(self, scene: Scene) -> None:
+    def test_findings_without_a_repair(self, scene: Scene) -> None:
         comes_to(scene, DRIFTED)
         result = scene.berth("reconcile", "--dry-run")
         assert result.exit_code == ExitCode.ATTENTION
         assert f"\nTo be done by hand\nglobex: {LOOK}\n" in result.stdout
         assert "Repair what" not in result.stderr
 
-    def test_nothing_is_found(self, scene: Scene) -> None:
+    def test_no_differences(self, scene: Scene) -> None:
         comes_to(scene)
         result = scene.berth("reconcile", "--dry-run")
         assert (result.exit_code, result.stdout.count("\n")) == (ExitCode.OK, 1)
@@ -205,7 +205,7 @@ class TestDryRun:
 
 
 @pytest.mark.parametrize("findings", [[], [CORRECTED]], ids=["none", "one"])
-def test_incomplete_is_never_well(scene: Scene, findings: list[Finding]) -> None:
+def test_an_incomplete_reconciliation_never_reports_no_differences(scene: Scene, findings: list[Finding]) -> None:
     comes_to(scene, *findings, status=INCOMPLETE, reason="AWS asked to slow down.")
     result = scene.berth("reconcile")
     assert result.exit_code == ExitCode.ATTENTION
@@ -223,7 +223,7 @@ def test_incomplete_is_never_well(scene: Scene, findings: list[Finding]) -> None
         ([], INCOMPLETE, ExitCode.ATTENTION),
     ],
 )
-def test_as_json_it_is_the_answer_itself(
+def test_json_is_the_apis_response(
     scene: Scene, findings: list[Finding], status: ReconciliationStatus, code: ExitCode
 ) -> None:
     comes_to(scene, *findings, status=status)
@@ -233,7 +233,7 @@ def test_as_json_it_is_the_answer_itself(
 
 
 class TestWithoutWaiting:
-    def test_it_is_asked_for_and_told_how_to_follow_it(self, scene: Scene) -> None:
+    def test_it_is_started_and_the_command_to_follow_it_is_shown(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--no-wait", "--dry-run")
         name = scene.api.last_reconciliation.id
         assert result.exit_code == ExitCode.OK
@@ -247,8 +247,8 @@ class TestWithoutWaiting:
         assert scene.api.asked == ["POST /reconciliations"]
 
     def test_as_json(self, scene: Scene) -> None:
-        told = json.loads(scene.berth("reconcile", "--no-wait", "--json").stdout)
-        assert (told["reconciliationId"], told["status"]) == (scene.api.last_reconciliation.id, "PENDING")
+        shown = json.loads(scene.berth("reconcile", "--no-wait", "--json").stdout)
+        assert (shown["reconciliationId"], shown["status"]) == (scene.api.last_reconciliation.id, "PENDING")
 
 
 class TestFollowing:
@@ -258,30 +258,30 @@ class TestFollowing:
         scene.api.asked.clear()
         return scene.api.last_reconciliation.id
 
-    def test_one_that_goes_on_is_waited_for(self, scene: Scene, name: str) -> None:
+    def test_a_running_reconciliation_is_waited_for(self, scene: Scene, name: str) -> None:
         comes_to(scene, DRIFTED)
         result = scene.berth("reconcile", "--follow", name)
         assert result.exit_code == ExitCode.ATTENTION
         assert set(scene.api.asked) == {f"GET /reconciliations/{name}"}
 
-    def test_one_that_is_over_is_shown(self, scene: Scene, name: str) -> None:
+    def test_an_ended_reconciliation_is_shown(self, scene: Scene, name: str) -> None:
         scene.api.reconciliation_is_now(status=DONE)
         result = scene.berth("reconcile", "--follow", name)
         assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
         assert result.stdout.startswith("No differences")
 
-    def test_one_that_does_not_exist(self, scene: Scene) -> None:
+    def test_a_reconciliation_that_does_not_exist(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--follow", "20261231-235959-0a1b")
         assert result.exit_code == ExitCode.GONE
         assert "Error: There is no reconciliation 20261231-235959-0a1b." in result.stderr
 
     @pytest.mark.parametrize("given", ["", "acme", "settling", "20261231-235959-0a1b\n", "../health"])
-    def test_what_can_be_none_is_not_asked_for(self, scene: Scene, given: str) -> None:
+    def test_an_invalid_id_is_refused_before_any_request(self, scene: Scene, given: str) -> None:
         result = scene.berth("reconcile", "--follow", given)
         assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
 
     @pytest.mark.parametrize("option", ["--dry-run", "--detect-drift"])
-    def test_it_is_what_it_was_asked_to_be(self, scene: Scene, name: str, option: str) -> None:
+    def test_follow_cannot_be_combined_with_other_options(self, scene: Scene, name: str, option: str) -> None:
         result = scene.berth("reconcile", "--follow", name, option)
         assert (result.exit_code, scene.api.asked) == (ExitCode.BAD_USAGE, [])
 
@@ -296,7 +296,7 @@ class TestTrouble:
             f"Stopped waiting. It continues in the control plane. See: berth reconcile --follow {name}\n"
         )
 
-    def test_an_interrupt_before_it_is_known_whether_it_was_started(self, scene: Scene) -> None:
+    def test_an_interrupt_before_the_response(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(503, {})]
         scene.trouble_asleep = KeyboardInterrupt()
         result = scene.berth("reconcile")
@@ -305,14 +305,14 @@ class TestTrouble:
             "Interrupted. If the reconciliation was started, it continues in the control plane.\n"
         )
 
-    def test_the_time_is_up(self, scene: Scene) -> None:
+    def test_the_timeout(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--timeout", "5", "--json")
         assert (result.exit_code, scene.pauses) == (ExitCode.NOT_READY, [2, 2])
         assert json.loads(result.stdout)["status"] == "PENDING"
         name = scene.api.last_reconciliation.id
         assert result.stderr.endswith(f"It is still running. See its result: berth reconcile --follow {name}\n")
 
-    def test_it_does_not_begin(self, scene: Scene) -> None:
+    def test_a_reconciliation_that_does_not_start(self, scene: Scene) -> None:
         assert "should have begun" not in scene.berth("reconcile", "--timeout", "61").stderr
         scene.meanwhile = [lambda: None] * 31
         comes_to(scene)
@@ -320,7 +320,7 @@ class TestTrouble:
         assert result.exit_code == ExitCode.OK
         assert "should have started within a minute. See berth doctor, and the log" in result.stderr
 
-    def test_it_has_died(self, scene: Scene) -> None:
+    def test_a_reconciliation_that_has_died(self, scene: Scene) -> None:
         scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
         result = scene.berth("reconcile")
         assert result.exit_code == ExitCode.ATTENTION
@@ -333,12 +333,12 @@ class TestTrouble:
             "Then start another: berth reconcile",
         ]
 
-    def test_it_has_died_as_json(self, scene: Scene) -> None:
+    def test_a_reconciliation_that_has_died_as_json(self, scene: Scene) -> None:
         scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
         result = scene.berth("reconcile", "--json")
         assert (result.exit_code, json.loads(result.stdout)["status"]) == (ExitCode.ATTENTION, "RUNNING")
 
-    def test_one_that_takes_long_and_moves_is_waited_for(self, scene: Scene) -> None:
+    def test_a_long_reconciliation_with_progress_is_waited_for(self, scene: Scene) -> None:
         def moves() -> None:
             scene.api.clock.advance(timedelta(seconds=2))
             scene.api.reconciliation_is_now(status=RUNNING)
@@ -348,7 +348,7 @@ class TestTrouble:
         assert scene.berth("reconcile").exit_code == ExitCode.OK
         assert sum(scene.pauses) > timedelta(minutes=20).total_seconds()
 
-    def test_the_api_is_asked_as_often_as_it_wishes(self, scene: Scene) -> None:
+    def test_polls_respect_retry_after(self, scene: Scene) -> None:
         scene.meanwhile = [
             lambda: scene.api.interjections.append(ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7))
         ]
@@ -358,7 +358,7 @@ class TestTrouble:
         assert (result.exit_code, scene.pauses) == (ExitCode.OK, [2, 7, 2])
 
     @pytest.mark.parametrize("when", ["asked for", "looked at"])
-    def test_these_credentials_may_not(self, scene: Scene, when: str) -> None:
+    def test_denied_credentials(self, scene: Scene, when: str) -> None:
         def revoke() -> None:
             scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
 

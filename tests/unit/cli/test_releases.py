@@ -1,4 +1,4 @@
-"""`berth releases`: what was published, newest first, and who is at which."""
+"""`berth releases`: the published releases, newest first, and the number of tenants at each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lines(text: str) -> list[str]:
 
 @pytest.fixture
 def fleet(scene: Scene) -> Scene:
-    """One tenant is at 0.1.0, one could not be moved from there, and one was never provisioned."""
+    """One tenant is at 0.1.0, the upgrade of one from there failed, and one was never provisioned."""
     scene.has()
     scene.has(TenantId.parse("globex"))
     scene.api.upgrade(TenantId.parse("globex"))
@@ -31,7 +31,7 @@ def fleet(scene: Scene) -> Scene:
     return scene
 
 
-def test_newest_first_and_which_is_current_and_how_many_are_there(fleet: Scene) -> None:
+def test_releases_are_listed_newest_first_with_the_current_one_and_tenants(fleet: Scene) -> None:
     result = fleet.berth("releases")
     assert result.exit_code == ExitCode.OK
     assert lines(result.stdout) == [
@@ -48,7 +48,7 @@ def test_notes_that_begin_with_a_list(scene: Scene) -> None:
     assert lines(scene.berth("releases").stdout)[1].endswith(" [x] Shorter names")
 
 
-def test_one_in_full(fleet: Scene) -> None:
+def test_one_release_in_full(fleet: Scene) -> None:
     result = fleet.berth("releases", "0.10.0")
     assert result.exit_code == ExitCode.OK
     assert result.stdout.splitlines() == [
@@ -63,42 +63,42 @@ def test_one_in_full(fleet: Scene) -> None:
     assert result.stderr == ""
 
 
-def test_one_that_is_in_use(fleet: Scene) -> None:
+def test_a_release_in_use(fleet: Scene) -> None:
     result = fleet.berth("releases", "0.1.0")
     assert result.stdout.splitlines()[-1] == "tenants:    2: 1 READY, 1 UPDATE_FAILED"
     assert result.stderr == "List them: berth tenants --version 0.1.0\n"
 
 
-def test_the_current_one(scene: Scene) -> None:
+def test_the_current_release(scene: Scene) -> None:
     result = scene.berth("releases", "0.2.0")
     assert result.stdout.startswith("version:    0.2.0 (current)\n")
     assert "berth rollout plan" in result.stderr
 
 
-def test_one_as_json(fleet: Scene) -> None:
-    told = json.loads(fleet.berth("releases", "0.1.0", "--json").stdout)
-    assert (told["version"], told["tenants"]["total"]) == ("0.1.0", 2)
+def test_one_release_as_json(fleet: Scene) -> None:
+    shown = json.loads(fleet.berth("releases", "0.1.0", "--json").stdout)
+    assert (shown["version"], shown["tenants"]["total"]) == ("0.1.0", 2)
 
 
-def test_one_that_was_never_published(scene: Scene) -> None:
+def test_a_version_that_was_never_published(scene: Scene) -> None:
     result = scene.berth("releases", "9.9.9")
     assert result.exit_code == ExitCode.BAD_USAGE
     assert result.stderr == "Error: Version 9.9.9 was never published. See the published releases: berth releases\n"
 
 
 @pytest.mark.parametrize("version", ["newest", "1.2", "1.2.3\n", ""])
-def test_what_is_no_version_is_not_asked_for(scene: Scene, version: str) -> None:
+def test_an_invalid_version_is_refused_before_any_request(scene: Scene, version: str) -> None:
     result = scene.berth("releases", version)
     assert result.exit_code == ExitCode.BAD_USAGE
     assert result.stderr.endswith(" is not a version like 1.2.3.\n")
     assert scene.connected_to == []
 
 
-def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
-    told = json.loads(scene.berth("releases", "--json").stdout)
-    assert told["current"] == "0.2.0"
-    assert [release["version"] for release in told["releases"]] == ["0.2.0", "0.1.0"]
-    assert told["releases"][0] == {
+def test_json_is_the_apis_response(scene: Scene) -> None:
+    shown = json.loads(scene.berth("releases", "--json").stdout)
+    assert shown["current"] == "0.2.0"
+    assert [release["version"] for release in shown["releases"]] == ["0.2.0", "0.1.0"]
+    assert shown["releases"][0] == {
         "version": "0.2.0",
         "digest": "d" * 64,
         "templateUrl": a_release("0.2.0").template_url,
@@ -117,18 +117,18 @@ class TestElsewhere:
         }
         scene.api.interjections = [ApiAnswer(200, {"current": "0.3.0", "releases": [], "elsewhere": elsewhere})]
 
-    def test_versions_in_use_that_are_no_releases_are_told(self, scene: Scene) -> None:
+    def test_versions_in_use_that_were_never_published_are_shown(self, scene: Scene) -> None:
         assert scene.berth("releases").stderr.splitlines()[:2] == [
             "2 tenants are not at any version yet: 1 FAILED, 1 PROVISIONING. See: berth tenants",
             "1 tenant is at 0.0.9, which was never published: berth tenants --version 0.0.9",
         ]
 
-    def test_and_also_when_one_is_asked_for(self, scene: Scene) -> None:
+    def test_tenants_at_an_unpublished_version_are_counted_when_it_is_requested(self, scene: Scene) -> None:
         result = scene.berth("releases", "0.0.9")
         assert result.exit_code == ExitCode.BAD_USAGE
         assert "Version 0.0.9 was never published. 1 tenant is at it." in result.stderr
 
-    def test_the_current_one_is_not_published_yet(self, scene: Scene) -> None:
+    def test_the_current_version_is_not_published_yet(self, scene: Scene) -> None:
         result = scene.berth("releases")
         assert (result.exit_code, result.stdout) == (ExitCode.OK, "")
         assert result.stderr.endswith(

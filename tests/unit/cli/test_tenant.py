@@ -18,7 +18,7 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_a_ready_one(scene: Scene) -> None:
+def test_a_ready_tenant(scene: Scene) -> None:
     scene.api.create(ACME, pin="0.1.0", labels={"tier": "gold", "team": "blue"})
     scene.api.begin()
     scene.api.succeed()
@@ -51,13 +51,13 @@ def test_a_ready_one(scene: Scene) -> None:
     ]
 
 
-def test_its_current_operation(scene: Scene) -> None:
+def test_the_current_operation(scene: Scene) -> None:
     scene.has()
     scene.api.upgrade(ACME, "0.2.0")
     scene.api.begin()
     scene.api.table.remember_token(scene.api.run, "the-token")
-    told = scene.berth("tenant", "acme")
-    assert lines(told.stdout.partition("Current operation\n")[2])[:4] == [
+    output = scene.berth("tenant", "acme")
+    assert lines(output.stdout.partition("Current operation\n")[2])[:4] == [
         "operation:  UPDATE 0.2.0, attempt 1",
         "since:      2026-11-16 12:00:10 UTC",
         f"asked by:   {ADA}",
@@ -73,10 +73,10 @@ def test_its_current_operation(scene: Scene) -> None:
         "requestedBy": ADA,
         "reason": None,
     }
-    assert "the-token" not in told.stdout + result.stdout
+    assert "the-token" not in output.stdout + result.stdout
 
 
-def test_a_failed_one_says_why_whatever_the_reason_contains(scene: Scene) -> None:
+def test_a_failed_tenant_is_shown_with_its_root_cause_whatever_it_contains(scene: Scene) -> None:
     cause = replace(QUEUE_TABOO, reason="Failed [red]to[/red] create: [InboundQueue]. " + "Because. " * 40)
     scene.api.create(ACME)
     scene.api.begin()
@@ -89,7 +89,7 @@ def test_a_failed_one_says_why_whatever_the_reason_contains(scene: Scene) -> Non
     assert "[red]to[/red]" in " ".join(history)
 
 
-def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
+def test_json_is_the_apis_response(scene: Scene) -> None:
     scene.api.create(ACME, labels={"team": "blue"})
     scene.api.begin()
     scene.api.fail()
@@ -131,20 +131,20 @@ def test_as_json_it_is_the_answer_itself(scene: Scene) -> None:
     }
 
 
-def test_its_whole_life_and_who_asked_for_what(scene: Scene) -> None:
+def test_the_full_history_with_requesters(scene: Scene) -> None:
     scene.has()
     scene.api.delete(ACME, force=True, reason="Ticket 4711")
     scene.api.begin()
     scene.api.succeed()
     result = scene.berth("tenant", "acme")
     assert "state:      DELETED\n" in result.stdout
-    # A delete is of no version.
+    # A delete has no version.
     assert "\nDELETE\n" in result.stdout
     assert "reason:     Ticket 4711\n" in result.stdout
     assert lines(result.stdout.partition("History\n")[2])[1:] == [
         "2026-11-16 12:00:00 DESCRIBE                      ada      pin: none -> 0.1.0",
         "2026-11-16 12:00:00 CREATE    0.1.0   1   Started ada",
-        # At one and the same moment here.
+        # Both have the same time here.
         "2026-11-16 12:00:10 DESCRIBE                      ada      pin: 0.1.0 -> none",
         "2026-11-16 12:00:10 CREATE    0.1.0   1   Success ada",
         "2026-11-16 12:00:10 DELETE            1   Started ada      forced",
@@ -153,25 +153,25 @@ def test_its_whole_life_and_who_asked_for_what(scene: Scene) -> None:
     ]
 
 
-def test_what_was_allowed_and_said_and_why_is_shown(scene: Scene) -> None:
+def test_the_history_has_options_changes_and_reasons(scene: Scene) -> None:
     scene.has()
     scene.berth("pin", "acme", "0.1.0", "--reason", "until the audit is over")
     scene.berth("unpin", "acme", "--reason", "the audit is over")
     scene.berth("upgrade", "acme", "--allow-downgrade", "--allow-replacement", "--reason", "at last")
     scene.api.begin()
     scene.environment |= {"COLUMNS": "200"}
-    told = [line[42:] for line in lines(scene.berth("tenant", "acme").stdout.partition("History\n")[2])]
+    output = [line[42:] for line in lines(scene.berth("tenant", "acme").stdout.partition("History\n")[2])]
     for line in (
         "ada      pin: none -> 0.1.0",
         "         until the audit is over",
         "         the audit is over",
         "         at last",
     ):
-        assert any(each.endswith(line) for each in told), (line, told)
-    assert any(each.endswith("downgrade allowed, replacement allowed") for each in told)
+        assert any(each.endswith(line) for each in output), (line, output)
+    assert any(each.endswith("downgrade allowed, replacement allowed") for each in output)
 
 
-def test_a_row_that_somebody_has_put_over_another_is_shown_as_such(scene: Scene) -> None:
+def test_an_overwritten_row_is_shown_as_altered(scene: Scene) -> None:
     scene.has()
     history = scene.api.table._of(ACME).history
     for key, entry in history.items():
@@ -180,7 +180,7 @@ def test_a_row_that_somebody_has_put_over_another_is_shown_as_such(scene: Scene)
     assert scene.berth("tenant", "acme").stdout.count("ALTERED") == len(history)
 
 
-def test_a_row_that_nobody_can_read_is_shown_as_such_among_the_others(scene: Scene) -> None:
+def test_an_unreadable_row_is_shown_as_altered_among_the_others(scene: Scene) -> None:
     scene.has()
     history = scene.api.table._of(ACME).history
     history["by somebody"] = UnreadableEntry(None)
@@ -189,8 +189,8 @@ def test_a_row_that_nobody_can_read_is_shown_as_such_among_the_others(scene: Sce
 
     shown = scene.berth("tenant", "acme")
     assert shown.exit_code == ExitCode.OK
-    told = [line.split() for line in shown.stdout.splitlines() if "ALTERED" in line]
-    assert [line[:2] for line in told] == [["ALTERED:", "somebody"], ["2026-11-16", "12:00:00"]]
+    output = [line.split() for line in shown.stdout.splitlines() if "ALTERED" in line]
+    assert [line[:2] for line in output] == [["ALTERED:", "somebody"], ["2026-11-16", "12:00:00"]]
 
     entries = json.loads(scene.berth("tenant", "acme", "--json").stdout)["history"]
     assert [entry["altered"] for entry in entries] == [*[False] * (len(entries) - 2), True, True]
@@ -199,7 +199,7 @@ def test_a_row_that_nobody_can_read_is_shown_as_such_among_the_others(scene: Sce
     assert len({frozenset(entry) for entry in entries}) == 1
 
 
-def test_one_from_before_there_were_audits(scene: Scene) -> None:
+def test_a_tenant_without_audit_rows(scene: Scene) -> None:
     scene.api.table.plant_metadata(Metadata(ACME, QUEUE, stack_arn(), "0.0.9", None, None))
     result = scene.berth("tenant", "acme")
     assert result.exit_code == ExitCode.OK
@@ -207,14 +207,14 @@ def test_one_from_before_there_were_audits(scene: Scene) -> None:
     assert "updated" not in result.stdout
 
 
-def test_audits_from_before_there_were_versions_and_callers(scene: Scene) -> None:
+def test_audit_rows_without_version_and_requester(scene: Scene) -> None:
     scene.api.table.plant_audit(an_audit(Status.SUCCESS, Operation.CREATE, version=None))
     result = scene.berth("tenant", "acme")
     assert "\nCREATE\n" in result.stdout
     assert "asked by" not in result.stdout
 
 
-def test_one_that_nobody_has_heard_of(scene: Scene) -> None:
+def test_an_unknown_tenant(scene: Scene) -> None:
     result = scene.berth("tenant", "nobody", "--json")
     assert result.exit_code == ExitCode.GONE
     problem = json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""`berth tenants`: the fleet, page by page."""
+"""`berth tenants`: lists the tenants, page by page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def listed(text: str) -> list[str]:
     return [tenant["tenantId"] for tenant in json.loads(text)["tenants"]]
 
 
-def test_all(scene: Scene) -> None:
+def test_all_tenants(scene: Scene) -> None:
     scene.has()
     failed(scene)
     result = scene.berth("tenants")
@@ -96,21 +96,21 @@ def test_filtered(scene: Scene, filters: list[str], expected: list[str]) -> None
     assert listed(scene.berth("tenants", *filters, "--json").stdout) == expected
 
 
-def test_a_filter_that_fits_none(scene: Scene) -> None:
+def test_a_filter_without_matches(scene: Scene) -> None:
     scene.has()
     result = scene.berth("tenants", "--version", "9.9.9")
     assert result.exit_code == ExitCode.OK
     assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
 
 
-def test_an_empty_fleet_says_what_to_do_next(scene: Scene) -> None:
+def test_an_empty_fleet_is_shown_with_the_next_step(scene: Scene) -> None:
     result = scene.berth("tenants")
     assert result.exit_code == ExitCode.OK
     assert result.stdout == "There are no tenants yet. Create one: berth create TENANT --wait\n"
     assert json.loads(scene.berth("tenants", "--json").stdout) == {"tenants": [], "cursor": None}
 
 
-def test_a_large_fleet_is_listed_in_part_and_that_is_told(scene: Scene) -> None:
+def test_the_first_page_of_a_large_fleet_is_shown_with_a_note(scene: Scene) -> None:
     names = fleet(scene, PAGE_SIZE + 1)
     result = scene.berth("tenants")
     assert f"{PAGE_SIZE} tenants: {PAGE_SIZE} READY" in result.stdout
@@ -119,7 +119,7 @@ def test_a_large_fleet_is_listed_in_part_and_that_is_told(scene: Scene) -> None:
     assert listed(scene.berth("tenants", "--cursor", cursor, "--json").stdout) == names[PAGE_SIZE:]
 
 
-def test_as_json_the_cursor_leads_on(scene: Scene) -> None:
+def test_as_json_the_cursor_continues_the_list(scene: Scene) -> None:
     names = fleet(scene, 5)
     first = scene.berth("tenants", "--limit", "3", "--json")
     assert listed(first.stdout) == names[:3]
@@ -138,9 +138,7 @@ def test_as_json_the_cursor_leads_on(scene: Scene) -> None:
     ],
     ids=["all", "more than a page", "one", "default"],
 )
-def test_as_many_pages_are_asked_for_as_it_takes(
-    scene: Scene, arguments: list[str], expected: int, pages: list[int]
-) -> None:
+def test_all_needed_pages_are_requested(scene: Scene, arguments: list[str], expected: int, pages: list[int]) -> None:
     names = fleet(scene, 2 * MAX_PAGE_SIZE + 1)
     result = scene.berth("tenants", *arguments, "--json")
     assert result.exit_code == ExitCode.OK
@@ -149,7 +147,7 @@ def test_as_many_pages_are_asked_for_as_it_takes(
     assert [int(limit or PAGE_SIZE) for limit in limits] == pages
 
 
-def test_a_cursor_that_is_none(scene: Scene) -> None:
+def test_an_invalid_cursor(scene: Scene) -> None:
     result = scene.berth("tenants", "--cursor", "nonsense")
     assert result.exit_code == ExitCode.BAD_USAGE
     assert result.stderr.startswith("Error: The cursor is not one")
@@ -161,9 +159,9 @@ def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
     assert scene.connected_to == []
 
 
-def test_a_state_that_is_none_is_told_which_ones_there_are(scene: Scene) -> None:
-    told = " ".join(scene.berth("tenants", "--state", "happy").stderr.replace("│", " ").split())
-    assert f"'--state': 'happy' is not one of {', '.join(TenantState)}." in told
+def test_an_unknown_state_is_refused_with_the_valid_ones(scene: Scene) -> None:
+    shown = " ".join(scene.berth("tenants", "--state", "happy").stderr.replace("│", " ").split())
+    assert f"'--state': 'happy' is not one of {', '.join(TenantState)}." in shown
 
 
 def test_the_longest_ids_fit_a_terminal(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""`berth verify`: one tenant's life, told line by line, and nothing left of it."""
+"""`berth verify`: tests a deployment with one tenant, which it deletes at the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world(scene: Scene) -> Scene:
-    """getQueue has the tenant created, and everything ends well."""
+    """getQueue creates the tenant, and every operation succeeds."""
     scene.control_plane = FakeControlPlane(scene.api)
     scene.has(VERIFIED, version=NEXT_VERSION)
     scene.queue_answers(ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
@@ -73,31 +73,31 @@ def is_deleted(scene: Scene) -> bool:
     return [each.tenant for each in scene.api.table.tenants_in(TenantState.DELETED, limit=9)] == [VERIFIED]
 
 
-def test_what_was_proven_is_told_line_by_line(world: Scene) -> None:
+def test_each_step_is_one_line(world: Scene) -> None:
     result = world.berth("verify")
     assert result.exit_code == ExitCode.OK, result.output
-    told = [line.split(maxsplit=1)[0] for line in result.stdout.splitlines() if line]
-    assert told == ["proven"] * 10 + ["10"]
+    shown = [line.split(maxsplit=1)[0] for line in result.stdout.splitlines() if line]
+    assert shown == ["proven"] * 10 + ["10"]
     assert "moved to 0.1.0" in result.stdout
     assert "moved to 0.2.0, with the same queue" in result.stdout
     assert is_deleted(world)
 
 
-def test_as_a_document_it_says_the_same(world: Scene) -> None:
+def test_json_has_the_same_steps(world: Scene) -> None:
     result = world.berth("verify", "--json")
-    told = json.loads(result.stdout)
-    assert (told["tenantId"], told["proven"]) == (VERIFIED.value, True)
+    shown = json.loads(result.stdout)
+    assert (shown["tenantId"], shown["proven"]) == (VERIFIED.value, True)
     assert set(results(result).values()) == {"proven"}
 
 
-def test_every_order_says_why_it_was_given(world: Scene) -> None:
+def test_every_request_has_the_reason(world: Scene) -> None:
     world.berth("verify")
     sent = [body["reason"] for body in world.api.sent if body]
     assert set(sent) == {"berth verify"}
     assert f"DELETE /tenants/{VERIFIED}?drainSeconds=300&reason=berth+verify" in world.api.asked
 
 
-def test_a_tenant_that_cannot_be_created_is_told_with_the_error_and_its_likely_cause_and_is_deleted(
+def test_a_failed_create_is_shown_with_its_error_and_likely_cause_and_the_tenant_is_deleted(
     scene: Scene,
 ) -> None:
     scene.control_plane = FakeControlPlane(scene.api)
@@ -106,8 +106,8 @@ def test_a_tenant_that_cannot_be_created_is_told_with_the_error_and_its_likely_c
     scene.meanwhile = [reconciliation_ends(scene), operation_ends(scene)]
     result = scene.berth("verify", "--json")
     assert result.exit_code == ExitCode.ATTENTION
-    told = results(result)
-    assert (told["create"], told["send"], told["upgrade"], told["delete"]) == (
+    shown = results(result)
+    assert (shown["create"], shown["send"], shown["upgrade"], shown["delete"]) == (
         "failed",
         "left out",
         "left out",
@@ -119,17 +119,22 @@ def test_a_tenant_that_cannot_be_created_is_told_with_the_error_and_its_likely_c
     assert is_deleted(scene)
 
 
-def test_a_queue_that_cannot_be_used_is_told_and_the_rest_is_tried_all_the_same(world: Scene) -> None:
+def test_if_the_queue_cannot_be_used_the_other_steps_are_still_tried(world: Scene) -> None:
     world.control_plane = FakeControlPlane(world.api, trouble={"queue": DENIED})
     result = world.berth("verify", "--json")
     assert result.exit_code == ExitCode.ATTENTION
-    told = results(result)
-    assert (told["send"], told["receive"], told["upgrade"], told["delete"]) == ("failed", "failed", "proven", "proven")
+    shown = results(result)
+    assert (shown["send"], shown["receive"], shown["upgrade"], shown["delete"]) == (
+        "failed",
+        "failed",
+        "proven",
+        "proven",
+    )
     assert "kms:Decrypt" in advice(result, "send")
     assert is_deleted(world)
 
 
-def test_where_get_queue_creates_nobody_an_operator_does(world: Scene) -> None:
+def test_the_tenant_is_created_by_an_operators_request_if_get_queue_creates_none(world: Scene) -> None:
     world.api.table = type(world.api.table)()
     for version in ("0.1.0", NEXT_VERSION):
         world.api.table.record_release(a_release(version))
@@ -140,7 +145,7 @@ def test_where_get_queue_creates_nobody_an_operator_does(world: Scene) -> None:
     assert "berth create created it" in result.stdout
 
 
-def test_what_a_survey_finds_of_others_is_told_and_is_no_failure(world: Scene) -> None:
+def test_findings_about_other_tenants_are_shown_and_are_no_failure(world: Scene) -> None:
     other = Finding(Kind.ORPHAN_STACK, "globex", "a stack, and no such tenant", Remedy.NONE)
     world.meanwhile[2] = reconciliation_ends(world, other)
     result = world.berth("verify")
@@ -148,7 +153,7 @@ def test_what_a_survey_finds_of_others_is_told_and_is_no_failure(world: Scene) -
     assert "berth reconcile --dry-run" in result.stdout
 
 
-def test_what_a_survey_finds_of_this_tenant_is_a_failure(world: Scene) -> None:
+def test_a_finding_about_the_tenant_is_a_failure(world: Scene) -> None:
     own = Finding(Kind.METADATA_DIFFERS, VERIFIED.value, "the queue on record is another", Remedy.CORRECT)
     world.meanwhile[2] = reconciliation_ends(world, own)
     result = world.berth("verify", "--json")
@@ -156,7 +161,7 @@ def test_what_a_survey_finds_of_this_tenant_is_a_failure(world: Scene) -> None:
     assert is_deleted(world)
 
 
-def test_ctrl_c_has_the_tenant_deleted_once_what_is_going_on_has_ended(world: Scene) -> None:
+def test_after_an_interrupt_the_tenant_is_deleted_once_the_running_operation_has_ended(world: Scene) -> None:
     def interrupt() -> None:
         world.api.begin()
         raise KeyboardInterrupt
@@ -169,7 +174,7 @@ def test_ctrl_c_has_the_tenant_deleted_once_what_is_going_on_has_ended(world: Sc
     assert world.api.run.attempt.operation == "DELETE"
 
 
-def test_nothing_is_deleted_if_nothing_was_asked_for(scene: Scene) -> None:
+def test_nothing_is_deleted_if_no_tenant_was_requested(scene: Scene) -> None:
     scene.control_plane = FakeControlPlane(scene.api)
     scene.queue_answers(ApiAnswer(403, {"message": "Forbidden"}))
     result = scene.berth("verify", "--json")
@@ -178,7 +183,7 @@ def test_nothing_is_deleted_if_nothing_was_asked_for(scene: Scene) -> None:
     assert not [asked for asked in scene.api.asked if asked.startswith("DELETE")]
 
 
-def test_a_tenant_that_could_not_be_deleted_is_named_with_what_to_do(world: Scene) -> None:
+def test_a_tenant_that_could_not_be_deleted_is_named_with_advice(world: Scene) -> None:
     def fails() -> None:
         world.api.begin()
         world.api.fail()
@@ -189,27 +194,27 @@ def test_a_tenant_that_could_not_be_deleted_is_named_with_what_to_do(world: Scen
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
 
 
-def test_where_no_credentials_are_given_out_the_queue_is_not_tried(world: Scene) -> None:
+def test_the_queue_is_not_used_if_credentials_are_switched_off(world: Scene) -> None:
     world.queue_answers(ON_ITS_WAY, READY, heard(no_credentials()), heard(no_credentials()), DELETED)
     result = world.berth("verify", "--json")
     assert result.exit_code == ExitCode.OK
-    told = results(result)
-    assert (told["send"], told["receive"], told["delete"]) == ("left out", "left out", "proven")
+    shown = results(result)
+    assert (shown["send"], shown["receive"], shown["delete"]) == ("left out", "left out", "proven")
     assert "berth:credentialsSeconds" in advice(result, "send")
 
 
-def test_after_an_error_on_the_way_the_tenant_is_deleted_all_the_same(scene: Scene) -> None:
-    """Nobody knows whether the create was started."""
+def test_after_a_server_error_the_tenant_is_still_deleted(scene: Scene) -> None:
+    """After such an error it is unknown whether the create was started."""
     scene.control_plane = FakeControlPlane(scene.api)
     scene.has(VERIFIED)
     scene.queue_answers(ApiAnswer(500, {"message": "Internal Server Error"}), DELETED)
     scene.meanwhile = [reconciliation_ends(scene), operation_ends(scene)]
-    told = results(scene.berth("verify", "--json"))
-    assert (told["create"], told["delete"]) == ("failed", "proven")
+    shown = results(scene.berth("verify", "--json"))
+    assert (shown["create"], shown["delete"]) == ("failed", "proven")
     assert is_deleted(scene)
 
 
-def test_once_the_control_plane_is_out_of_reach_nothing_else_is_tried_and_the_tenant_is_named(world: Scene) -> None:
+def test_if_the_control_plane_cannot_be_reached_no_step_is_tried_and_the_tenant_is_named(world: Scene) -> None:
     def stop() -> None:
         raise EndpointConnectionError(endpoint_url="https://api.invalid")
 
@@ -221,7 +226,7 @@ def test_once_the_control_plane_is_out_of_reach_nothing_else_is_tried_and_the_te
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
 
 
-def test_what_takes_longer_than_it_may_is_told_so_and_the_delete_waits_for_it(world: Scene) -> None:
+def test_a_step_beyond_its_timeout_fails_and_the_delete_waits_for_its_operation(world: Scene) -> None:
     ends = operation_ends(world)
     world.meanwhile = [world.api.begin, lambda: None, world.api.succeed, reconciliation_ends(world), ends]
     result = world.berth("verify", "--json", "--timeout", "3")
@@ -232,7 +237,7 @@ def test_what_takes_longer_than_it_may_is_told_so_and_the_delete_waits_for_it(wo
     assert is_deleted(world)
 
 
-def test_ctrl_c_loses_nothing_of_what_was_proven_before(world: Scene) -> None:
+def test_after_an_interrupt_json_has_the_steps_so_far(world: Scene) -> None:
     def interrupt() -> None:
         world.api.begin()
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`--wait`: an operation is watched from its order to its end."""
+"""`--wait`: a command watches its operation until it has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.cli.fake_api import heard
 CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Access to the resource is denied."}
 
 
-def test_a_create_is_watched_from_before_anything_is_recorded_until_the_queue_is_there(scene: Scene) -> None:
+def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded(scene: Scene) -> None:
     scene.meanwhile = [lambda: None, scene.api.begin, lambda: None, scene.api.succeed]
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
@@ -48,7 +48,7 @@ def test_a_retry(scene: Scene) -> None:
     scene.api.begin()
     scene.api.fail()
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    # That the first attempt failed is on record, and not what is waited for.
+    # The record of the first attempt's failure is not the one that is waited for.
     assert scene.berth("retry", "acme", "--wait").exit_code == ExitCode.OK
 
 
@@ -67,13 +67,13 @@ def test_as_json_the_document_is_the_tenant(scene: Scene) -> None:
     assert json.loads(result.stdout) == json.loads(scene.berth("tenant", "acme", "--json").stdout)
 
 
-def test_what_is_so_already_is_not_waited_for(scene: Scene) -> None:
+def test_an_unchanged_tenant_is_not_waited_for(scene: Scene) -> None:
     scene.has()
     result = scene.berth("create", "acme", "--wait")
     assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
 
 
-def test_a_failure_is_told_with_its_root_cause_and_what_can_be_done(scene: Scene) -> None:
+def test_a_failure_is_shown_with_its_root_cause_and_advice(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     result = scene.berth("upgrade", "acme", "--wait")
@@ -85,7 +85,7 @@ def test_a_failure_is_told_with_its_root_cause_and_what_can_be_done(scene: Scene
     ]
 
 
-def test_a_delete_that_left_the_tenant_in_service_is_asked_for_again_not_retried(scene: Scene) -> None:
+def test_the_advice_after_a_failed_delete_of_a_tenant_in_service_is_another_delete(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     result = scene.berth("delete", "acme", "--drain", "3", "--wait")
@@ -98,7 +98,7 @@ def test_a_delete_that_left_the_tenant_in_service_is_asked_for_again_not_retried
     assert scene.berth("retry", "acme").exit_code == ExitCode.REFUSED
 
 
-def test_a_delete_that_took_the_tenant_out_of_service_is_retried(scene: Scene) -> None:
+def test_the_advice_after_a_failed_delete_of_a_tenant_out_of_service_is_a_retry(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail_half_way]
     result = scene.berth("delete", "acme", "--wait")
@@ -112,13 +112,13 @@ def test_a_failure_as_json(scene: Scene) -> None:
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     result = scene.berth("delete", "acme", "--wait", "--json")
     assert result.exit_code == ExitCode.FAILED
-    told = json.loads(result.stdout)
-    assert (told["exitCode"], told["tenantId"], told["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
-    assert (told["status"], told["rootCause"]) == ("Failure", CAUSE)
-    assert told["detail"].startswith("DELETE of tenant acme failed: InboundQueue")
+    shown = json.loads(result.stdout)
+    assert (shown["exitCode"], shown["tenantId"], shown["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
+    assert (shown["status"], shown["rootCause"]) == ("Failure", CAUSE)
+    assert shown["detail"].startswith("DELETE of tenant acme failed: InboundQueue")
 
 
-def test_the_very_attempt_is_waited_for_also_when_another_follows_at_once(scene: Scene) -> None:
+def test_the_started_attempt_is_waited_for_even_if_another_follows_at_once(scene: Scene) -> None:
     scene.berth("create", "acme")
     scene.api.begin()
     scene.api.fail()
@@ -151,7 +151,7 @@ class TestBusy:
         assert scene.api.asked == [*["DELETE /tenants/acme"] * 3, *["GET /tenants/acme"] * 3]
         assert "Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
 
-    def test_until_the_time_is_up(self, scene: Scene) -> None:
+    def test_a_busy_tenant_until_the_timeout(self, scene: Scene) -> None:
         result = scene.berth("delete", "acme", "--wait", "--timeout", "5")
         assert result.exit_code == ExitCode.REFUSED
         assert scene.pauses == [2, 2]
@@ -163,7 +163,7 @@ class TestBusy:
         assert scene.berth("upgrade", "acme", "--wait").exit_code == ExitCode.OK
         assert len(scene.api.executions.started) == 2
 
-    def test_an_interrupt(self, scene: Scene) -> None:
+    def test_an_interrupt_while_the_tenant_is_busy(self, scene: Scene) -> None:
         scene.trouble_asleep = KeyboardInterrupt()
         result = scene.berth("delete", "acme", "--wait")
         assert result.exit_code == ExitCode.INTERRUPTED
@@ -172,7 +172,7 @@ class TestBusy:
         )
 
 
-def test_an_interrupted_wait_says_that_the_operation_goes_on(scene: Scene) -> None:
+def test_an_interrupted_wait_says_that_the_operation_continues(scene: Scene) -> None:
     scene.trouble_asleep = KeyboardInterrupt()
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.INTERRUPTED
@@ -181,7 +181,7 @@ def test_an_interrupted_wait_says_that_the_operation_goes_on(scene: Scene) -> No
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_waiting_ends_at_the_timeout_and_shows_what_goes_on(scene: Scene, begun: bool) -> None:
+def test_waiting_ends_at_the_timeout_and_shows_the_running_operation(scene: Scene, begun: bool) -> None:
     scene.meanwhile = [scene.api.begin] if begun else []
     result = scene.berth("create", "acme", "--wait", "--timeout", "7", "--json")
     assert result.exit_code == ExitCode.NOT_READY
@@ -194,12 +194,12 @@ def test_waiting_ends_at_the_timeout_and_shows_what_goes_on(scene: Scene, begun:
 @pytest.mark.parametrize(
     "command", [["create", "acme", "--wait"], ["get-queue", "acme", "--wait"], ["reconcile"]], ids=str
 )
-def test_a_timeout_that_is_none(scene: Scene, command: list[str], seconds: str) -> None:
+def test_an_invalid_timeout(scene: Scene, command: list[str], seconds: str) -> None:
     result = scene.berth(*command, "--timeout", seconds)
     assert (result.exit_code, scene.connected_to) == (ExitCode.BAD_USAGE, [])
 
 
-def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Scene) -> None:
+def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scene: Scene) -> None:
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
     at_once = ApiAnswer(503, {}, retry_after=0.5)
 
@@ -214,7 +214,7 @@ def test_waiting_goes_on_while_the_api_is_busy_and_keeps_to_its_pauses(scene: Sc
     assert "The API asks to come back later (429): Too Many Requests\n" in result.stderr
 
 
-def test_waiting_ends_when_the_api_no_longer_lets_us_look(scene: Scene) -> None:
+def test_waiting_ends_when_the_api_denies_access(scene: Scene) -> None:
     def revoke() -> None:
         scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
 
@@ -224,13 +224,13 @@ def test_waiting_ends_when_the_api_no_longer_lets_us_look(scene: Scene) -> None:
     assert "Error: The API answered 403" in result.stderr
 
 
-def test_a_log_is_reminded_now_and_then(scene: Scene) -> None:
+def test_without_a_terminal_the_wait_is_repeated_in_the_log(scene: Scene) -> None:
     scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
     lines = scene.berth("create", "acme", "--wait").stderr.splitlines()
     assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{REMIND_SECONDS} s)"]
 
 
-def test_a_terminal_shows_the_seconds_run(scene: Scene) -> None:
+def test_a_terminal_shows_the_seconds(scene: Scene) -> None:
     scene.environment |= TERMINAL
     scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
     result = scene.berth("create", "acme", "--wait")

@@ -1,4 +1,4 @@
-"""Deploying onto the emulator: what is refused before anything is deployed."""
+"""Deployments onto the emulator that are refused before they begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard admits what was signed with a known key, however clients sign, and tells all others why not."""
+"""The guard admits requests that are signed with a known key, however clients sign, and refuses all others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ AWAITED = "0b0f4a53-93a3-4a83-a2c1-0f3ba9f2c7f1"
 
 @dataclass
 class Emulator:
-    """Remembers what it was asked, and invites every page to read its answers."""
+    """Records its requests, and adds CORS headers to its responses."""
 
     asked: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ def ask(
     body: bytes = b"",
     *more: bytes,
 ) -> Answer:
-    """Send the request; a body of several parts arrives as such."""
+    """Send the request. A body of several parts is sent in these parts."""
     path, _, query = target.partition("?")
     scope = {
         "type": "http",
@@ -139,9 +139,9 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def signed_with_hash(method: str, target: str, told: str, *, service: str = "s3") -> dict[str, str]:
-    """Signed for a body of which the client tells this in place of its hash."""
-    request = AWSRequest(method, f"http://{HERE}{target}", headers={"Host": HERE, "X-Amz-Content-SHA256": told})
+def signed_with_hash(method: str, target: str, shown: str, *, service: str = "s3") -> dict[str, str]:
+    """Headers of a request whose x-amz-content-sha256 is this text instead of the body's hash."""
+    request = AWSRequest(method, f"http://{HERE}{target}", headers={"Host": HERE, "X-Amz-Content-SHA256": shown})
     SigV4Auth(KEY, service, "us-east-1").add_auth(request)
     return dict(request.headers.items())
 
@@ -171,7 +171,7 @@ def emulator() -> Emulator:
 
 @pytest.fixture
 def signing(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    """Has clients sign as if it were that much later."""
+    """Makes clients sign with a clock that is this much ahead."""
 
     def later(by: timedelta) -> None:
         moment = (datetime.now(UTC) + by).replace(tzinfo=None)
@@ -180,7 +180,7 @@ def signing(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
     return later
 
 
-# Who is admitted
+# Requests that are admitted
 
 
 def test_a_signed_request_reaches_the_emulator_as_it_was_sent(emulator: Emulator) -> None:
@@ -189,7 +189,7 @@ def test_a_signed_request_reaches_the_emulator_as_it_was_sent(emulator: Emulator
     assert emulator.asked == [("/", body)]
 
 
-def test_a_body_that_comes_in_parts_is_checked_and_handed_on_as_a_whole(emulator: Emulator) -> None:
+def test_a_body_in_parts_is_checked_and_passed_on_as_a_whole(emulator: Emulator) -> None:
     assert ask(emulator, "POST", "/", signed("POST", "/", b"onetwo"), b"one", b"two").status == 200
     assert emulator.asked == [("/", b"onetwo")]
 
@@ -209,14 +209,14 @@ def test_paths_and_queries_are_read_as_clients_sign_them(emulator: Emulator, tar
 
 
 def test_a_client_that_leaves_the_hash_of_the_body_out_of_its_signed_headers_is_admitted(emulator: Emulator) -> None:
-    """As awscurl does. The hash is a part of what is signed anyway."""
+    """awscurl does this. The signature covers the hash nevertheless."""
     headers = signed("POST", "/", b"body") | {"x-amz-content-sha256": hashlib.sha256(b"body").hexdigest()}
     assert ask(emulator, "POST", "/", headers, b"body").status == 200
 
 
-def test_an_upload_that_is_signed_in_chunks_is_admitted_if_each_is_what_was_signed(emulator: Emulator) -> None:
-    told = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
-    headers = signed_with_hash("PUT", "/bucket/key", told)
+def test_an_upload_signed_in_chunks_is_admitted_if_each_chunk_matches_its_signature(emulator: Emulator) -> None:
+    shown = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+    headers = signed_with_hash("PUT", "/bucket/key", shown)
     seed = headers["Authorization"].rpartition("=")[2]
     body = in_chunks(headers["X-Amz-Date"], seed, b"data", b"")
     assert ask(emulator, "PUT", "/bucket/key", headers, body).status == 200
@@ -259,7 +259,7 @@ def test_a_presigned_url_that_has_expired_is_refused(
 
 
 @pytest.mark.parametrize("expires", [7 * 24 * 3600 + 1, 10**9, 0, -1, ""], ids=repr)
-def test_a_presigned_url_lasts_for_seven_days_at_most(
+def test_a_presigned_url_is_valid_for_at_most_seven_days(
     emulator: Emulator, signing: Callable[[timedelta], None], expires: Any
 ) -> None:
     signing(timedelta(seconds=-1))
@@ -267,23 +267,23 @@ def test_a_presigned_url_lasts_for_seven_days_at_most(
     assert ask(emulator, "GET", presigned("GET", "/bucket/key", expires=7 * 24 * 3600)).status == 200
 
 
-def test_a_presigned_upload_has_the_body_that_its_user_gives_it(emulator: Emulator) -> None:
+def test_a_presigned_upload_may_have_any_body(emulator: Emulator) -> None:
     assert ask(emulator, "PUT", presigned("PUT", "/bucket/key"), {}, b"any").status == 200
 
 
 @pytest.mark.parametrize(
     "host", [HERE, f"localhost:{PORT}", f"LocalHost:{PORT}", f"a1b2c3d4.execute-api.localhost:{PORT}"]
 )
-def test_the_names_of_this_machine_are_answered_to(emulator: Emulator, host: str) -> None:
+def test_every_name_of_this_machine_is_accepted(emulator: Emulator, host: str) -> None:
     assert ask(emulator, "GET", "/", signed("GET", "/", host=host)).status == 200
 
 
-def test_whether_it_is_up_may_be_asked_by_anybody(emulator: Emulator) -> None:
+def test_the_health_check_needs_no_signature(emulator: Emulator) -> None:
     assert ask(emulator, "GET", "/_ministack/health").status == 200
     assert ask(emulator, "POST", "/_ministack/health").message == NO_KEY
 
 
-def test_a_custom_resource_is_answered_without_a_signature_while_it_waits(emulator: Emulator) -> None:
+def test_a_custom_resources_response_needs_no_signature_while_it_is_awaited(emulator: Emulator) -> None:
     assert ask(emulator, "PUT", f"/_ministack/cfn-response/{AWAITED}", {}, b"{}").status == 200
     assert emulator.asked == [(f"/_ministack/cfn-response/{AWAITED}", b"{}")]
     for method, path in (
@@ -296,10 +296,10 @@ def test_a_custom_resource_is_answered_without_a_signature_while_it_waits(emulat
         assert ask(emulator, method, path).message == NO_KEY
 
 
-# Who is not
+# Requests that are refused
 
 
-def test_a_request_without_a_signature_is_refused_and_told_what_to_do(emulator: Emulator) -> None:
+def test_a_request_without_a_signature_is_refused_with_advice(emulator: Emulator) -> None:
     answer = ask(emulator, "GET", "/")
     assert (answer.status, answer.message) == (403, NO_KEY)
     assert "python -m orchestrator.local env" in NO_KEY
@@ -320,7 +320,7 @@ def test_a_request_without_a_signature_is_refused_and_told_what_to_do(emulator: 
         "AWS4-ECDSA-P256-SHA256 Credential=BERTHKEY/20260101/sqs/aws4_request, SignedHeaders=host, Signature=0",
     ],
 )
-def test_what_is_no_signature_is_refused(emulator: Emulator, authorization: str) -> None:
+def test_a_malformed_signature_is_refused(emulator: Emulator, authorization: str) -> None:
     headers = {"Authorization": authorization, "X-Amz-Date": "20260101T000000Z"}
     assert ask(emulator, "GET", "/", headers).message == NO_KEY
     assert emulator.asked == []
@@ -329,7 +329,7 @@ def test_what_is_no_signature_is_refused(emulator: Emulator, authorization: str)
 @pytest.mark.parametrize(
     ("signature", "reason"), [("0", WRONG_SECRET), ("0" * 64, WRONG_SECRET), ("\u00e9", NO_KEY)], ids=repr
 )
-def test_a_signature_that_was_made_up_is_refused(emulator: Emulator, signature: str, reason: str) -> None:
+def test_an_invented_signature_is_refused(emulator: Emulator, signature: str, reason: str) -> None:
     scope = "BERTHKEY/20260101/us-east-1/sqs/aws4_request"
     headers = {
         "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={signature}",
@@ -343,7 +343,7 @@ def test_an_unknown_key_and_a_wrong_secret_are_refused(emulator: Emulator) -> No
     assert ask(emulator, "GET", "/", signed("GET", "/", key=Credentials("BERTHKEY", "test"))).message == WRONG_SECRET
 
 
-def test_what_was_signed_is_what_has_to_be_sent(emulator: Emulator) -> None:
+def test_a_request_that_differs_from_what_was_signed_is_refused(emulator: Emulator) -> None:
     headers = signed("POST", "/?a=1", b"body")
     assert ask(emulator, "POST", "/?a=1", headers, b"another").message == WRONG_SECRET
     assert ask(emulator, "POST", "/?a=2", headers, b"body").message == WRONG_SECRET
@@ -352,11 +352,11 @@ def test_what_was_signed_is_what_has_to_be_sent(emulator: Emulator) -> None:
     assert emulator.asked == []
 
 
-# Whoever has seen a signed request
+# Attacks with a signed request that was seen
 
 
 @pytest.mark.parametrize("by", [timedelta(minutes=-16), timedelta(days=-2000), timedelta(minutes=16)], ids=str)
-def test_a_request_that_was_signed_long_ago_or_ahead_of_time_is_refused(
+def test_an_old_signature_and_one_from_the_future_are_refused(
     emulator: Emulator, signing: Callable[[timedelta], None], by: timedelta
 ) -> None:
     signing(by)
@@ -365,39 +365,37 @@ def test_a_request_that_was_signed_long_ago_or_ahead_of_time_is_refused(
     assert ask(emulator, "GET", "/", signed("GET", "/")).status == 200
 
 
-def test_a_presigned_url_that_was_signed_ahead_of_time_is_refused(
-    emulator: Emulator, signing: Callable[[timedelta], None]
-) -> None:
+def test_a_presigned_url_from_the_future_is_refused(emulator: Emulator, signing: Callable[[timedelta], None]) -> None:
     signing(timedelta(days=1))
     assert ask(emulator, "GET", presigned("GET", "/bucket/key")).message == STALE
 
 
 @pytest.mark.parametrize("service", ["sqs", "s3"])
 def test_another_body_under_the_same_hash_is_refused(emulator: Emulator, service: str) -> None:
-    told = hashlib.sha256(b"body").hexdigest()
-    headers = signed_with_hash("POST", "/", told, service=service)
+    shown = hashlib.sha256(b"body").hexdigest()
+    headers = signed_with_hash("POST", "/", shown, service=service)
     assert ask(emulator, "POST", "/", headers, b"body").status == 200
     assert ask(emulator, "POST", "/", headers, b"another").message == OTHER_BODY
 
 
 def test_the_hash_of_the_body_is_not_added_to_a_request_that_was_signed_without(emulator: Emulator) -> None:
-    told = {"x-amz-content-sha256": hashlib.sha256(b"body").hexdigest()}
-    assert ask(emulator, "POST", "/", signed("POST", "/", b"body") | told, b"another").message == OTHER_BODY
+    shown = {"x-amz-content-sha256": hashlib.sha256(b"body").hexdigest()}
+    assert ask(emulator, "POST", "/", signed("POST", "/", b"body") | shown, b"another").message == OTHER_BODY
     nothing = {"x-amz-content-sha256": hashlib.sha256().hexdigest()}
     url = presigned("POST", "/", service="sqs")
     assert ask(emulator, "POST", url, nothing, b"another").message == OTHER_BODY
 
 
-@pytest.mark.parametrize("told", ["UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "0" * 63, "A" * 64])
+@pytest.mark.parametrize("expected", ["UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "0" * 63, "A" * 64])
 @pytest.mark.parametrize("service", ["sqs", "s3"])
-def test_a_body_that_was_not_signed_is_refused(emulator: Emulator, service: str, told: str) -> None:
-    """Over HTTP no client that is known here sends one."""
-    headers = signed_with_hash("PUT", "/bucket/key", told, service=service)
+def test_a_body_that_was_not_signed_is_refused(emulator: Emulator, service: str, expected: str) -> None:
+    """No known client sends an unsigned body over HTTP."""
+    headers = signed_with_hash("PUT", "/bucket/key", expected, service=service)
     assert ask(emulator, "PUT", "/bucket/key", headers, b"any").message == UNSIGNED_BODY
 
 
 @pytest.mark.parametrize("name", ["X-Amz-Target", "x-amz-copy-source", "X-AMZ-META-a", "X-Amz-Security-Token"])
-def test_a_header_that_a_service_obeys_is_not_added_to_a_signed_request(emulator: Emulator, name: str) -> None:
+def test_an_unsigned_header_that_selects_a_service_is_refused(emulator: Emulator, name: str) -> None:
     refused = UNSIGNED_HEADERS if name != "X-Amz-Security-Token" else NO_KEY
     added = signed("PUT", "/bucket/key", service="s3") | {name: "any"}
     assert ask(emulator, "PUT", "/bucket/key", added).message.startswith(refused)
@@ -411,7 +409,7 @@ def test_a_header_that_was_signed_with_the_url_is_admitted(emulator: Emulator) -
     assert ask(emulator, "PUT", presigned("PUT", "/bucket/key", **meta), meta, b"any").status == 200
 
 
-def test_a_presigned_url_of_s3_takes_no_body_but_an_upload(emulator: Emulator) -> None:
+def test_a_presigned_url_of_s3_accepts_a_body_only_for_an_upload(emulator: Emulator) -> None:
     for method in ("GET", "POST", "DELETE"):
         url = presigned(method, "/")
         assert ask(emulator, method, url, {}, b"Action=CreateUser&UserName=evil").message == UNSIGNED_BODY
@@ -419,14 +417,14 @@ def test_a_presigned_url_of_s3_takes_no_body_but_an_upload(emulator: Emulator) -
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded"])
-def test_an_upload_is_not_made_a_form(emulator: Emulator, kind: str) -> None:
-    """The emulator takes a form for a request to any service."""
+def test_a_presigned_upload_that_is_a_form_is_refused(emulator: Emulator, kind: str) -> None:
+    """The emulator treats a form as a request to any service."""
     form, url = {"Content-Type": kind}, presigned("PUT", "/bucket/key")
     assert ask(emulator, "PUT", url, form, b"Action=ListUsers").message == f"{UNSIGNED_HEADERS}content-type."
     assert ask(emulator, "PUT", url, {"Content-Type": "text/plain"}, b"Action=ListUsers").status == 200
 
 
-def test_a_signature_for_any_host_is_refused(emulator: Emulator) -> None:
+def test_a_signature_that_does_not_cover_the_host_is_refused(emulator: Emulator) -> None:
     """The emulator finds APIs by their host."""
     request = AWSRequest("GET", f"http://{HERE}/", headers={"Host": HERE, "X-Amz-Date": now()})
     signer = SigV4Auth(KEY, "sqs", "us-east-1")
@@ -440,8 +438,8 @@ def test_a_signature_for_any_host_is_refused(emulator: Emulator) -> None:
     assert answer.message == f"{UNSIGNED_HEADERS}host."
 
 
-def test_a_second_signature_hides_behind_none(emulator: Emulator) -> None:
-    """Neither may the emulator see another one than was checked."""
+def test_a_presigned_url_next_to_an_authorization_header_is_refused(emulator: Emulator) -> None:
+    """The emulator must not use another signature than the one that the guard checked."""
     scope = "BERTHKEY/20260101/us-east-1/s3/aws4_request"
     query = f"/?X-Amz-Credential={scope}&X-Amz-Signature=0"
     assert ask(emulator, "GET", query, {"Authorization": "x"}).message == NO_KEY
@@ -467,7 +465,7 @@ def test_a_second_signature_hides_behind_none(emulator: Emulator) -> None:
         f"{HERE},evil.example:{PORT}",
     ],
 )
-def test_other_hosts_are_refused_also_with_the_key(emulator: Emulator, host: str) -> None:
+def test_other_hosts_are_refused_even_with_the_key(emulator: Emulator, host: str) -> None:
     headers = signed("GET", "/") | {"Host": host}
     answer = ask(emulator, "GET", "/", headers)
     assert (answer.status, answer.message) == (403, WRONG_HOST)
@@ -489,7 +487,7 @@ def test_other_hosts_are_refused_also_with_the_key(emulator: Emulator, host: str
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/_ministack/health", f"/_ministack/cfn-response/{AWAITED}"])
-def test_other_sites_are_refused_also_with_the_key(emulator: Emulator, path: str, site: dict[str, str]) -> None:
+def test_other_sites_are_refused_even_with_the_key(emulator: Emulator, path: str, site: dict[str, str]) -> None:
     for method in ("GET", "POST", "PUT", "OPTIONS"):
         answer = ask(emulator, method, path, signed(method, path) | site)
         assert (answer.status, answer.message) == (403, WRONG_SITE)
@@ -500,30 +498,30 @@ def test_other_sites_are_refused_also_with_the_key(emulator: Emulator, path: str
 @pytest.mark.parametrize(
     "site", [{"Origin": f"http://{HERE}", "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}]
 )
-def test_its_own_pages_and_the_address_bar_are_no_other_site(emulator: Emulator, site: dict[str, str]) -> None:
+def test_its_own_pages_and_the_address_bar_are_not_another_site(emulator: Emulator, site: dict[str, str]) -> None:
     assert ask(emulator, "GET", "/_ministack/health", site).status == 200
 
 
-def test_no_answer_invites_a_page_to_read_it(emulator: Emulator) -> None:
+def test_no_response_has_cors_headers(emulator: Emulator) -> None:
     assert ask(emulator, "GET", "/", signed("GET", "/")).headers == {"content-type": "text/plain"}
 
 
-def test_a_websocket_is_closed_before_it_is_open(emulator: Emulator) -> None:
+def test_a_websocket_is_closed_before_it_is_accepted(emulator: Emulator) -> None:
     sent = exchange(emulator, {"type": "websocket", "path": "/", "headers": []})
     assert [event["type"] for event in sent] == ["websocket.close"]
 
 
-def test_starting_and_stopping_are_the_emulators_own_business(emulator: Emulator) -> None:
+def test_lifespan_events_are_passed_to_the_emulator(emulator: Emulator) -> None:
     assert exchange(emulator, {"type": "lifespan"}) == [{"type": "lifespan.startup.complete"}]
 
 
-def test_a_client_that_has_gone_is_not_answered(emulator: Emulator) -> None:
+def test_a_disconnected_client_gets_no_response(emulator: Emulator) -> None:
     headers = [(name.encode(), value.encode()) for name, value in signed("PUT", "/").items()]
     scope = {"type": "http", "method": "PUT", "path": "/", "raw_path": b"/", "query_string": b"", "headers": headers}
     assert exchange(emulator, scope, {"type": "http.disconnect"}) == []
     assert emulator.asked == []
 
 
-def test_a_refusal_has_no_body_where_none_may_be(emulator: Emulator) -> None:
+def test_a_refused_head_request_gets_no_body(emulator: Emulator) -> None:
     answer = ask(emulator, "HEAD", "/bucket", signed("HEAD", "/bucket", service="s3", key=Credentials("test", "test")))
     assert (answer.status, answer.body) == (403, b"")

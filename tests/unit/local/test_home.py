@@ -1,4 +1,4 @@
-"""The home is its owner's alone, and so is the key in it."""
+"""Only its owner can access the home and the key in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_key_is_made_once_and_can_be_read_by_its_owner_only(tmp_path: Path) 
     assert mode(tmp_path / "access-key.json") == 0o600
 
 
-def test_no_two_homes_have_the_same_key_and_neither_part_can_be_guessed(tmp_path: Path) -> None:
+def test_every_home_has_a_random_key(tmp_path: Path) -> None:
     keys = set()
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
@@ -49,14 +49,14 @@ def test_no_two_homes_have_the_same_key_and_neither_part_can_be_guessed(tmp_path
     assert all(len(part) > 16 for part in keys)
 
 
-def test_the_secret_is_not_shown_by_accident(tmp_path: Path) -> None:
+def test_the_secret_is_not_in_the_keys_repr(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.make_private()
     _, secret = key_of(home)
     assert secret not in repr(home.access_key())
 
 
-def test_a_home_that_was_open_is_shut_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_an_open_home_is_made_private_with_everything_in_it(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("not of the home")
     elsewhere.chmod(0o644)
@@ -104,7 +104,7 @@ def test_a_key_that_was_planted_is_replaced(tmp_path: Path) -> None:
     assert "known" not in key_of(Home(root))
 
 
-def test_a_home_of_another_user_is_none_that_runs_and_none_to_start_in(
+def test_in_another_users_home_nothing_is_running_and_nothing_can_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
