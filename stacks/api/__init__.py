@@ -1,1 +1,1 @@
-"""Berth over HTTP, and who may call it."""
+"""The HTTP API, and the policies for its callers."""

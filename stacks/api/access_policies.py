@@ -1,4 +1,4 @@
-"""Who may call Berth, as policies to attach to the roles of platforms, senders, receivers, operators and teams."""
+"""Managed policies to attach to the roles of platforms, senders, receivers, operators and teams."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from stacks.common.permissions import acknowledge_wildcard, statement
 _PARAMETER = re.compile(r"\{\w+\}")
 
 _ALL_OR_NONE = (
-    "The wildcard stands for the id of a tenant, a rollout, a reconciliation or an adoption: callers are trusted with "
-    "all of them, or with none."
+    "The wildcard is for the id of a tenant, a rollout, a reconciliation or an adoption: callers may use all of them, "
+    "or none."
 )
 
 
@@ -45,18 +45,20 @@ class AccessPolicies(Capability):
         self.operator = self._policy(
             "Operator",
             api,
-            # Not all of it any more. A changed description would be another policy, attached to nobody.
+            # The description is incomplete. A change would replace the policy, and the new policy is attached to
+            # nobody.
             "Create, upgrade, retry, delete and look at Berth's tenants, ask for their queues, and roll releases out.",
-            # In this order they are in the policies that are deployed.
+            # The order is the same as in the deployed policies.
             Audience.OPERATOR,
             Audience.PLATFORM,
             Audience.SENDER,
             Audience.RECEIVER,
         )
-        # The command line finds the API by the outputs of the control plane's stack.
+        # The command line finds the API in the outputs of the control plane's stack.
         self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
-        # For whoever deploys a stack with a Custom::TenantQueue in it, or for the role that CloudFormation deploys it
-        # with: in both cases CloudFormation says that it calls on their behalf. Nobody invokes the function directly.
+        # For the principal that deploys a stack with a Custom::TenantQueue, or for the stack's service role: in both
+        # cases the condition key aws:CalledVia names CloudFormation. The policy does not allow a direct call of the
+        # function.
         self.team = iam.ManagedPolicy(
             self,
             "Team",
@@ -75,7 +77,7 @@ class AccessPolicies(Capability):
         )
 
     def _policy(self, name: str, api: Api, description: str, *audiences: Audience) -> iam.ManagedPolicy:
-        """May call what is for these audiences."""
+        """A policy that allows the routes for these audiences."""
         routes = [route for audience in audiences for route in ROUTES if route.audience is audience]
         resources = [self._resource(api, route) for route in routes]
         policy = iam.ManagedPolicy(

@@ -1,4 +1,4 @@
-"""Berth over HTTP, for callers with AWS credentials: getQueue for platforms, and what operators ask for."""
+"""The HTTP API for callers with AWS credentials: getQueue for platforms, and the routes for operators."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from stacks.tenants.stack_role import TenantStackRole
 
 STAGE = "$default"
 
-# API Gateway gives up a second later. A call that waits its turn behind others is better late than killed and repeated.
-_GIVEN_UP_AFTER_SECONDS = 29
+# API Gateway gives up a second later. A late response is better than a stopped call that the caller repeats.
+_API_TIMEOUT_SECONDS = 29
 
 _SLOW_MILLISECONDS = 1000
-"""The duration of a slow getQueue. Most calls read one row, in about a hundredth of this."""
+"""The duration of a slow call of getQueue. Most calls read one row, in about a hundredth of this."""
 _SLOW_PERIODS = 3
 _SERVER_ERRORS = 5
-"""The alarming number of server errors per period. A caller of a single one is told to come back, and does."""
+"""The number of server errors per period that sets off the alarm. After a single error the caller just retries."""
 
 _LIMITS_ARE_THE_ACCOUNTS = (
-    "How many stacks and functions an account may have and has is asked of the account: the actions take no resource."
+    "The quotas and the current numbers of stacks and functions belong to the account: the actions take no resource."
 )
 
 _ACCESS_LOG = {
@@ -105,10 +105,10 @@ class Api(Capability):
             http_api=api,
             stage_name=STAGE,
             auto_deploy=True,
-            # Every route has its own. This is for one that somebody adds by hand.
+            # Every route has its own throttle. This one is for a route that somebody adds by hand.
             throttle=apigateway.ThrottleSettings(rate_limit=ORDERS.per_second, burst_limit=ORDERS.burst),
         )
-        # A stage has settings only of routes that are there.
+        # A stage can only have settings for routes that exist.
         stage.node.add_dependency(*routes)
         access_log = log_group(self, "AccessLog", days=kit.log_retention_days, encryption=kit.encryption)
         resource = stage.node.default_child
@@ -121,8 +121,8 @@ class Api(Capability):
             for route in ROUTES
             if (throttle := THROTTLES[route.rate])
         }
-        # The functions are there before the stage, which comes after its routes, and these after the functions. While
-        # a deployment brings another proof, the functions believe nobody until the stage has it, too.
+        # A deployment updates the functions before the routes, and the routes before the stage. While it replaces the
+        # proof, the functions refuse all requests until the stage has the new proof, too.
         resource.stage_variables = {PROOF_VARIABLE: self._proof.value}
         for function in (self.get_queue, self.operators):
             function.function.add_environment("BERTH_API_PROOF_DIGEST", self._proof.digest)
@@ -140,18 +140,18 @@ class Api(Capability):
             Alarm(
                 "GetQueueSlow",
                 self.get_queue.function.metric_duration(period=PERIOD, statistic="p99"),
-                f"For a quarter of an hour one call of getQueue in a hundred took {_SLOW_MILLISECONDS} ms or more. "
-                "Most calls only read one row: look at DynamoDB's latency and throttles, and whether many tenants are "
-                "new.",
+                f"For a quarter of an hour, one in a hundred calls of getQueue took {_SLOW_MILLISECONDS} ms or more. "
+                "Most calls read only one row. Look at DynamoDB's latency and throttles on the dashboard, and at cold "
+                "starts after a deployment.",
                 threshold=_SLOW_MILLISECONDS,
                 periods=_SLOW_PERIODS,
             ),
             Alarm(
                 "ApiServerErrors",
                 self._server_errors(),
-                "The API answered 5xx to several calls: AWS throttles the functions' calls, so callers were told to "
-                "come back, or a function failed, which has an alarm of its own. The access log has the routes and the "
-                "callers.",
+                "The API responded with 5xx to several requests: AWS throttled a function, and the callers were told "
+                "to try again, or a function failed, which sets off its own alarm. The access log has the routes and "
+                "the callers.",
                 threshold=_SERVER_ERRORS,
             ),
         )
@@ -171,8 +171,8 @@ class Api(Capability):
                 get_queue.metric_errors(label="errors"),
                 get_queue.metric_throttles(label="throttles"),
             ),
-            _answers(self.get_queue),
-            _answers(self.operators),
+            _responses_graph(self.get_queue),
+            _responses_graph(self.operators),
             graph("API: 5xx", self._server_errors(label="5xx")),
         )
 
@@ -193,10 +193,10 @@ class Api(Capability):
             "GetQueue",
             kit=kit,
             name="get_queue",
-            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            timeout_seconds=_API_TIMEOUT_SECONDS,
             reserved_concurrency=settings.get_queue_concurrency,
             environment={
-                # It starts only creates, and has to know the executions of all of them.
+                # The function starts only creates, but checks the executions of all operations.
                 **machines.environment,
                 "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
             },
@@ -204,7 +204,7 @@ class Api(Capability):
         kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
         if settings.create_on_get_queue:
             limit_creates(get_queue, kit=kit, settings=settings)
-            # A tenant whose queue has vanished comes back at the version that it had, if that was published.
+            # A tenant whose queue was deleted is created again at its previous version, if that version was published.
             kit.table.allow(get_queue.role, "GetItem", rows=RELEASE_ROWS)
             allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
             machines.allow_describing(get_queue.role)
@@ -225,7 +225,7 @@ class Api(Capability):
             kit=kit,
             name="operators",
             memory_megabytes=WHOLE_FLEET_MEGABYTES,
-            timeout_seconds=_GIVEN_UP_AFTER_SECONDS,
+            timeout_seconds=_API_TIMEOUT_SECONDS,
             environment={
                 **machines.environment,
                 **rollouts.environment,
@@ -236,22 +236,22 @@ class Api(Capability):
                 ),
             },
         )
-        machines.allow_orders(operators.role, kit.table, (machines.create, machines.update, machines.delete))
+        machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
-        _allow_examining(operators.role, kit, dead_letters)
+        _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
 
 
-def _answers(function: BerthFunction) -> cloudwatch.GraphWidget:
-    """Answers of 400 and above, a line for each status. These functions count no others."""
-    return graph(f"{function.name}: answers other than success", search(function, f'service="{function.name}"'))
+def _responses_graph(function: BerthFunction) -> cloudwatch.GraphWidget:
+    """Responses with a status of 400 and above, one line per status. The functions count no others."""
+    return graph(f"{function.name}: responses other than success", search(function, f'service="{function.name}"'))
 
 
-def _allow_examining(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:
-    """What it takes to tell whether the control plane is well."""
+def _allow_diagnosing(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:
+    """Let a role diagnose the control plane."""
     kit.table.allow_listing_unfinished(role)
     allow(role, ["sqs:GetQueueAttributes"], *(each.queue.queue_arn for each in dead_letters))
     allow(

@@ -1,4 +1,4 @@
-"""How many requests each route takes, from all callers together. API Gateway turns the others away with 429."""
+"""The rate limit of each route, for all callers together. API Gateway refuses further requests with 429."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Throttle:
 
 
 QUEUES = Throttle(per_second=500, burst=1000)
-"""Platforms ask often, and each answer is one cheap read. Well under the 10,000 per second that all HTTP APIs of an
-account share.
+"""Platforms call often, and each request is one cheap read. This is well below the 10,000 requests per second that all
+HTTP APIs of an account share.
 """
 CREDENTIALS = Throttle(per_second=100, burst=200)
-"""Each answer is a session of STS, whose rate all of the account shares. A session lasts for 15 minutes at least, so
-nobody needs one per message.
+"""Each request starts a session of STS, whose rate limit the whole account shares. A session lasts at least 15 minutes,
+so nobody needs one per message.
 """
 READS = Throttle(per_second=50, burst=100)
-"""People and their scripts look. A page of tenants or a diagnosis reads much of the table, and whoever follows many
-operations or rollouts at once asks every two seconds for each.
+"""Operators and their scripts read. A page of tenants or a diagnosis reads much of the table, and a command that waits
+for several operations or rollouts sends a request every two seconds for each of them.
 """
 ORDERS = Throttle(per_second=10, burst=20)
-"""CloudFormation bears one or two changes of stacks per second. More orders than this only grow a backlog."""
+"""CloudFormation allows one or two changes of stacks per second. More orders than this only add to a backlog."""
 
 THROTTLES: Mapping[Rate, Throttle] = {
     Rate.QUEUES: QUEUES,

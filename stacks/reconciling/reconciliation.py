@@ -247,7 +247,7 @@ class Reconciliation(Capability):
         role, machines, table = function.role, self._machines, self._kit.table
         self._kit.encryption.allow_queues(role, Access.SEND)
         self._allow_settling(role)
-        machines.allow_orders(role, table, (machines.create, machines.update, machines.delete))
+        machines.allow_operations(role, table, (machines.create, machines.update, machines.delete))
         table.allow_listing(role)
         table.allow_listing_unfinished(role)
         table.allow(role, "Query", rows=RELEASE_ROWS)

@@ -214,7 +214,7 @@ class TenantMachines(Capability):
         """For every function that starts creates: a tenant may be created at any release."""
         self._releases.publish_before(function)
 
-    def allow_orders(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
+    def allow_operations(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
         """Let a role request operations as ``orchestrator.tenants.lifecycle`` does: read the tenant, then start a
         machine.
         """

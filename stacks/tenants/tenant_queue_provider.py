@@ -44,7 +44,7 @@ class TenantQueueProvider(Capability):
             Stack.of(self).format_arn(service="cloudformation", resource="stack", resource_name="*/*"),
             wildcard_because="Any team's stack may ask for a tenant's queue, and CloudFormation has to confirm it.",
         )
-        machines.allow_orders(self._settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
+        machines.allow_operations(self._settle_tenant_queue.role, kit.table, (machines.create, machines.delete))
         self._machine = machine(
             self,
             "Machine",

@@ -66,7 +66,7 @@ def test_graphs_of_get_queue_show_calls_latency_errors_throttles_and_responses(
     }
     statistics = [line[-1]["stat"] for line in widgets["getQueue: latency"]["properties"]["metrics"]]
     assert statistics == ["p50", "p90", "p99"]
-    assert searched(widgets["get_queue: answers other than success"]) == [
+    assert searched(widgets["get_queue: responses other than success"]) == [
         """SEARCH('{"Berth",service} service="get_queue"', 'Sum')"""
     ]
 
