@@ -1,4 +1,4 @@
-"""Who asks, from what API Gateway says, and who asks when it says nothing."""
+"""The caller of a request, with and without API Gateway's proof."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def an_event(user_arn: object) -> dict[str, object]:
     return {"requestContext": {"authorizer": {"iam": {"userArn": user_arn, "accountId": "000000000000"}}}}
 
 
-def test_the_caller_is_whom_api_gateway_has_authenticated() -> None:
+def test_the_caller_is_the_arn_that_api_gateway_has_authenticated() -> None:
     assert caller(an_event(ADA)) == ADA
 
 
@@ -48,7 +48,7 @@ def test_the_caller_is_whom_api_gateway_has_authenticated() -> None:
         {"userArn": ADA, "by": ADA, "requestContext": {"userArn": ADA}},
     ],
 )
-def test_a_caller_whom_nobody_has_authenticated_is_not_made_up(event: dict[str, object]) -> None:
+def test_without_an_authenticated_arn_the_caller_is_a_direct_invocation(event: dict[str, object]) -> None:
     assert caller(event) == NOBODY_KNOWN
 
 
@@ -61,7 +61,7 @@ def test_a_caller_whom_nobody_has_authenticated_is_not_made_up(event: dict[str, 
         ),
     )
 )
-def test_there_is_always_an_answer(event: dict[str, object]) -> None:
+def test_every_event_has_a_caller(event: dict[str, object]) -> None:
     assert caller(event)
 
 
@@ -80,11 +80,11 @@ def test_there_is_always_an_answer(event: dict[str, object]) -> None:
         ("", ""),
     ],
 )
-def test_a_role_is_told_without_its_session_and_everybody_else_as_they_are(arn: str, role: str) -> None:
+def test_the_session_name_of_a_role_is_removed_and_other_arns_stay(arn: str, role: str) -> None:
     assert role_of(arn) == role
 
 
-def test_all_sessions_of_a_role_are_one_caller_and_two_roles_are_two() -> None:
+def test_all_sessions_of_a_role_are_one_caller_and_roles_are_different_callers() -> None:
     sessions = {role_of(f"arn:aws:sts::000000000000:assumed-role/platform/i-{number}") for number in range(5)}
     assert len(sessions) == 1
     assert role_of("arn:aws:sts::000000000000:assumed-role/platform2/i-0") not in sessions
@@ -104,7 +104,7 @@ def test_all_sessions_of_a_role_are_one_caller_and_two_roles_are_two() -> None:
         ([NOBODY_KNOWN], NOBODY_KNOWN),
     ],
 )
-def test_creates_are_counted_for_whoever_cannot_change_its_name_by_itself(callers: list[str], counted: str) -> None:
+def test_creates_are_counted_under_a_name_that_the_caller_cannot_choose(callers: list[str], counted: str) -> None:
     assert {counted_as(each) for each in callers} == {counted}
 
 
@@ -119,7 +119,7 @@ def proven(event: dict[str, object], proof: object = PROOF) -> dict[str, object]
     return {**event, "stageVariables": {"proof": proof}}
 
 
-def test_who_api_gateway_says_is_asking_is_believed() -> None:
+def test_the_caller_of_an_event_with_the_proof_is_accepted() -> None:
     event = proven(an_event(ADA))
     assert GATEWAY.sent(event)
     assert GATEWAY.caller(event) == ADA
@@ -142,18 +142,18 @@ def test_who_api_gateway_says_is_asking_is_believed() -> None:
         ),
     ],
 )
-def test_nobody_else_is(event: dict[str, object]) -> None:
+def test_the_caller_of_an_event_without_the_proof_is_not_accepted(event: dict[str, object]) -> None:
     assert not GATEWAY.sent(event)
     assert GATEWAY.caller(event) == NOBODY_KNOWN
 
 
 @pytest.mark.parametrize("digest", [None, ""])
 @pytest.mark.parametrize("proof", [PROOF, "", None])
-def test_without_a_digest_no_proof_will_do(digest: str | None, proof: object) -> None:
+def test_without_a_digest_no_proof_is_accepted(digest: str | None, proof: object) -> None:
     assert not ApiGateway(digest).sent(proven(an_event(ADA), proof))
 
 
-def test_the_digest_does_not_give_the_proof_away() -> None:
+def test_the_digest_does_not_contain_the_proof() -> None:
     assert re.fullmatch("[0-9a-f]{64}", digest_of(PROOF))
     assert PROOF not in repr(GATEWAY)
 
@@ -173,16 +173,16 @@ def test_the_digest_does_not_give_the_proof_away() -> None:
         (NOBODY_KNOWN, "direct-invocation"),
     ],
 )
-def test_a_source_identity_can_be_read(arn: str, readable: str) -> None:
+def test_a_source_identity_contains_a_readable_name(arn: str, readable: str) -> None:
     assert re.fullmatch(f"{re.escape(readable)}-[0-9a-f]{{12}}", source_identity(arn))
 
 
 @given(st.text(max_size=2_100))
-def test_whoever_asks_has_a_source_identity_that_sts_takes(arn: str) -> None:
+def test_every_caller_has_a_source_identity_that_sts_accepts(arn: str) -> None:
     assert re.fullmatch("[A-Za-z0-9_=,.@-]{2,64}", source_identity(arn))
 
 
-def test_callers_whose_names_look_the_same_have_identities_of_their_own() -> None:
+def test_callers_with_the_same_name_have_different_source_identities() -> None:
     alike = [
         "arn:aws:sts::000000000000:assumed-role/operator/ada",
         "arn:aws:sts::000000000001:assumed-role/operator/ada",

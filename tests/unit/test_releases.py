@@ -1,4 +1,4 @@
-"""Publishing the tenant template: once, under its version, never changed; and which version comes before which."""
+"""Publishing the tenant template once under its version; and the order of versions."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("name", MISSPELLED)
-def test_a_template_that_could_not_be_known_again_is_refused(world: World, name: str) -> None:
-    """CloudFormation's word for it is compared with the release's digest before a stack is changed to it."""
+def test_a_template_that_is_not_canonical_is_refused(world: World, name: str) -> None:
+    """Before a stack is changed, the change set's template is compared with the release's digest."""
     with pytest.raises(InvalidRequest, match="does not have the format of a release"):
         world.publish(name)
     assert world.table.releases() == []
@@ -105,7 +105,7 @@ def test_with_another_key_the_same_template_is_stored_again(world: World) -> Non
     assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
 
 
-def test_what_is_stored_again_is_what_was_published(world: World) -> None:
+def test_a_template_that_is_stored_again_must_have_the_published_digest(world: World) -> None:
     world.publish()
     world.templates.published.clear()
     with pytest.raises(ReleaseIsImmutable):
@@ -116,7 +116,7 @@ def test_what_is_stored_again_is_what_was_published(world: World) -> None:
     assert world.templates.published == {}
 
 
-def test_what_a_template_can_be_given_is_recorded(world: World) -> None:
+def test_the_parameters_of_a_template_are_recorded(world: World) -> None:
     known = {name: {"Type": "String"} for name in (TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER, KMS_KEY_PARAMETER, "X")}
     template = canonical({"Parameters": known, "Resources": {}})
     world.templates.uploads["more"] = template
@@ -132,14 +132,14 @@ def test_another_template_under_a_published_version_is_refused_and_the_published
     assert world.table.release(VERSION) == first
 
 
-def test_an_upload_that_is_not_what_was_announced_is_refused_and_nothing_is_published(world: World) -> None:
+def test_an_upload_with_another_digest_is_refused_and_nothing_is_published(world: World) -> None:
     with pytest.raises(InvalidRequest, match=digest_of(TEMPLATE)):
         world.publish(digest="0" * 64)
     assert not world.templates.published
     assert world.table.release(VERSION) is None
 
 
-def test_who_loses_the_race_to_publish_another_template_is_refused(world: World) -> None:
+def test_the_loser_of_a_race_with_another_template_is_refused(world: World) -> None:
     winner = Release(VERSION, "https://example.com/winner", digest_of(CHANGED), NOON)
 
     class Raced(FakeTemplates):
@@ -153,7 +153,7 @@ def test_who_loses_the_race_to_publish_another_template_is_refused(world: World)
     assert world.table.release(VERSION) == winner
 
 
-def test_who_loses_the_race_to_publish_the_same_template_is_told_the_winners_release(world: World) -> None:
+def test_the_loser_of_a_race_with_the_same_template_gets_the_recorded_release(world: World) -> None:
     winner = Release(VERSION, "https://example.com/winner", digest_of(TEMPLATE), NOON)
 
     class Raced(FakeTemplates):
@@ -165,7 +165,7 @@ def test_who_loses_the_race_to_publish_the_same_template_is_told_the_winners_rel
     assert world.publish() == winner
 
 
-def test_a_crash_between_storing_and_recording_is_mended_by_publishing_again(world: World) -> None:
+def test_publishing_again_repairs_a_crash_between_storing_and_recording(world: World) -> None:
     world.templates.publish(VERSION, digest_of(TEMPLATE), TEMPLATE)
     assert world.publish() == world.table.release(VERSION)
 
@@ -185,7 +185,7 @@ def test_a_release_is_recorded_with_its_notes_and_the_digest_of_its_content(worl
     assert release.content == content_digest(TEMPLATE, VERSION)
 
 
-def test_notes_that_are_written_later_do_not_change_what_was_published(world: World) -> None:
+def test_notes_that_are_written_later_do_not_change_a_published_release(world: World) -> None:
     first = world.publish(notes="- As it was.")
     assert world.publish(notes="- As it never was.") == first
 
@@ -221,8 +221,8 @@ LONGER = st.sampled_from(["1{}", "{}1", "9.{}", "{}.9", "0{}0", "10.{}.1"])
 
 
 @given(versions, LONGER)
-def test_a_version_inside_a_longer_number_is_no_version(version: str, longer: str) -> None:
-    """An address or another version is content: two templates that differ in it are not alike."""
+def test_a_version_inside_a_longer_number_is_content(version: str, longer: str) -> None:
+    """Addresses and other versions are content: templates that differ in them have different digests."""
     number = longer.format(version).encode()
     assert content_digest(number, version) == hashlib.sha256(number).hexdigest()
 
@@ -238,7 +238,7 @@ def test_the_end_of_a_sentence_does_not_hide_a_version() -> None:
     assert content_digest(b"v0.1.0-rc", "0.1.0") == content_digest(b"v0.2.0-rc", "0.2.0")
 
 
-def test_the_dots_of_a_version_are_dots() -> None:
+def test_the_dots_of_a_version_match_only_dots() -> None:
     assert content_digest(b"0a1b0", "0.1.0") == hashlib.sha256(b"0a1b0").hexdigest()
 
 
@@ -259,7 +259,7 @@ def test_a_real_release_that_is_only_published_under_another_version_has_the_sam
     assert content_digest(again, "9.8.7") == content_digest(template, version)
 
 
-def test_a_stack_is_given_its_tenant_and_who_keeps_its_metadata() -> None:
+def test_a_stack_gets_the_tenant_id_and_the_service_token() -> None:
     assert stack_parameters(ACME, a_release(), service_token="a function") == {
         TENANT_PARAMETER: "acme",
         SERVICE_TOKEN_PARAMETER: "a function",
@@ -267,7 +267,7 @@ def test_a_stack_is_given_its_tenant_and_who_keeps_its_metadata() -> None:
 
 
 @pytest.mark.parametrize(("key", "given"), [(A_KEY, A_KEY), (None, "")], ids=["with a key", "without"])
-def test_only_a_release_that_knows_of_the_key_is_given_it(key: str | None, given: str) -> None:
+def test_only_a_release_with_a_key_parameter_gets_the_key(key: str | None, given: str) -> None:
     knows = a_release(parameters=[KMS_KEY_PARAMETER, "SomethingElse"])
     always = stack_parameters(ACME, a_release(), service_token="a function", kms_key=key)
     assert KMS_KEY_PARAMETER not in always
@@ -277,7 +277,7 @@ def test_only_a_release_that_knows_of_the_key_is_given_it(key: str | None, given
     }
 
 
-def test_another_key_is_another_stack_but_not_for_releases_that_do_not_know_of_it() -> None:
+def test_another_key_changes_the_fingerprint_only_of_releases_with_a_key_parameter() -> None:
     knows = a_release(parameters=[KMS_KEY_PARAMETER])
 
     def made_from(release: Release, key: str | None) -> str | None:
@@ -293,13 +293,13 @@ def test_another_key_is_another_stack_but_not_for_releases_that_do_not_know_of_i
 IN_ORDER = ["0.0.9", "0.1.0", "0.1.2", "0.1.10", "0.2.0", "0.10.0", "1.0.0", "1.0.1", "10.0.0"]
 
 
-def test_versions_are_ordered_by_number_and_not_by_spelling() -> None:
+def test_versions_are_ordered_by_number_and_not_as_text() -> None:
     assert sorted(set(IN_ORDER), key=order) == IN_ORDER
     assert sorted(IN_ORDER) != IN_ORDER
 
 
 @pytest.mark.parametrize("number", range(1, len(IN_ORDER)))
-def test_a_version_is_older_than_those_after_it_and_than_no_other(number: int) -> None:
+def test_a_version_is_older_than_exactly_the_later_ones(number: int) -> None:
     before, version = IN_ORDER[number - 1], IN_ORDER[number]
     assert is_older(before, than=version)
     assert not is_older(version, than=before)
@@ -307,12 +307,12 @@ def test_a_version_is_older_than_those_after_it_and_than_no_other(number: int) -
 
 
 @given(versions, versions)
-def test_of_two_versions_one_is_older_unless_their_numbers_are_the_same(one: str, other: str) -> None:
+def test_one_of_two_versions_is_older_unless_they_are_equal(one: str, other: str) -> None:
     assert (is_older(one, than=other) or is_older(other, than=one)) == (order(one) != order(other))
 
 
 @pytest.mark.parametrize("strange", ["", "latest", "0.1", "0.1.0-rc1", "v0.1.0", "0.1.0\n", "0.1.10000"])
-def test_a_version_that_is_not_of_our_making_comes_before_none_and_after_none(strange: str) -> None:
-    """Tenants from before Berth may be at such a one. They may be moved anywhere."""
+def test_a_version_in_another_format_is_neither_older_nor_newer(strange: str) -> None:
+    """Tenants from before Berth may have such a version. They may be moved to any version."""
     assert not is_older(strange, than=VERSION)
     assert not is_older(VERSION, than=strange)

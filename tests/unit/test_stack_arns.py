@@ -1,4 +1,4 @@
-"""A stack's ARN is understood as a whole, or not at all."""
+"""A stack's ARN is parsed as a whole, or refused."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ UUID = "a1b2c3d4-5678-90ab-cdef-0123456789ab"
 ARN = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{NAMES.stack_of(ACME)}/{UUID}"
 
 
-def test_a_stack_arn_has_its_parts() -> None:
+def test_a_stack_arn_is_parsed_into_its_parts() -> None:
     assert StackArn.parse(ARN) == StackArn("aws", "eu-west-1", "123456789012", NAMES.stack_of(ACME), UUID)
 
 
-def test_a_stack_arn_says_where_the_stack_is() -> None:
+def test_a_stack_arn_contains_the_location() -> None:
     assert StackArn.parse(ARN).location == Location("aws", "eu-west-1", "123456789012")
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov", "aws-iso-b"])
-def test_every_partition_is_known(partition: str) -> None:
+def test_every_partition_is_accepted(partition: str) -> None:
     assert StackArn.parse(ARN.replace("arn:aws:", f"arn:{partition}:")).partition == partition
 
 
@@ -58,13 +58,13 @@ def test_every_partition_is_known(partition: str) -> None:
     ],
     ids=range(25),
 )
-def test_anything_else_is_no_stack_arn(text: str) -> None:
+def test_anything_else_is_refused_as_a_stack_arn(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is not the ARN of a stack"):
         StackArn.parse(text)
 
 
 @given(st.text() | st.from_regex(r"arn:aws:cloudformation:[a-z0-9:/-]+", fullmatch=True))
-def test_what_is_understood_is_spelled_as_it_was_given(text: str) -> None:
+def test_a_parsed_arn_is_written_as_it_was_given(text: str) -> None:
     try:
         parsed = StackArn.parse(text)
     except InvalidRequest:
@@ -72,11 +72,11 @@ def test_what_is_understood_is_spelled_as_it_was_given(text: str) -> None:
     assert str(parsed) == text
 
 
-def test_a_location_is_spelled_as_it_was_given() -> None:
+def test_a_parsed_location_is_written_as_it_was_given() -> None:
     assert str(Location.parse("aws-cn:cn-north-1:123456789012")) == "aws-cn:cn-north-1:123456789012"
 
 
 @pytest.mark.parametrize("text", ["", "aws", "aws:eu-west-1", "aws:eu-west-1:12", "aws:eu-west-1:123456789012:x"])
-def test_anything_else_is_no_location(text: str) -> None:
+def test_anything_else_is_refused_as_a_location(text: str) -> None:
     with pytest.raises(InvalidRequest, match="does not have the form partition:region:account"):
         Location.parse(text)
