@@ -67,7 +67,7 @@ def _unpin(asked: tenants.UnpinTenant, by: str) -> Response:
 def _tenants(asked: tenants.ListTenants, _by: str) -> Response:
     page = list_tenants(
         wiring.table,
-        state=given(asked.status),
+        state=asked.wanted_state,
         version=given(asked.version),
         cursor=given(asked.cursor),
         limit=asked.limit,

@@ -62,6 +62,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 200,
                 {
                     "tenantId": tenant.value,
+                    "state": "READY",
                     "status": "READY",
                     "queueUrl": queue.url,
                     "queueArn": queue.arn,
@@ -77,6 +78,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 202,
                 {
                     "tenantId": tenant.value,
+                    "state": "PROVISIONING",
                     "status": "PROVISIONING",
                     "execution": execution,
                     "retryAfterSeconds": RETRY_AFTER_SECONDS,
@@ -91,6 +93,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 f"Tenant {tenant} has no queue, because its {audit.operation.lower()} failed"
                 + (f": {cause}" if cause else ". No root cause was recorded."),
                 tenantId=tenant.value,
+                tenantState="FAILED",
                 tenantStatus="FAILED",
                 operation=audit.operation.value,
                 version=release_of(audit.operation, audit.version),
@@ -103,6 +106,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 TENANT_BEING_DELETED,
                 f"Tenant {tenant} is being deleted. Its queue can no longer be used.",
                 tenantId=tenant.value,
+                tenantState="DELETING",
                 tenantStatus="DELETING",
                 execution=audit.execution,
             )
@@ -111,6 +115,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 TENANT_DELETED,
                 f"Tenant {tenant} was deleted. Only creating it explicitly brings it back.",
                 tenantId=tenant.value,
+                tenantState="DELETED",
                 tenantStatus="DELETED",
                 execution=audit.execution,
             )
@@ -187,7 +192,7 @@ def found(status: int, body: dict[str, object]) -> Response:
 
 
 def problem(kind: Problem, detail: str, **more: object) -> Response:
-    """Problem details. Their `status` is HTTP's; the tenant's own is `tenantStatus`."""
+    """Problem details. Their `status` is HTTP's; the tenant's own state is `tenantState`."""
     return Response(
         kind.status,
         {"Content-Type": "application/problem+json"},

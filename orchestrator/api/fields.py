@@ -55,6 +55,11 @@ def as_documented(pattern: str) -> str:
     return pattern.removesuffix(r"\Z") + "$" if pattern.endswith(r"\Z") else pattern
 
 
+def former_name_of(name: str) -> Meta:
+    """A field that has another name now, and goes with the next minor version."""
+    return Meta(description=f"The former name of {name}. It goes with 0.9.0.", extra_json_schema={"deprecated": True})
+
+
 def keys_of(title: str) -> Meta:
     """An object whose keys are values of that type. msgspec checks them, but does not say so in a schema."""
     return Meta(extra_json_schema={"propertyNames": {"$ref": f"#/components/schemas/{title}"}})
@@ -197,6 +202,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     """All that problems say beyond type, title, status and detail. Each kind of problem names its members."""
 
     tenant_id: TenantIdText | UnsetType = UNSET
+    tenant_state: TenantState | UnsetType = UNSET
     tenant_status: TenantState | UnsetType = UNSET
     operation: Operation | UnsetType = UNSET
     version: OperationVersion | UnsetType = UNSET

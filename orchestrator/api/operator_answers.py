@@ -42,6 +42,7 @@ def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
                 202,
                 {
                     "tenantId": tenant.value,
+                    "state": STATE_DURING[attempt.operation].value,
                     "status": STATE_DURING[attempt.operation].value,
                     "operation": attempt.operation.value,
                     "version": attempt.release,

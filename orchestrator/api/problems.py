@@ -73,16 +73,16 @@ PROVISIONING_FAILED = Problem(
     424,
     "Provisioning failed",
     "The tenant has no queue, because its create or delete failed, and why.",
-    required=("tenantId", "tenantStatus", "operation", "version", "attempt", "execution", "rootCause"),
-    values={"tenantStatus": ("FAILED",), "operation": ("CREATE", "DELETE")},
+    required=("tenantId", "tenantState", "tenantStatus", "operation", "version", "attempt", "execution", "rootCause"),
+    values={"tenantState": ("FAILED",), "tenantStatus": ("FAILED",), "operation": ("CREATE", "DELETE")},
 )
 TENANT_BEING_DELETED = Problem(
     "tenant-being-deleted",
     409,
     "The tenant is being deleted",
     "The tenant is being deleted. Its queue can no longer be used.",
-    required=("tenantId", "tenantStatus", "execution"),
-    values={"tenantStatus": ("DELETING",)},
+    required=("tenantId", "tenantState", "tenantStatus", "execution"),
+    values={"tenantState": ("DELETING",), "tenantStatus": ("DELETING",)},
 )
 TENANT_DELETED = Problem(
     "tenant-deleted",
@@ -90,8 +90,8 @@ TENANT_DELETED = Problem(
     "The tenant was deleted",
     "The tenant was deleted. Only an explicit create brings it back.",
     required=("tenantId",),
-    optional=("tenantStatus", "execution"),
-    values={"tenantStatus": ("DELETED",)},
+    optional=("tenantState", "tenantStatus", "execution"),
+    values={"tenantState": ("DELETED",), "tenantStatus": ("DELETED",)},
 )
 UNKNOWN_TENANT = Problem(
     "unknown-tenant",

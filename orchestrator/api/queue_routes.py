@@ -5,7 +5,9 @@ getQueue's function does not load this: it starts fast, and reads the little tha
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import UNSET, UnsetType
 
 from orchestrator.api.fields import (
     Access,
@@ -17,6 +19,7 @@ from orchestrator.api.fields import (
     RetryAfterSeconds,
     TenantIdText,
     Wire,
+    former_name_of,
 )
 from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
@@ -39,7 +42,8 @@ class Queue(Wire, frozen=True, kw_only=True):
     """The tenant's queue, ready to be used."""
 
     tenant_id: TenantIdText
-    status: Literal["READY"]
+    state: Literal["READY"] | UnsetType = UNSET
+    status: Annotated[Literal["READY"], former_name_of("state")]
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: str
@@ -69,7 +73,8 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     """The tenant's queue is on its way."""
 
     tenant_id: TenantIdText
-    status: Literal["PROVISIONING"]
+    state: Literal["PROVISIONING"] | UnsetType = UNSET
+    status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
 

@@ -34,6 +34,7 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     WireRequest,
+    former_name_of,
     given,
     keys_of,
 )
@@ -143,13 +144,19 @@ class DeleteTenant(OfTenant, frozen=True, kw_only=True):
 
 
 class ListTenants(WireRequest, frozen=True, kw_only=True):
-    status: TenantState | UnsetType = UNSET
+    state: TenantState | UnsetType = UNSET
+    status: Annotated[TenantState, former_name_of("state")] | UnsetType = UNSET
     version: Version | UnsetType = UNSET
     cursor: (
         Annotated[str, Meta(min_length=1, max_length=400, description="From the page before, with the same filters.")]
         | UnsetType
     ) = UNSET
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="How many tenants to a page.")] = PAGE_SIZE
+
+    @property
+    def wanted_state(self) -> records.TenantState | None:
+        wanted: records.TenantState | None = given(self.state, given(self.status))
+        return wanted
 
 
 # Answers
@@ -159,7 +166,8 @@ class Accepted(Wire, frozen=True, kw_only=True):
     """The operation that was started, now or before."""
 
     tenant_id: TenantIdText
-    status: Literal["PROVISIONING", "UPDATING", "DELETING"]
+    state: Literal["PROVISIONING", "UPDATING", "DELETING"] | UnsetType = UNSET
+    status: Annotated[Literal["PROVISIONING", "UPDATING", "DELETING"], former_name_of("state")]
     operation: Operation
     version: OperationVersion
     attempt: Attempt

@@ -59,7 +59,7 @@ def tenants(
                         api.ask,
                         LIST_TENANTS,
                         ListTenants(
-                            status=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page
+                            state=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page
                         ),
                     )
                 )

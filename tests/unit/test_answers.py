@@ -80,6 +80,7 @@ def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
     assert response.headers == {"Content-Type": "application/json"}
     assert response.body == {
         "tenantId": "acme",
+        "state": "READY",
         "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
@@ -116,6 +117,7 @@ def test_who_has_to_wait_is_told_for_how_long_in_header_and_body() -> None:
     assert response.headers == {"Content-Type": "application/json", "Retry-After": str(RETRY_AFTER_SECONDS)}
     assert response.body == {
         "tenantId": "acme",
+        "state": "PROVISIONING",
         "status": "PROVISIONING",
         "execution": "an execution",
         "retryAfterSeconds": RETRY_AFTER_SECONDS,
@@ -168,7 +170,7 @@ def test_a_failure_tells_the_resource_that_failed_and_cloudformations_reason() -
     assert body["rootCause"] == {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": QUEUE_TABOO.reason}
     assert QUEUE_TABOO.reason in str(body["detail"])
     assert "create failed" in str(body["detail"])
-    assert body["tenantStatus"] == "FAILED"
+    assert body["tenantState"] == body["tenantStatus"] == "FAILED"
     assert (body["operation"], body["version"], body["attempt"]) == ("CREATE", VERSION, 3)
     assert body["execution"] == FAILURE.execution
 
@@ -189,7 +191,7 @@ def test_a_failed_delete_is_told_as_a_delete() -> None:
 @pytest.mark.parametrize(("kind", "status"), [(BeingDeleted, "DELETING"), (Deleted, "DELETED")])
 def test_a_deleted_tenants_state_and_execution_are_told(kind: type, status: str) -> None:
     body = answer(ACME, ANSWERS[kind][0]).body
-    assert body["tenantStatus"] == status
+    assert body["tenantState"] == body["tenantStatus"] == status
     assert body["execution"] == DELETE.execution
 
 

@@ -405,6 +405,13 @@ def test_a_list_may_be_filtered_and_continued(state: TenantState) -> None:
     assert parse_list(an_event(query=query)) == ListTenants(status=state, version="0.1.0", cursor="a cursor", limit=7)
 
 
+def test_a_list_takes_the_former_name_of_the_state_as_well() -> None:
+    assert parse_list(an_event(query={"status": "FAILED"})).wanted_state is TenantState.FAILED
+    assert parse_list(an_event(query={"state": "READY"})).wanted_state is TenantState.READY
+    assert parse_list(an_event(query={"state": "READY", "status": "FAILED"})).wanted_state is TenantState.READY
+    assert parse_list(an_event()).wanted_state is None
+
+
 @pytest.mark.parametrize("limit", ["1", "500", "0500"])
 def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
     assert parse_list(an_event(query={"limit": limit})).limit == int(limit) <= MAX_PAGE_SIZE
@@ -428,7 +435,7 @@ def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
         {"version": "0.1.0\n"},
         {"cursor": ""},
         {"cursor": "c" * 401},
-        {"state": "READY"},
+        {"state": "ready"},
     ],
 )
 def test_a_list_that_is_not_understood_is_refused(query: dict[str, str]) -> None:

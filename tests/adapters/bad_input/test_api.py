@@ -46,7 +46,7 @@ BODIES: dict[str, dict[str, Any]] = {
 QUERIES: dict[str, dict[str, str]] = {
     "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60", "reason": WHY},
     "DELETE /tenants/{tenantId}/pin": {"reason": WHY},
-    "GET /tenants": {"status": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
+    "GET /tenants": {"state": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
 }
 IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION, "adoptionId": RECONCILIATION}

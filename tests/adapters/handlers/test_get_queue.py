@@ -46,6 +46,7 @@ def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
     assert (status, headers["Content-Type"]) == (200, "application/json")
     assert body == {
         "tenantId": "acme",
+        "state": "READY",
         "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,

@@ -84,6 +84,7 @@ class TestCreate:
         assert functions.executions() == [an_attempt().name]
         assert body == {
             "tenantId": "acme",
+            "state": "PROVISIONING",
             "status": "PROVISIONING",
             "operation": "CREATE",
             "version": VERSION,
@@ -429,7 +430,7 @@ class TestWhatIsRefused:
             (LIST, {"cursor": cursor("READY/")}),
             (LIST, {"cursor": cursor("READY/0.1.0#acme"), "status": "FAILED"}),
             (LIST, {"cursor": cursor("DELETED/#acme")}),
-            (LIST, {"state": "READY"}),
+            (LIST, {"colour": "READY"}),
             (RELEASES, {"version": VERSION}),
         ],
         ids=str,

@@ -56,6 +56,7 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
     assert result.exit_code == ExitCode.OK
     assert json.loads(result.stdout) == {
         "tenantId": "acme",
+        "state": "READY",
         "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
