@@ -20,7 +20,7 @@ PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema", "msgspec")
 REQUIREMENTS = ROOT / "stacks" / "layer-requirements.txt"
 
 _HEADING = (
-    "# What the functions' layer is made of, with the hash of every file.\n"
+    "# The packages in the functions' layer, with the hash of every file.\n"
     "# Written by: python -m stacks.common.dependencies lock\n"
 )
 _LAMBDA_LIMIT_MB = 250

@@ -22,7 +22,7 @@ from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
 from stacks.settings import Dependencies, Settings
 
 WHOLE_FLEET_MEGABYTES = 1769
-"""For functions that list the whole fleet while a caller waits. From this size on, Lambda gives a whole processor."""
+"""The memory of functions that list the whole fleet while a caller waits. With it comes one whole processor."""
 
 DEPLOYMENT_TIMEOUT = Duration.seconds(300)
 """How long CloudFormation waits for a custom resource of the control plane. Lambda retries a function that failed after

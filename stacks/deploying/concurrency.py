@@ -16,7 +16,7 @@ UNRESERVED_AT_LEAST = 100
 ENOUGH = 50
 """A call takes about 20 ms, so this is several times what API Gateway allows per second."""
 TOO_FEW = 10
-"""With a limit lower than this, callers would be throttled that are served without a limit."""
+"""A lower limit would throttle callers that are served without a limit."""
 
 
 @dataclass(frozen=True, slots=True)

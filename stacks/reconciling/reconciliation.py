@@ -47,8 +47,8 @@ _MAX_CONCURRENCY = 5
 _MAX_RECEIVES = 5
 
 # At least the time between two runs, so that an alarm lasts until the next run finds nothing.
-_UNTIL_THE_NEXT_SETTLING = Duration.minutes(10)
-_UNTIL_THE_NEXT_SURVEY = Duration.seconds(int(SURVEY_EVERY.total_seconds()))
+_STUCK_PERIOD = Duration.minutes(10)
+_FINDINGS_PERIOD = Duration.seconds(int(SURVEY_EVERY.total_seconds()))
 
 _ALL_STACKS = (
     "CloudFormation lists stacks only to callers that may describe all of them, and the id of a drift detection is not "
@@ -112,7 +112,7 @@ class Reconciliation(Capability):
         return (
             Alarm(
                 "OperationsStuck",
-                self._reconcile.counted("OperationsStuck", period=_UNTIL_THE_NEXT_SETTLING, statistic="Maximum"),
+                self._reconcile.counted("OperationsStuck", period=_STUCK_PERIOD, statistic="Maximum"),
                 "An operation is past its deadline and could not be closed: its execution is still running, or AWS "
                 "throttles. `berth doctor` names the tenants. Stop the execution in Step Functions; the operation is "
                 "then closed automatically.",
@@ -133,7 +133,7 @@ class Reconciliation(Capability):
             ),
             Alarm(
                 "FindingsLeft",
-                self._reconcile.counted("FindingsLeft", period=_UNTIL_THE_NEXT_SURVEY, statistic="Maximum"),
+                self._reconcile.counted("FindingsLeft", period=_FINDINGS_PERIOD, statistic="Maximum"),
                 "The table differs from the stacks of some tenants, or a rollout has stalled. Nothing was changed. "
                 "`berth reconcile --dry-run` shows every finding and its repair; `berth reconcile` repairs what it "
                 "can.",
@@ -215,7 +215,7 @@ class Reconciliation(Capability):
             timeout_seconds=_CLOSE_SECONDS,
             environment=self._stacks,
         )
-        self._allow_settling(function.role)
+        self._allow_closing_operations(function.role)
         self._machines.allow_describing(function.role)
         self._kit.encryption.allow_queues(function.role, Access.RECEIVE)
         self._kit.encryption.allow_queues_with_former_keys(function.role, Access.RECEIVE)
@@ -246,7 +246,7 @@ class Reconciliation(Capability):
         )
         role, machines, table = function.role, self._machines, self._kit.table
         self._kit.encryption.allow_queues(role, Access.SEND)
-        self._allow_settling(role)
+        self._allow_closing_operations(role)
         machines.allow_operations(role, table, (machines.create, machines.update, machines.delete))
         table.allow_listing(role)
         table.allow_listing_unfinished(role)
@@ -277,7 +277,7 @@ class Reconciliation(Capability):
 
     # The permissions
 
-    def _allow_settling(self, role: iam.Role) -> None:
+    def _allow_closing_operations(self, role: iam.Role) -> None:
         """Let a role close operations, as ``orchestrator.reconciling.settling`` does."""
         table = self._kit.table
         table.allow(role, "GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem", rows=TENANT_ROWS)

@@ -24,6 +24,7 @@ PROVIDED = {
     "aws-lambda-powertools": {"aws_lambda_powertools"},
     "boto3": {"boto3", "botocore"},
     "jsonschema": {"jsonschema"},
+    "msgspec": {"msgspec"},
 }
 NOT_IN_THE_FUNCTIONS = {ROOT / "orchestrator" / "cli", ROOT / "orchestrator" / "local"}
 

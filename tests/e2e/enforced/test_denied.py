@@ -218,10 +218,8 @@ def test_an_administrator_may_not_write_history(
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_that_was_taken_over_changes_no_history(
-    enforced: Enforced, history: dict[str, Any], name: str
-) -> None:
-    """Those that record may put a row, also over another: what was there is then not what its key says."""
+def test_a_function_may_not_change_history(enforced: Enforced, history: dict[str, Any], name: str) -> None:
+    """The functions that append may overwrite a row. The next test shows that this is detected."""
     dynamodb, table = table_of(enforced.function(name))
     puts = {"put", "put in a transaction"} if name in APPENDING else set()
     allowed = {
