@@ -159,8 +159,10 @@ class Adopting:
     def _stack_of(self, seen: UnlistedTenant, known: KnownStacks) -> FoundStack | NotNow | None:
         """The stack that has the tenant's queue among its resources, by CloudFormation's own word."""
         metadata = seen.metadata
-        if metadata is None or metadata.queue is None:
+        if metadata is None:
             return None
+        if metadata.queue is None:
+            return self._not_its_own(metadata, known)
         names = self.stacks.names
         out_of_reach: list[str] = []
         for each in known.candidates(seen.tenant, metadata, names.stack_of(seen.tenant)):
@@ -187,7 +189,27 @@ class Adopting:
                 "such names",
                 f"Deploy with a prefix of that name in {_SETTING}, then ask again: berth adopt",
             )
-        return None
+        return self._not_its_own(metadata, known)
+
+    def _not_its_own(self, metadata: Metadata, known: KnownStacks) -> NotNow | None:
+        """Why the stack that the row names must not stay on record: it stands, and does not have the tenant's queue.
+
+        A delete of the tenant would delete that stack, whoever is served from it. A stack with the tenant's stack name
+        has to say itself that it is the tenant's.
+        """
+        recorded = metadata.stack_id
+        if recorded is None or self.stacks.names.is_stack_of(metadata.tenant, recorded):
+            return None
+        standing = {
+            each.stack.stack_id for each in known.stacks if condition(each.stack.status) is not StackCondition.GONE
+        }
+        if recorded not in standing:
+            return None
+        return NotNow(
+            f"its row names stack {recorded}, which does not have its queue",
+            "Find out which stack has the tenant's queue. Correct or remove StackId in the tenant's row, then ask "
+            "again: berth adopt",
+        )
 
     def _queues_of_others(
         self, metadata: Metadata, resources: Mapping[str, Queue], known: KnownStacks

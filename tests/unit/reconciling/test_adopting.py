@@ -453,6 +453,25 @@ def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_t
     assert world.metadata(ACME).stack_id == stack.stack_id
 
 
+@pytest.mark.parametrize("queue", [old_queue("mine"), None], ids=["a queue in no stack", "no queue"])
+def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: World, queue: Queue | None) -> None:
+    """A delete of the tenant would delete the other tenant's stack."""
+    bobs = old_tenant(world, "bob")
+    old_rows(world, "acme", queue=queue, stack_id=bobs.stack_id)
+    done = world.reconcile(ADOPT)
+    told = {finding.subject: finding for finding in done.findings}
+    assert told["bob"].repaired
+    assert f"its row names stack {bobs.stack_id}, which does not have its queue" in told["acme"].detail
+    assert "StackId" in advice(told["acme"])
+    assert states(world) == {"bob": TenantState.READY}
+
+
+def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: World) -> None:
+    gone = old_stack(world, "acme", status="DELETE_COMPLETE")
+    old_rows(world, "acme", stack_id=gone.stack_id)
+    assert only(world.reconcile(ADOPT)).repaired
+
+
 @pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLetterQueue"])
 @pytest.mark.parametrize("other", ["bob", "aaa"], ids=["whose turn comes later", "whose turn was before"])
 def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
