@@ -15,6 +15,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
 from orchestrator.reconciling.records import Finding, Kind, Remedy
+from orchestrator.releases.published import SERVICE_TOKEN_PARAMETER
 from orchestrator.tenants.changes import adoption
 from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.names import Names
@@ -158,31 +159,23 @@ class Adopting:
 
     def _stack_of(self, seen: UnlistedTenant, known: KnownStacks) -> FoundStack | NotNow | None:
         """The stack that has the tenant's queue among its resources, by CloudFormation's own word."""
-        metadata = seen.metadata
+        metadata, own_name = seen.metadata, self.stacks.names.stack_of(seen.tenant)
         if metadata is None:
             return None
-        if metadata.queue is None:
-            return self._not_its_own(metadata, known)
-        names = self.stacks.names
         out_of_reach: list[str] = []
-        for each in known.candidates(seen.tenant, metadata, names.stack_of(seen.tenant)):
-            stack = each.stack
-            if condition(stack.status) is StackCondition.GONE:
+        beside: Stack | None = None
+        for each in known.candidates(seen.tenant, metadata, own_name) if metadata.queue else ():
+            if condition(each.stack.status) is StackCondition.GONE:
                 continue
-            is_anothers = stack.tenant_id not in (None, seen.tenant.value)
-            may_change = each.name == names.stack_of(seen.tenant) or names.is_legacy(each.name)
-            if not may_change and not (is_anothers and names.reaches(each.name)):
+            if self._is_another_control_planes(each.stack):
+                # Whoever wrote its template chose its outputs, so the stack that has the queue is still looked for.
+                beside = each.stack if is_same_queue(each.stack.queue, metadata.queue) else beside
+            elif not self._may_look_into(each, seen.tenant):
                 out_of_reach.append(each.name)
-                continue
-            resources = self.stacks.queues(stack.stack_id)
-            for logical_id, queue in resources.items():
-                if not is_same_queue(queue, metadata.queue):
-                    continue
-                if is_anothers:
-                    return _made_for_another(stack, seen.tenant)
-                found = FoundStack(stack, logical_id, queue)
-                others = self._queues_of_others(metadata, resources, known)
-                return _checked(found, seen.tenant, known) if not others else _shared(found, others)
+            elif found := self._in_stack(each.stack, metadata, known):
+                return found
+        if beside:
+            return _of_another_control_plane(beside)
         if out_of_reach:
             return NotNow(
                 f"its stack seems to be {' or '.join(out_of_reach)}, and this control plane may not change stacks of "
@@ -190,6 +183,28 @@ class Adopting:
                 f"Deploy with a prefix of that name in {_SETTING}, then ask again: berth adopt",
             )
         return self._not_its_own(metadata, known)
+
+    def _may_look_into(self, each: SurveyedStack, tenant: TenantId) -> bool:
+        names = self.stacks.names
+        if each.name == names.stack_of(tenant) or names.is_legacy(each.name):
+            return True
+        return _is_anothers(each.stack, tenant) and names.reaches(each.name)
+
+    def _in_stack(self, stack: Stack, metadata: Metadata, known: KnownStacks) -> FoundStack | NotNow | None:
+        """The tenant's queue in that stack, or why the tenant cannot have the stack. ``None`` without that queue."""
+        resources = self.stacks.queues(stack.stack_id)
+        for logical_id, queue in resources.items():
+            if is_same_queue(queue, metadata.queue):
+                if _is_anothers(stack, metadata.tenant):
+                    return _made_for_another(stack, metadata.tenant)
+                found = FoundStack(stack, logical_id, queue)
+                others = self._queues_of_others(metadata, resources, known)
+                return _checked(found, metadata.tenant, known) if not others else _shared(found, others)
+        return None
+
+    def _is_another_control_planes(self, stack: Stack) -> bool:
+        token = stack.parameters.get(SERVICE_TOKEN_PARAMETER)
+        return token is not None and not self.stacks.names.is_own_service_token(token)
 
     def _not_its_own(self, metadata: Metadata, known: KnownStacks) -> NotNow | None:
         """Why the stack that the row names must not stay on record: it stands, and does not have the tenant's queue.
@@ -351,6 +366,19 @@ def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundSt
     if condition(stack.status) is StackCondition.WORKING:
         return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
     return found
+
+
+def _is_anothers(stack: Stack, tenant: TenantId) -> bool:
+    """True for a stack that says that it is another tenant's. Templates of an earlier system need not say anything."""
+    return stack.tenant_id not in (None, tenant.value)
+
+
+def _of_another_control_plane(stack: Stack) -> NotNow:
+    return NotNow(
+        f"its queue is an output of stack {stack.stack_id}, which belongs to the control plane of "
+        f"{stack.parameters[SERVICE_TOKEN_PARAMETER]}",
+        "If that control plane looks after the tenant, delete the tenant's rows in this control plane's table.",
+    )
 
 
 def _made_for_another(stack: Stack, tenant: TenantId) -> NotNow:

@@ -139,6 +139,10 @@ class Names:
         except StackNotOurs:
             return False
 
+    def is_own_service_token(self, service_token: str) -> bool:
+        """True if this control plane's function keeps the metadata of a stack with this ServiceToken."""
+        return service_token.rpartition(":")[2] == self.tenant_metadata_function
+
     def queue_in(self, stack: StackArn, url: str) -> Queue | None:
         """The tenant's queue that CloudFormation lists in the stack by this URL, with the ARN that belongs to the URL.
 
@@ -163,3 +167,17 @@ def _check_legacy_prefix(prefix: str, control_plane: str) -> None:
             f"{prefix!a} cannot be how names of an earlier system begin: the control plane's own stack, "
             f"{control_plane}, has such a name."
         )
+    # Nobody else's names begin as this control plane's tenants' do.
+    if prefix.startswith(Names(control_plane).tenant_prefix):
+        return
+    for family in {_family(control_plane), _family(DEFAULT_NAME)}:
+        if prefix.lower().startswith(family) or family.startswith(prefix.lower()):
+            raise InvalidName(
+                f"{prefix!a} cannot be how names of an earlier system begin: names of control planes begin with "
+                f"{family}, and stacks of other control planes must stay out of reach."
+            )
+
+
+def _family(control_plane: str) -> str:
+    """How the names of control planes begin that are likely to be deployed beside this one: Berth-dev beside Berth."""
+    return f"{control_plane.lower().partition('-')[0]}-"

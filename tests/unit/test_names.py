@@ -187,6 +187,33 @@ def test_a_name_of_an_earlier_system_says_nothing_about_whose_stack_it_is() -> N
     assert LEGACY.stack_of(ACME) == Names().stack_of(ACME)
 
 
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        *(
+            ("Berth", prefix)
+            for prefix in ("berth", "BERTH", "ber", "berth-", "Berth-", "berth-t", "berth-dev-tenant-")
+        ),
+        *(("Berth-Dev", prefix) for prefix in ("berth-tenant-", "Berth", "berth-staging-tenant-")),
+        *(("Platform-2", prefix) for prefix in ("platform-", "Platform-3", "plat", "berth-tenant-", "Ber")),
+    ],
+)
+def test_a_prefix_that_reaches_control_planes_of_similar_names_is_refused(name: str, prefix: str) -> None:
+    with pytest.raises(InvalidName, match="cannot be how names of an earlier system begin"):
+        Names.parse(name, [prefix])
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        *(("Berth", prefix) for prefix in ("old-tenant-", "berthold-", "platform-", "berth-tenant-", "tenant-")),
+        ("Berth-Dev", "berth-dev-tenant-"),
+    ],
+)
+def test_a_prefix_that_no_control_plane_of_a_similar_name_has_is_taken(name: str, prefix: str) -> None:
+    assert Names.parse(name, [prefix]).legacy_prefixes == (prefix,)
+
+
 @pytest.mark.parametrize("prefix", ["", "ol", "-old", "1old", "old_", "old*", "old-\n", "x" * 65, "Ber", "Berth"])
 def test_a_prefix_that_would_reach_too_far_is_refused(prefix: str) -> None:
     with pytest.raises(InvalidName):

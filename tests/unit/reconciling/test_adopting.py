@@ -453,6 +453,29 @@ def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_t
     assert world.metadata(ACME).stack_id == stack.stack_id
 
 
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(world: World, reached: bool) -> None:
+    token = "arn:aws:lambda:eu-west-1:000000000000:function:old-tenant-metadata"
+    if not reached:
+        world.stacks.names = NAMES
+    stack = old_tenant(world, parameters={"MetadataServiceToken": token}, queue=old_queue("acme"))
+    finding = only(world.reconcile(ADOPT))
+    assert f"an output of stack {stack.stack_id}, which belongs to the control plane of {token}" in finding.detail
+    assert "berth:legacyStackPrefixes" not in advice(finding)
+    assert world.metadata(ACME).stack_id is None
+
+
+@pytest.mark.parametrize("says", ["beside", "acme"], ids=["another queue", "this tenant's queue"])
+def test_another_control_planes_tenant_of_the_same_id_is_no_obstacle(world: World, says: str) -> None:
+    """Whatever the outputs of its stack say: CloudFormation lists the queue in this tenant's stack."""
+    token = "arn:aws:lambda:eu-west-1:000000000000:function:berth-dev-tenant-metadata"
+    parameters = {"MetadataServiceToken": token}
+    old_stack(world, "beside", tenant_id="acme", parameters=parameters, queue=old_queue(says))
+    stack = old_tenant(world)
+    assert only(world.reconcile(ADOPT)).repaired
+    assert world.metadata(ACME).stack_id == stack.stack_id
+
+
 @pytest.mark.parametrize("queue", [old_queue("mine"), None], ids=["a queue in no stack", "no queue"])
 def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: World, queue: Queue | None) -> None:
     """A delete of the tenant would delete the other tenant's stack."""
