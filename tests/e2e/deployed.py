@@ -1,4 +1,4 @@
-"""The deployed control plane, as a platform, an operator and CloudFormation see it."""
+"""The deployed control plane, used as a platform, as an operator and as CloudFormation."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def handler(event, _context):
 
 WITHIN_SECONDS = 120.0
 ASK_AGAIN = frozenset({429, 500, 502, 503})
-"""What API Gateway says when the function is throttled; a platform's client tries again."""
+"""The responses of API Gateway when the function is throttled. A platform's client retries."""
 
 
 def eventually(look: Callable[[], Seen | None], *, what: str, pause: float = 0.1) -> Seen:
-    """Look until there is something to see. The condition is what is awaited; the time only bounds it."""
+    """Poll until there is a result. The test waits for the condition; the time is only a limit."""
     deadline = time.monotonic() + WITHIN_SECONDS
     while time.monotonic() < deadline:
         if (seen := look()) is not None:
             return seen
-        # Ever less often, as a polite client does: what is looked at has work to do on the same two cores.
+        # Poll less and less often, because the emulator shares the machine's cores.
         threading.Event().wait(pause)
         pause = min(pause * 1.5, 3.0)
     raise AssertionError(f"Not seen within {WITHIN_SECONDS:.0f} s: {what}")
@@ -63,7 +63,7 @@ class Deployed:
     emulator: Emulator
     outputs: dict[str, str]
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Of the principal that everything is done as, by boto3's names; the account's root if there are none."""
+    """The credentials of the caller, by boto3's names; empty for the account's root."""
     names: Names = NAMES
 
     @cached_property
@@ -71,7 +71,7 @@ class Deployed:
         return session_without_profile({**self.emulator.session_settings(), **self.credentials})
 
     def acting_as(self, role_arn: str, session: str) -> Deployed:
-        """The same control plane, for whoever has taken on that role."""
+        """The same control plane, used with a session of this role."""
         given = self.client("sts").assume_role(RoleArn=role_arn, RoleSessionName=session)["Credentials"]
         return replace(
             self,
@@ -83,7 +83,7 @@ class Deployed:
         )
 
     def client(self, service: str) -> Any:
-        """One a service: making one costs more than using it."""
+        """One client per service, because creating a client costs more than using it."""
         if service not in self._clients:
             self._clients[service] = self._session.client(service, endpoint_url=self.emulator.endpoint)
         return self._clients[service]
@@ -111,7 +111,7 @@ class Deployed:
         )
 
     def ask(self, tenant: TenantId, api: ClientByHand | None = None) -> ApiAnswer:
-        """One answer. Being throttled is none: the client asks again."""
+        """One response. A throttled request is retried."""
         api = api or self.api()
 
         def answer() -> ApiAnswer | None:
@@ -121,7 +121,7 @@ class Deployed:
         return eventually(answer, what=f"an answer about {tenant}", pause=0.5)
 
     def settled(self, tenant: TenantId) -> ApiAnswer:
-        """The first answer that is not "wait"."""
+        """The first response that is not 202."""
 
         def answer() -> ApiAnswer | None:
             given = self.ask(tenant)
@@ -145,7 +145,7 @@ class Deployed:
         return [function["FunctionName"] for page in pages for function in page["Functions"]]
 
     def function(self, name: str) -> str:
-        """The name of the function whose handler is in that file of ``lambdas/``."""
+        """The name of the function whose handler is in this file of ``lambdas/``."""
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         functions = [function for page in pages for function in page["Functions"]]
         (found,) = [
@@ -157,7 +157,7 @@ class Deployed:
 
     @contextmanager
     def held_up(self, name: str) -> Iterator[None]:
-        """Meanwhile nobody may call that function: whoever comes to it waits there."""
+        """Within this block the function is throttled, so executions wait at its state."""
         function, functions = self.function(name), self.client("lambda")
         bound = functions.get_function_concurrency(FunctionName=function).get("ReservedConcurrentExecutions")
         functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
@@ -176,7 +176,7 @@ class Deployed:
         return self.start(chosen, Request(by="a test", explicit=True))
 
     def start(self, attempt: Attempt, request: Request) -> str:
-        """Start the machine for that attempt, whatever the API would say to it."""
+        """Start the machine for this attempt, without the checks of the API."""
         execution = self.executions_of_machines.start(attempt, request)
         assert execution is not None, f"{attempt.name} has ended before"
         return execution
@@ -220,9 +220,9 @@ class Deployed:
         return str(described["Environment"]["Variables"]["BERTH_STACK_ROLE"])
 
     def create_stack_by_hand(self, tenant: TenantId, *, role: str | None = None) -> str:
-        """The tenant's stack, as a run would have left it that died before it could publish.
+        """Create the tenant's stack as a run leaves it that died before it could publish.
 
-        With the role that Berth gives to tenants' stacks, unless there is another.
+        The stack has the role that Berth uses for tenants' stacks, unless another is given.
         """
         release = self.table.release(self.outputs["Version"])
         assert release is not None
@@ -242,7 +242,7 @@ class Deployed:
         return str(stack_id)
 
     def update_stack_by_hand(self, tenant: TenantId, version: str, **more: Any) -> None:
-        """Past Berth, to a release of its own; until that has ended one way or the other."""
+        """Update the stack without Berth, to another template, and wait until the update has ended."""
         release = self.table.release(version)
         assert release is not None
         self.client("cloudformation").update_stack(
@@ -259,7 +259,7 @@ class Deployed:
         )
 
     def a_stubborn_resource(self, name: str, *refuses: str) -> dict[str, Any]:
-        """A custom resource for tenants' templates, which refuses what it is told to: ``Create acme``, ``Delete *``."""
+        """A custom resource for tenants' templates that can be set to refuse: ``Create acme``, ``Delete *``."""
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as code:
             code.writestr("stubborn.py", _STUBBORN)
@@ -275,7 +275,7 @@ class Deployed:
         return {"Type": "Custom::Stubborn", "Properties": properties}
 
     def talk_to(self, stubborn: str, *refuses: str) -> None:
-        """From now on it refuses this, and nothing else."""
+        """Let the custom resource refuse this from now on, and nothing else."""
         self.client("lambda").update_function_configuration(
             FunctionName=stubborn, Environment={"Variables": {"REFUSES": ",".join(refuses)}}
         )

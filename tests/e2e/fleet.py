@@ -1,4 +1,4 @@
-"""A fleet of tenants, and what an operator does with rollouts, by the deployed API."""
+"""A fleet of tenants, and an operator's requests about rollouts, by the deployed API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE_AFTER_THE_OTHER = [{"size": "rest", "maxConcurrency": 1, "tolerated": "0", "
 
 
 def a_fleet(berth: Deployed, name: str, size: int, version: str | None = None) -> list[TenantId]:
-    """So many tenants, labelled with the fleet's name, at the control plane's version or at the one given."""
+    """Create tenants with the fleet's name as a label, at the control plane's version or at the given one."""
     tenants = [TenantId(f"{name}-{number:02}") for number in range(1, size + 1)]
 
     def provision(tenant: TenantId) -> None:
@@ -24,7 +24,7 @@ def a_fleet(berth: Deployed, name: str, size: int, version: str | None = None) -
         if version:
             assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
 
-    # As many at once as the emulator bears on two cores.
+    # The concurrency that the emulator can handle on two cores.
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(provision, tenants))
     return tenants
@@ -38,7 +38,7 @@ def stages(*sizes: str, concurrency: int = 4, tolerated: str = "0", **more: Any)
 
 
 def start(berth: Deployed, fleet: str, **body: Any) -> ApiAnswer:
-    """A rollout over that fleet; by itself in the usual three stages, without baking."""
+    """Start a rollout over this fleet; by default in the usual three stages, without baking."""
     given = {"labels": {"fleet": fleet}, "stages": stages("1", "10%", "rest")} | body
     return call(berth, "POST", "/rollouts", body=given)
 
@@ -60,34 +60,34 @@ def rollout_of(berth: Deployed, rollout: str) -> Any:
 
 
 def until(berth: Deployed, rollout: str, *statuses: str) -> Any:
-    """The rollout, once it is in one of these."""
+    """The rollout, once it has one of these statuses."""
 
     def look() -> Any:
-        told = rollout_of(berth, rollout)
-        return told if told["status"] in statuses else None
+        shown = rollout_of(berth, rollout)
+        return shown if shown["status"] in statuses else None
 
     return eventually(look, what=f"rollout {rollout} is {' or '.join(statuses)}")
 
 
 def over(berth: Deployed, rollout: str) -> Any:
-    """The rollout, once it has ended; and its execution has, in the same colour."""
-    told = until(berth, rollout, "SUCCEEDED", "FAILED", "HALTED", "ABORTED")
-    wanted = "SUCCEEDED" if told["status"] == "SUCCEEDED" else "FAILED"
-    assert berth.ended(told["execution"])["status"] == wanted
-    return told
+    """The rollout, once it has ended. Also checks that its execution ended with the matching status."""
+    shown = until(berth, rollout, "SUCCEEDED", "FAILED", "HALTED", "ABORTED")
+    wanted = "SUCCEEDED" if shown["status"] == "SUCCEEDED" else "FAILED"
+    assert berth.ended(shown["execution"])["status"] == wanted
+    return shown
 
 
 def once_begun(berth: Deployed, rollout: str) -> Any:
-    """The rollout, once some of its tenants had their turn and others had not."""
+    """The rollout, once some but not all of its tenants have had their turns."""
 
     def look() -> Any:
-        told = rollout_of(berth, rollout)
-        return told if 0 < told["succeeded"] < told["total"] else None
+        shown = rollout_of(berth, rollout)
+        return shown if 0 < shown["succeeded"] < shown["total"] else None
 
     return eventually(look, what=f"rollout {rollout} is half-way", pause=0.05)
 
 
 def versions(berth: Deployed, tenants: Iterable[TenantId]) -> dict[str, str | None]:
-    """Where each tenant is, by its own row."""
+    """The version in each tenant's own row."""
     found = {tenant: berth.table.metadata(tenant) for tenant in tenants}
     return {tenant.value: metadata.version if metadata else None for tenant, metadata in found.items()}

@@ -1,4 +1,4 @@
-"""Tenants as the system before Berth left them: its stacks, and its rows in the table that Berth was given."""
+"""Tenants of the system before Berth: its stacks, and its rows in the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "legacy_tenant.template.json"
 WHEN = "2020-08-31T16:02:16.808Z"
 VERSION = "0.0.9"
 PREFIX = "old-tenant-"
-"""How the names of stacks began."""
+"""The prefix of the stacks' names."""
 EXECUTION = "arn:aws:states:us-east-1:000000000000:execution:long-ago:1"
 
 
@@ -25,7 +25,7 @@ def stack_named(berth: Deployed, name: str) -> Any:
 
 
 def an_old_stack(berth: Deployed, tenant: TenantId, name: str) -> dict[str, str]:
-    """Its outputs: both queues."""
+    """Create the stack, and return its outputs: both queues."""
     berth.client("cloudformation").create_stack(
         StackName=name,
         TemplateBody=TEMPLATE.read_text(),
@@ -39,13 +39,13 @@ def an_old_stack(berth: Deployed, tenant: TenantId, name: str) -> dict[str, str]
 
 
 def old_metadata(berth: Deployed, tenant: TenantId, queues: Mapping[str, str]) -> None:
-    """A row without a stack, a state or a place in the index; and the time of its update has another name."""
+    """Write a row without a stack id, a state and index attributes, and with ``UpdateAt`` instead of ``UpdatedAt``."""
     texts = {"CreatedAt": WHEN, "UpdateAt": WHEN, "Version": VERSION, **queues}
     _put(berth, keys.metadata_key(tenant), texts)
 
 
 def old_audit(berth: Deployed, tenant: TenantId, operation: str = "CREATE", status: str = "Success") -> None:
-    """An audit without an attempt, and without a version in its key."""
+    """Write an audit row without an attempt, and without a version in its key."""
     texts = {"UpdatedAt": WHEN, "Status": status, "Execution": EXECUTION}
     _put(berth, keys.key(keys.tenant_pk(tenant), f"AUDIT#{operation}"), texts)
 
@@ -56,7 +56,7 @@ def _put(berth: Deployed, key: Mapping[str, Any], texts: Mapping[str, str]) -> N
 
 
 def a_legacy_tenant(berth: Deployed, name: str, stack_name: str | None = None) -> TenantId:
-    """A tenant that is served; in a stack of the name that Berth would give to it, unless there is another."""
+    """Create a tenant in service, in a stack with the given name or else with the name that Berth derives."""
     tenant = TenantId(name)
     old_metadata(berth, tenant, an_old_stack(berth, tenant, stack_name or berth.names.stack_of(tenant)))
     old_audit(berth, tenant)
@@ -64,7 +64,7 @@ def a_legacy_tenant(berth: Deployed, name: str, stack_name: str | None = None) -
 
 
 def a_legacy_fleet(berth: Deployed, names: Iterable[str]) -> list[TenantId]:
-    """Tenants in stacks of names that Berth does not derive."""
-    _ = berth.client("cloudformation"), berth.client("dynamodb")  # Making one is not safe in threads.
+    """Create tenants in stacks with names that Berth does not derive."""
+    _ = berth.client("cloudformation"), berth.client("dynamodb")  # Creating a client is not thread-safe.
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(lambda name: a_legacy_tenant(berth, name, f"{PREFIX}{name}"), names))

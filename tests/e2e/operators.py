@@ -1,4 +1,4 @@
-"""What an operator does, by the deployed API; and releases as deployments publish them."""
+"""An operator's requests, by the deployed API; and releases as deployments publish them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BERTH = Path(sys.executable).with_name("berth")
 
 
 def command(berth: Deployed, *arguments: str) -> dict[str, Any]:
-    """What a process is started with that is `berth`, on this control plane."""
+    """The environment of a process that runs `berth` on this control plane."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"BERTH_LOCAL_HOME": str(berth.emulator.home), "COLUMNS": "200"}
     environment |= {"BERTH_STACK": berth.names.control_plane}
@@ -38,7 +38,7 @@ def call(
     query: Mapping[str, str] | None = None,
     body: Mapping[str, object] | None = None,
 ) -> ApiAnswer:
-    """One answer. Being throttled is none: the client asks again."""
+    """One response. A throttled request is retried."""
     api = berth.api()
 
     def answer() -> ApiAnswer | None:
@@ -65,18 +65,18 @@ def delete(berth: Deployed, tenant: TenantId, **query: str) -> ApiAnswer:
 
 
 def tenant_of(berth: Deployed, tenant: TenantId) -> Any:
-    """What the API says about the tenant."""
+    """The tenant, as the API describes it."""
     return call(berth, "GET", f"/tenants/{tenant}").body
 
 
 def ended(berth: Deployed, accepted: ApiAnswer) -> str:
-    """How the operation ended that was accepted: SUCCEEDED or FAILED."""
+    """Wait until the accepted operation has ended. Returns SUCCEEDED or FAILED."""
     assert accepted.status == 202, accepted.body
     return str(berth.ended(str(accepted.body["execution"]))["status"])
 
 
 def a_tenant(berth: Deployed, name: str, version: str | None = None) -> TenantId:
-    """A tenant that is there, at the control plane's version or at the one given, and pinned to none."""
+    """Create a tenant at the control plane's version or at the given one, without a pin."""
     tenant = TenantId(name)
     body = {"version": version} if version else {}
     assert ended(berth, create(berth, tenant, **body)) == "SUCCEEDED"
@@ -86,7 +86,7 @@ def a_tenant(berth: Deployed, name: str, version: str | None = None) -> TenantId
 
 
 def a_release(berth: Deployed, version: str, change: Callable[[Template], object]) -> str:
-    """Publish the current template, changed, as another version."""
+    """Publish a changed copy of the current template as another version."""
     template = bumped(released_template(berth.outputs["Version"]), version)
     change(template)
     publish(berth.emulator, berth.outputs, version, template)
@@ -103,7 +103,7 @@ def audits_of(berth: Deployed, tenant: TenantId) -> dict[str, tuple[str, int]]:
 
 
 def assert_nothing_interleaved(berth: Deployed, tenant: TenantId) -> None:
-    """By the history: whatever began, ended before the next began."""
+    """Checks in the history that each operation ended before the next began."""
     under_way: str | None = None
     for entry in berth.table.history(tenant):
         if not isinstance(entry, HistoryEntry):

@@ -1,6 +1,6 @@
-"""A fleet from before Berth is adopted: 25 tenants, most of them in stacks of names that Berth does not derive.
+"""A fleet from before Berth is adopted: 25 tenants, most of them in stacks with names that Berth does not derive.
 
-The tests tell one story, in order: the fleet is found, adopted, and from then on a fleet like any other.
+The tests depend on each other, in this order: the fleet is found, adopted, and then used like any other.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from tests.e2e.legacy import (
 from tests.e2e.operators import a_release, command, create, delete, ended, run, tenant_of, upgrade
 
 SERVED = [TenantId(f"customer-{number:02}") for number in range(1, 19)]
-"""In stacks of other names."""
+"""Tenants in stacks with other names."""
 NAMED = [TenantId("named-01"), TenantId("named-02")]
-"""In stacks of the names that Berth gives."""
+"""Tenants in stacks with the names that Berth derives."""
 OUT_OF_REACH = TenantId("out-of-reach")
 NEVER_ENDED = TenantId("never-ended")
-"""Its create began, and that is all that is known of it."""
+"""A tenant whose create began, and of which nothing else is recorded."""
 STILL_STARTED = TenantId("still-started")
-"""The same, though it is served."""
+"""A tenant whose create never ended, but which is in service."""
 NO_STACK = TenantId("no-stack")
-"""Its queue is in no stack."""
+"""A tenant whose queue is in no stack."""
 DELETED = TenantId("deleted")
 EVERYBODY = {*SERVED, *NAMED, OUT_OF_REACH, NEVER_ENDED, STILL_STARTED, NO_STACK, DELETED}
 UPGRADED = [*SERVED, *NAMED, STILL_STARTED]
@@ -86,24 +86,24 @@ def rows_of_tenants(berth: Deployed) -> list[dict[str, Any]]:
 
 
 def adopted(berth: Deployed, *options: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
-    """Exit code, the whole document, and what it says by tenant."""
+    """The exit code, the whole document, and its entries by tenant."""
     done = run(berth, "adopt", "--json", *options)
-    told = json.loads(done.stdout)
-    return done.returncode, told, {tenant["tenantId"]: tenant for tenant in told["tenants"]}
+    shown = json.loads(done.stdout)
+    return done.returncode, shown, {tenant["tenantId"]: tenant for tenant in shown["tenants"]}
 
 
 def listed(berth: Deployed) -> dict[str, str]:
-    told = json.loads(run(berth, "tenants", "--json").stdout)
-    return {tenant["tenantId"]: tenant["state"] for tenant in told["tenants"]}
+    shown = json.loads(run(berth, "tenants", "--json").stdout)
+    return {tenant["tenantId"]: tenant["state"] for tenant in shown["tenants"]}
 
 
 def doctors_word(berth: Deployed) -> tuple[str, str]:
-    told = json.loads(run(berth, "doctor", "--json").stdout)
-    (check,) = (check for check in told["checks"] if check["name"] == "adoption")
+    shown = json.loads(run(berth, "doctor", "--json").stdout)
+    (check,) = (check for check in shown["checks"] if check["name"] == "adoption")
     return check["verdict"], check["advice"]
 
 
-def test_they_are_served_and_nobody_else_knows_of_them_but_a_survey_and_the_doctor_name_the_way(
+def test_older_tenants_are_served_but_not_listed_and_survey_and_doctor_advise_to_adopt_them(
     berth: Deployed,
 ) -> None:
     assert berth.ask(SERVED[0]).body["version"] == VERSION
@@ -112,23 +112,23 @@ def test_they_are_served_and_nobody_else_knows_of_them_but_a_survey_and_the_doct
 
     done = run(berth, "reconcile", "--json")
 
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     assert done.returncode == 8
-    assert {(each["kind"], each["subject"]) for each in told["findings"]} == {
+    assert {(each["kind"], each["subject"]) for each in shown["findings"]} == {
         ("unlisted-tenant", tenant.value) for tenant in EVERYBODY
     }
-    assert all("berth adopt" in each["advice"] for each in told["findings"])
-    berth.invoke(berth.function("reconcile"), {"reconciliationId": SURVEY})  # As its schedule does.
+    assert all("berth adopt" in each["advice"] for each in shown["findings"])
+    berth.invoke(berth.function("reconcile"), {"reconciliationId": SURVEY})  # The schedule does the same.
     verdict, advice = doctors_word(berth)
     assert verdict == "warning"
     assert "berth adopt --dry-run" in advice
     assert rows_of_tenants(berth) == before
 
 
-def test_a_dry_run_lists_them_and_changes_nothing(berth: Deployed) -> None:
+def test_a_dry_run_lists_the_tenants_and_changes_nothing(berth: Deployed) -> None:
     before = rows_of_tenants(berth)
-    code, told, found = adopted(berth, "--dry-run")
-    assert (code, told["total"], told["adopted"]) == (8, 25, 0)
+    code, shown, found = adopted(berth, "--dry-run")
+    assert (code, shown["total"], shown["adopted"]) == (8, 25, 0)
     assert set(found) == {tenant.value for tenant in EVERYBODY}
     for tenant in SERVED:
         each = found[tenant.value]
@@ -147,11 +147,11 @@ def test_a_dry_run_lists_them_and_changes_nothing(berth: Deployed) -> None:
 
 
 def _heed_interrupts() -> None:
-    """Whoever runs the tests in the background has them ignore Ctrl-C, and whatever they start inherits that."""
+    """Restore the default handler: tests in the background ignore Ctrl-C, and their processes inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deployed) -> None:
+def test_an_interrupted_adoption_can_be_repeated_and_each_tenant_is_adopted_once(berth: Deployed) -> None:
     with (
         berth.held_up("reconcile"),
         subprocess.Popen(
@@ -168,8 +168,8 @@ def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deploy
 
     assert again.returncode == 8
     assert re.search(r"Adopted \d+, not adopted 1\.", again.stdout)
-    code, told, found = adopted(berth)
-    assert (code, told["adopted"]) == (8, 0)
+    code, shown, found = adopted(berth)
+    assert (code, shown["adopted"]) == (8, 0)
     assert set(found) == {OUT_OF_REACH.value, NO_STACK.value}
     assert "delete the queue by hand" in found[NO_STACK.value]["advice"]
     for tenant in EVERYBODY - {OUT_OF_REACH}:
@@ -178,7 +178,7 @@ def test_whoever_interrupts_it_asks_again_and_each_is_adopted_once(berth: Deploy
         assert entry.kind is ChangeKind.ADOPT
 
 
-def test_they_are_tenants_like_any_other(berth: Deployed) -> None:
+def test_adopted_tenants_are_tenants_like_any_other(berth: Deployed) -> None:
     states = listed(berth)
     assert {name for name, state in states.items() if state == "READY"} == {
         tenant.value for tenant in (*UPGRADED, NO_STACK)
@@ -189,16 +189,16 @@ def test_they_are_tenants_like_any_other(berth: Deployed) -> None:
         assert row["StackId"]["S"] == stack_named(berth, f"{PREFIX}{tenant}")["StackId"]
         assert "UpdateAt" not in row
         assert "OutboundQueueUrl" in row
-    told = json.loads(run(berth, "reconcile", "--json").stdout)
-    assert {each["subject"] for each in told["findings"]} == {OUT_OF_REACH.value, NO_STACK.value}
+    shown = json.loads(run(berth, "reconcile", "--json").stdout)
+    assert {each["subject"] for each in shown["findings"]} == {OUT_OF_REACH.value, NO_STACK.value}
 
 
-def test_a_rollout_moves_them_and_takes_the_outbound_queues_away(berth: Deployed) -> None:
+def test_a_rollout_moves_adopted_tenants_and_removes_their_outbound_queues(berth: Deployed) -> None:
     before = {tenant: berth.ask(tenant).body for tenant in UPGRADED}
     names = [tenant.value for tenant in UPGRADED]
     answer = start(berth, "", labels={}, tenants=names, stages=stages("2", "rest", concurrency=8))
-    told = over(berth, answer.body["rolloutId"])
-    assert (told["status"], told["succeeded"]) == ("SUCCEEDED", 21)
+    shown = over(berth, answer.body["rolloutId"])
+    assert (shown["status"], shown["succeeded"]) == ("SUCCEEDED", 21)
     for tenant in UPGRADED:
         assert berth.ask(tenant).body == {**before[tenant], "version": berth.outputs["Version"]}
         row = berth.rows_of(tenant)["METADATA"]
@@ -208,11 +208,11 @@ def test_a_rollout_moves_them_and_takes_the_outbound_queues_away(berth: Deployed
 
 
 def resources(berth: Deployed, stack_id: str) -> list[dict[str, str]]:
-    told = berth.client("cloudformation").describe_stack_resources(StackName=stack_id)["StackResources"]
-    return [each for each in told if each["ResourceType"] == "AWS::SQS::Queue"]
+    shown = berth.client("cloudformation").describe_stack_resources(StackName=stack_id)["StackResources"]
+    return [each for each in shown if each["ResourceType"] == "AWS::SQS::Queue"]
 
 
-def test_an_update_of_one_that_fails_says_why_and_is_undone(berth: Deployed) -> None:
+def test_a_failed_update_of_an_adopted_tenant_is_reported_and_rolled_back(berth: Deployed) -> None:
     tenant = SERVED[1]
     before = berth.ask(tenant).body
 
@@ -225,7 +225,7 @@ def test_an_update_of_one_that_fails_says_why_and_is_undone(berth: Deployed) -> 
     assert berth.ask(tenant).body == before
 
 
-def test_one_that_is_deleted_and_created_anew_gets_a_stack_of_berths_name(berth: Deployed) -> None:
+def test_an_adopted_tenant_that_is_deleted_and_created_again_gets_a_stack_with_berths_name(berth: Deployed) -> None:
     tenant = SERVED[2]
     assert ended(berth, delete(berth, tenant)) == "SUCCEEDED"
     assert berth.ask(tenant).status == 410

@@ -1,4 +1,4 @@
-"""The command line against a control plane that runs."""
+"""The command line with a deployed control plane."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.e2e.deployed import Deployed
 from tests.e2e.operators import run
 
 
-def test_get_queue_waits_until_there_is_one(berth: Deployed) -> None:
+def test_get_queue_waits_until_the_queue_is_ready(berth: Deployed) -> None:
     done = run(berth, "--local", "get-queue", "by-command", "--wait", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == berth.ask(TenantId("by-command")).body
 
 
-def test_the_local_control_plane_is_found_by_itself(berth: Deployed) -> None:
+def test_the_local_control_plane_is_found_without_an_option(berth: Deployed) -> None:
     berth.settled(TenantId("found"))
     done = run(berth, "get-queue", "found")
     assert done.returncode == 0, done.stderr
@@ -68,10 +68,10 @@ def test_an_invalid_tenant_id_is_one_clear_line(berth: Deployed) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_verify_sees_a_tenant_through_its_life_and_leaves_nothing_behind(berth: Deployed) -> None:
+def test_verify_proves_every_step_and_leaves_nothing_behind(berth: Deployed) -> None:
     done = run(berth, "--local", "verify", "--json")
-    told = json.loads(done.stdout)
-    assert done.returncode == 0, [step for step in told["steps"] if step["result"] != "proven"]
-    assert {step["result"] for step in told["steps"]} == {"proven"}
-    tenant = TenantId(told["tenantId"])
+    output = json.loads(done.stdout)
+    assert done.returncode == 0, [step for step in output["steps"] if step["result"] != "proven"]
+    assert {step["result"] for step in output["steps"]} == {"proven"}
+    tenant = TenantId(output["tenantId"])
     assert berth.ask(tenant).status == 410

@@ -1,4 +1,4 @@
-"""What happens to a create when the world is not as it should be."""
+"""Creates under unusual conditions: failed, foreign, existing and deleted stacks, concurrent attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.deployed import Deployed
 
 
 def claim_for_another_stack(berth: Deployed, tenant: TenantId) -> None:
-    """A published row that belongs to another stack: the tenant's own stack then fails to record its queue."""
+    """Publish a row that belongs to another stack, so that the tenant's own stack fails to record its queue."""
     berth.client("dynamodb").put_item(
         TableName=berth.outputs["TableName"],
         Item=keys.metadata_key(tenant)
@@ -49,7 +49,7 @@ def test_a_failed_stack_is_reported_with_its_first_failed_resource_and_the_execu
     assert "LOCK" not in berth.rows_of(tenant)
 
 
-def test_a_stack_that_never_lived_is_cleared_away_and_created_anew_by_the_next_attempt(berth: Deployed) -> None:
+def test_a_stack_that_failed_to_be_created_is_deleted_and_created_again_by_the_next_attempt(berth: Deployed) -> None:
     tenant = TenantId("second-try")
     claim_for_another_stack(berth, tenant)
     berth.ended(berth.start_create(tenant, attempt=1))
@@ -69,7 +69,7 @@ def test_a_stack_that_never_lived_is_cleared_away_and_created_anew_by_the_next_a
     ]
 
 
-def test_a_stack_that_is_there_already_is_adopted(berth: Deployed) -> None:
+def test_an_existing_stack_is_adopted(berth: Deployed) -> None:
     tenant = TenantId("adopted")
     stack_id = berth.create_stack_by_hand(tenant)
 
@@ -87,7 +87,7 @@ def test_a_queue_that_a_stack_recorded_is_not_served_before_an_operation_has_pub
     assert berth.ask(tenant).status == 202
 
 
-def test_a_stack_deleted_behind_our_back_takes_its_metadata_along_and_is_created_anew_when_asked_for(
+def test_a_stack_deleted_by_hand_removes_its_metadata_and_get_queue_creates_it_again(
     berth: Deployed,
 ) -> None:
     tenant = TenantId("vanished")
@@ -101,7 +101,7 @@ def test_a_stack_deleted_behind_our_back_takes_its_metadata_along_and_is_created
     assert berth.stack(tenant)["StackId"] != first
 
 
-def test_a_stack_of_the_same_tenant_that_is_deleted_late_does_not_take_the_live_metadata_along(
+def test_the_late_delete_of_an_older_stack_does_not_remove_the_metadata_of_the_current_one(
     berth: Deployed,
 ) -> None:
     tenant = TenantId("late-delete")
@@ -124,7 +124,7 @@ def test_a_stack_of_the_same_tenant_that_is_deleted_late_does_not_take_the_live_
 
 def test_an_attempt_that_was_stopped_before_it_recorded_anything_does_not_block_the_tenant(berth: Deployed) -> None:
     tenant = TenantId("stopped-early")
-    # Nothing but the name is taken: the run's input is refused by its very first step, and by RecordFailure.
+    # Only the name is used up: the first step and RecordFailure refuse the run's input.
     name = f"create-{tenant.slug}-{berth.outputs['Version']}-1"
     stepfunctions = berth.client("stepfunctions")
     execution = stepfunctions.start_execution(stateMachineArn=berth.machine, name=name, input="{}")["executionArn"]
@@ -141,7 +141,7 @@ def test_two_attempts_at_once_never_interleave(berth: Deployed) -> None:
 
     outcomes = {berth.ended(first)["status"], berth.ended(second)["status"]}
 
-    # Whichever began first ran to its end before the other began; the one overtaken by a later attempt fails.
+    # The first to begin ended before the other began; an attempt that a later one overtook fails.
     assert "SUCCEEDED" in outcomes
     assert berth.settled(tenant).status == 200
     statuses = [(entry.attempt, entry.status) for entry in berth.table.history(tenant)]
@@ -151,7 +151,7 @@ def test_two_attempts_at_once_never_interleave(berth: Deployed) -> None:
     )
 
 
-def test_the_event_of_a_settled_stack_is_taken_also_when_nobody_waits_for_it(berth: Deployed) -> None:
+def test_the_event_of_a_settled_stack_is_handled_even_if_no_operation_waits(berth: Deployed) -> None:
     tenant = TenantId("nobody-waits")
     berth.settled(tenant)
     (function,) = (name for name in berth.functions() if "StackEvent" in name)

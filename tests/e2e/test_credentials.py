@@ -1,4 +1,4 @@
-"""Temporary credentials for one tenant's queue, as the deployed control plane gives them."""
+"""Temporary credentials for one tenant's queue, from the deployed control plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.deployed import Deployed
 from tests.e2e.operators import a_tenant, call
 
 
-def test_credentials_come_with_the_queue_and_the_queue_can_be_used_with_them(berth: Deployed) -> None:
+def test_credentials_are_returned_with_the_queue_and_can_use_it(berth: Deployed) -> None:
     tenant = a_tenant(berth, "with-credentials")
 
     answer = call(berth, "POST", f"/tenants/{tenant}/queue/credentials/send")
@@ -34,7 +34,7 @@ def test_credentials_come_with_the_queue_and_the_queue_can_be_used_with_them(ber
 
 
 @pytest.mark.parametrize("wish", ["send", "receive", "delete", ""])
-def test_the_query_gives_none(berth: Deployed, wish: str) -> None:
+def test_the_old_query_parameter_returns_no_credentials(berth: Deployed, wish: str) -> None:
     answer = call(berth, "GET", "/tenants/nobody/queue", query={"credentials": wish})
     assert (answer.status, answer.body["type"]) == (400, "urn:berth:problem:invalid-request")
     assert "/queue/credentials/send" in answer.body["detail"]
@@ -42,9 +42,7 @@ def test_the_query_gives_none(berth: Deployed, wish: str) -> None:
 
 
 @pytest.mark.parametrize("access", ["send", "receive"])
-def test_a_tenant_that_has_no_queue_has_no_credentials_and_is_not_provisioned_by_asking(
-    berth: Deployed, access: str
-) -> None:
+def test_a_tenant_without_a_queue_gets_no_credentials_and_is_not_provisioned(berth: Deployed, access: str) -> None:
     tenant = TenantId("no-queue-yet")
     answer = call(berth, "POST", f"/tenants/{tenant}/queue/credentials/{access}")
     assert (answer.status, answer.body["type"]) == (409, "urn:berth:problem:not-provisioned")

@@ -1,4 +1,4 @@
-"""A tenant taken down: not with messages in its queues, and once it is gone it stays gone until it is created again."""
+"""Deletes: refused while there are messages, and final until the tenant is created again."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def test_a_delete_right_after_a_create_is_not_lost(berth: Deployed, asked_by: st
     created = create(berth, tenant) if asked_by == "an operator" else berth.ask(tenant)
     assert created.status == 202
 
-    told = delete(berth, tenant)
-    assert told.status in (202, 409), told.body
-    # Once the create has begun, the tenant is busy, and whoever asks is told so.
+    shown = delete(berth, tenant)
+    assert shown.status in (202, 409), shown.body
+    # Once the create has begun, the tenant is busy, and requests are refused.
     accepted = (
         eventually(
             lambda: answer if (answer := delete(berth, tenant)).status == 202 else None, what="the delete is accepted"
         )
-        if told.status == 409
-        else told
+        if shown.status == 409
+        else shown
     )
 
     berth.ended(str(created.body["execution"]))
@@ -70,15 +70,15 @@ def test_a_delete_right_after_a_create_is_not_lost(berth: Deployed, asked_by: st
     assert stack_is_gone(berth, tenant)
 
 
-def test_a_delete_that_waits_for_the_queue_to_drain_is_seen_from_its_first_moment(berth: Deployed) -> None:
+def test_a_draining_delete_is_visible_from_its_first_moment(berth: Deployed) -> None:
     tenant = a_tenant(berth, "drains")
     url = berth.ask(tenant).body["queueUrl"]
     send(berth, url)
 
     accepted = delete(berth, tenant, drainSeconds="600")
     eventually(lambda: True if berth.ask(tenant).status != 200 else None, what="the delete begins")
-    told = berth.ask(tenant)
-    assert (told.status, told.body["type"]) == (409, "urn:berth:problem:tenant-being-deleted")
+    shown = berth.ask(tenant)
+    assert (shown.status, shown.body["type"]) == (409, "urn:berth:problem:tenant-being-deleted")
 
     (message,) = berth.client("sqs").receive_message(QueueUrl=url, WaitTimeSeconds=1)["Messages"]
     berth.client("sqs").delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
@@ -86,7 +86,7 @@ def test_a_delete_that_waits_for_the_queue_to_drain_is_seen_from_its_first_momen
     assert berth.ask(tenant).status == 410
 
 
-def test_messages_of_any_kind_refuse_a_delete_with_their_counts(berth: Deployed) -> None:
+def test_a_delete_is_refused_with_the_counts_of_messages_of_any_kind(berth: Deployed) -> None:
     tenant = a_tenant(berth, "has-messages")
     url = berth.ask(tenant).body["queueUrl"]
     send(berth, url)
@@ -109,7 +109,7 @@ def test_messages_of_any_kind_refuse_a_delete_with_their_counts(berth: Deployed)
     assert berth.ask(tenant).status == 410
 
 
-def test_messages_that_arrive_after_the_question_refuse_the_delete_in_its_own_check_and_it_is_served_again(
+def test_messages_that_arrive_after_the_request_stop_the_delete_and_the_tenant_is_served_again(
     berth: Deployed,
 ) -> None:
     tenant = a_tenant(berth, "late-message")
@@ -126,15 +126,17 @@ def test_messages_that_arrive_after_the_question_refuse_the_delete_in_its_own_ch
 
 
 @pytest.mark.parametrize("name", ["never-heard-of"])
-def test_deleting_what_is_not_there_is_a_success_that_says_so(berth: Deployed, name: str) -> None:
+def test_deleting_an_unknown_tenant_changes_nothing_and_says_so(berth: Deployed, name: str) -> None:
     tenant = TenantId(name)
-    told = delete(berth, tenant)
-    assert (told.status, told.body["status"]) == (200, "UNCHANGED")
-    assert "nothing to delete" in str(told.body["detail"])
+    shown = delete(berth, tenant)
+    assert (shown.status, shown.body["status"]) == (200, "UNCHANGED")
+    assert "nothing to delete" in str(shown.body["detail"])
     assert berth.rows_of(tenant) == {}
 
 
-def test_a_resource_that_blocks_the_deletion_is_retried_then_named_and_a_retry_finishes(berth: Deployed) -> None:
+def test_a_resource_that_blocks_the_deletion_is_retried_and_named_and_a_retry_deletes_the_tenant(
+    berth: Deployed,
+) -> None:
     blocker = berth.a_stubborn_resource("blocker", "Delete *")
     version = a_release(berth, "1.2.1", lambda template: template["Resources"].update({"Blocker": blocker}))
     tenant = a_tenant(berth, "blocked", version)
@@ -145,9 +147,9 @@ def test_a_resource_that_blocks_the_deletion_is_retried_then_named_and_a_retry_f
     events = berth.client("cloudformation").describe_stack_events(StackName=NAMES.stack_of(tenant))["StackEvents"]
     blocked = [event for event in events if event["LogicalResourceId"] == "Blocker"]
     assert [event["ResourceStatus"] for event in blocked].count("DELETE_FAILED") == 3
-    told = berth.ask(tenant)
-    assert told.status == 424
-    assert told.body["rootCause"] == {"resource": "Blocker", "type": "Custom::Stubborn", "reason": "I will not."}
+    shown = berth.ask(tenant)
+    assert shown.status == 424
+    assert shown.body["rootCause"] == {"resource": "Blocker", "type": "Custom::Stubborn", "reason": "I will not."}
 
     berth.talk_to("blocker")
     assert ended(berth, retry(berth, tenant)) == "SUCCEEDED"

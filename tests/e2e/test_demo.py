@@ -1,4 +1,4 @@
-"""What the README promises a newcomer."""
+"""The demo and the tour that the README describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever may invoke the API's functions directly is not believed who they say is calling."""
+"""Direct invocations of the API's functions cannot forge the caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 
 
 def as_ada(route: str, tenant: TenantId, **more: Any) -> dict[str, Any]:
-    """As API Gateway would send it, but for what only API Gateway knows."""
+    """An event like API Gateway's, without the proof."""
     return {
         "version": "2.0",
         "routeKey": route,
@@ -34,7 +34,7 @@ def tenant(berth: Deployed) -> TenantId:
 
 
 @pytest.mark.parametrize("variables", [None, {}, {"proof": "guessed"}], ids=json.dumps)
-def test_an_order_in_somebody_elses_name_is_refused(berth: Deployed, tenant: TenantId, variables: object) -> None:
+def test_a_forged_operators_request_is_refused(berth: Deployed, tenant: TenantId, variables: object) -> None:
     event = as_ada("DELETE /tenants/{tenantId}", tenant, stageVariables=variables)
     answer = berth.invoke(berth.outputs["OperatorsFunctionName"], event)
     assert answer["statusCode"] == 403
@@ -43,34 +43,34 @@ def test_an_order_in_somebody_elses_name_is_refused(berth: Deployed, tenant: Ten
 
 
 @pytest.mark.parametrize("access", ["send", "receive"])
-def test_credentials_in_somebody_elses_name_are_refused(berth: Deployed, tenant: TenantId, access: str) -> None:
+def test_a_forged_request_for_credentials_is_refused(berth: Deployed, tenant: TenantId, access: str) -> None:
     route = f"POST /tenants/{{tenantId}}/queue/credentials/{access}"
     answer = berth.invoke(berth.outputs["GetQueueFunctionName"], as_ada(route, tenant))
     assert answer["statusCode"] == 403
     assert "accessKeyId" not in answer["body"]
 
 
-def test_a_tenant_that_is_asked_for_in_somebody_elses_name_is_not_recorded_as_theirs(berth: Deployed) -> None:
+def test_a_create_by_a_forged_request_is_not_recorded_under_the_forged_name(berth: Deployed) -> None:
     tenant = TenantId("asked-for-directly")
     berth.invoke(berth.outputs["GetQueueFunctionName"], as_ada("GET /tenants/{tenantId}/queue", tenant))
     assert berth.settled(tenant).status == 200
-    told = call(berth, "GET", f"/tenants/{tenant}").body
-    assert {entry["requestedBy"] for entry in told["history"]} == {NOBODY_KNOWN}
+    shown = call(berth, "GET", f"/tenants/{tenant}").body
+    assert {entry["requestedBy"] for entry in shown["history"]} == {NOBODY_KNOWN}
 
 
-def test_what_api_gateway_says_is_believed_whatever_the_caller_sends_along(berth: Deployed) -> None:
-    """The caller cannot say anything in the place of the stage's variables."""
+def test_the_caller_is_the_one_that_api_gateway_reports_whatever_the_caller_sends(berth: Deployed) -> None:
+    """The caller cannot set the stage's variables."""
     tenant = TenantId("asked-for-by-http")
     answer = call(berth, "GET", f"/tenants/{tenant}/queue", query={"stageVariables": "x", "proof": "y"})
     assert answer.status == 202
     assert berth.settled(tenant).status == 200
-    told = call(berth, "GET", f"/tenants/{tenant}").body
-    assert NOBODY_KNOWN not in {entry["requestedBy"] for entry in told["history"]}
+    shown = call(berth, "GET", f"/tenants/{tenant}").body
+    assert NOBODY_KNOWN not in {entry["requestedBy"] for entry in shown["history"]}
 
 
 @pytest.mark.parametrize(("name", "kind"), [("publish_release", "Custom::Release"), ("api_proof", "Custom::ApiProof")])
-def test_nobody_but_a_deployment_publishes_a_release_or_makes_a_proof(berth: Deployed, name: str, kind: str) -> None:
-    """The event is as CloudFormation would send it, of a deployment that is over."""
+def test_only_a_deployment_can_publish_a_release_or_create_a_proof(berth: Deployed, name: str, kind: str) -> None:
+    """The event is like CloudFormation's, for a deployment that has ended."""
     described = berth.client("cloudformation").describe_stack_resources(StackName="Berth")["StackResources"]
     resource = next(each for each in described if each["ResourceType"] == kind)
     key, template = "forged.json", b'{\n  "Resources": {}\n}\n'
@@ -96,7 +96,7 @@ def test_nobody_but_a_deployment_publishes_a_release_or_makes_a_proof(berth: Dep
     assert berth.table.release("9999.0.0") is None
 
 
-def test_the_proof_is_shown_neither_by_the_stack_nor_by_the_functions(berth: Deployed) -> None:
+def test_neither_the_stack_nor_the_functions_show_the_proof(berth: Deployed) -> None:
     (api,) = berth.client("apigatewayv2").get_apis()["Items"]
     (stage,) = berth.client("apigatewayv2").get_stages(ApiId=api["ApiId"])["Items"]
     proof = stage["StageVariables"]["proof"]

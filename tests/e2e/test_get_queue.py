@@ -1,4 +1,4 @@
-"""A platform asks for queues: over HTTP and directly, once and a hundred times, well and badly."""
+"""getQueue: over HTTP and by direct invocation, with single, concurrent and invalid requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed
 
 
-def test_a_new_tenant_is_told_to_wait_and_then_gets_a_queue_that_carries_messages(berth: Deployed) -> None:
+def test_a_new_tenant_has_to_wait_and_then_gets_a_queue_that_works(berth: Deployed) -> None:
     tenant = TenantId("newcomer")
 
     first = berth.ask(tenant)
@@ -74,7 +74,7 @@ def test_ids_that_differ_only_by_case_are_two_tenants_with_two_queues(berth: Dep
     assert len(queues) == 2
 
 
-def test_calling_the_function_directly_gives_the_same_answer(berth: Deployed) -> None:
+def test_a_direct_invocation_returns_the_same_response(berth: Deployed) -> None:
     tenant = TenantId("direct")
     over_http = berth.settled(tenant)
     directly = berth.invoke(berth.outputs["GetQueueFunctionName"], {"tenantId": "direct"})
@@ -104,7 +104,7 @@ def test_calling_the_function_directly_gives_the_same_answer(berth: Deployed) ->
     ],
     ids=lambda event: json.dumps(event)[:40],
 )
-def test_bad_input_is_refused_and_leaves_no_trace(berth: Deployed, event: Any) -> None:
+def test_bad_input_is_refused_and_changes_nothing(berth: Deployed, event: Any) -> None:
     rows, executions = berth.rows(), _all_executions(berth)
 
     answer = berth.invoke(berth.outputs["GetQueueFunctionName"], event)

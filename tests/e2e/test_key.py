@@ -1,6 +1,6 @@
-"""A control plane with a key of the customer's: what is encrypted with it, and how tenants come by it and lose it.
+"""A control plane with the customer's key: what is encrypted with it, and how tenants get and lose it.
 
-The emulator keeps what it is told about keys, and encrypts nothing. The tests tell one story, in order.
+The emulator stores the settings of keys, but encrypts nothing. The tests depend on each other, in this order.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def berth(emulator: Emulator, key: str) -> Deployed:
 
 
 def attributes(berth: Deployed, url: str) -> dict[str, str]:
-    told: dict[str, str] = berth.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-    return told
+    shown: dict[str, str] = berth.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    return shown
 
 
 def queues_of(berth: Deployed, tenant: TenantId) -> list[dict[str, str]]:
@@ -51,19 +51,19 @@ def queues_of(berth: Deployed, tenant: TenantId) -> list[dict[str, str]]:
 
 
 def test_the_control_planes_queues_and_logs_are_encrypted_with_the_key(berth: Deployed, key: str) -> None:
-    """The emulator overlooks what templates say about the encryption of tables and buckets."""
+    """The emulator ignores the encryption of tables and buckets in templates."""
     assert attributes(berth, berth.outputs["EndedExecutionsQueueUrl"])["KmsMasterKeyId"] == key
     groups = berth.client("logs").describe_log_groups(logGroupNamePrefix="/aws/vendedlogs/states/Berth")["logGroups"]
     assert {group["kmsKeyId"] for group in groups} == {key}
 
 
-def test_a_release_that_knows_of_no_key_is_deployed_without_one(berth: Deployed) -> None:
+def test_a_release_without_the_parameter_is_deployed_without_the_key(berth: Deployed) -> None:
     a_tenant(berth, ACME.value, BEFORE)
     for queue in queues_of(berth, ACME):
         assert "KmsMasterKeyId" not in queue
 
 
-def test_a_tenant_gets_the_key_with_a_release_that_knows_of_it(berth: Deployed, key: str) -> None:
+def test_a_tenant_gets_the_key_with_a_release_that_has_the_parameter(berth: Deployed, key: str) -> None:
     url = berth.ask(ACME).body["queueUrl"]
     berth.client("sqs").send_message(QueueUrl=url, MessageBody="from before")
     assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"
@@ -82,7 +82,9 @@ def test_a_session_for_the_queue_may_use_the_key(berth: Deployed, key: str) -> N
     assert given.status == 200, given.body
 
 
-def test_without_the_key_releases_are_stored_again_and_a_tenant_loses_it_when_it_is_upgraded(berth: Deployed) -> None:
+def test_when_the_key_is_removed_releases_are_stored_again_and_an_upgrade_removes_it_from_a_tenant(
+    berth: Deployed,
+) -> None:
     bucket = berth.outputs["ReleaseBucketName"]
     kept = f"tenant-stack/{BEFORE}/"
 

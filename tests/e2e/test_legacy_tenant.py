@@ -1,4 +1,4 @@
-"""A tenant that was created by a template from before 0.1.0, which had an outbound queue as well."""
+"""A tenant with a template from before 0.1.0, which has an outbound queue, too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def queue_names(berth: Deployed, tenant: TenantId) -> list[str]:
     return sorted(url.rpartition("/")[2].removeprefix(f"{NAMES.stack_of(tenant)}-").partition("-")[0] for url in found)
 
 
-def test_it_is_served_and_its_upgrade_takes_the_outbound_queue_away(berth: Deployed) -> None:
+def test_an_older_tenant_is_served_and_its_upgrade_removes_the_outbound_queue(berth: Deployed) -> None:
     tenant = a_legacy_tenant(berth, "legacy")
     before = berth.ask(tenant)
     assert (before.status, before.body["version"]) == (200, VERSION)
@@ -35,7 +35,7 @@ def test_it_is_served_and_its_upgrade_takes_the_outbound_queue_away(berth: Deplo
     assert row["StackId"]["S"] == berth.stack(tenant)["StackId"]
 
 
-def test_its_outbound_queue_is_not_taken_away_with_messages_in_it(berth: Deployed) -> None:
+def test_an_outbound_queue_with_messages_is_not_removed(berth: Deployed) -> None:
     tenant = a_legacy_tenant(berth, "legacy-outbound")
     row = berth.rows_of(tenant)["METADATA"]
     berth.client("sqs").send_message(QueueUrl=row["OutboundQueueUrl"]["S"], MessageBody="not fetched yet")
@@ -49,8 +49,8 @@ def test_its_outbound_queue_is_not_taken_away_with_messages_in_it(berth: Deploye
     assert refused.body["messages"] == {"outbound queue": {"visible": 1, "inFlight": 0, "delayed": 0}}
 
 
-def test_it_is_served_as_before_when_its_upgrade_fails(berth: Deployed) -> None:
-    """Undoing the update also takes away the custom resource that it had brought, and that must not take the row."""
+def test_an_older_tenant_stays_in_service_when_its_upgrade_fails(berth: Deployed) -> None:
+    """The rollback deletes the custom resource that the update had added. That must not delete the row."""
     tenant = a_legacy_tenant(berth, "legacy-rolled-back")
     before = berth.ask(tenant).body
 

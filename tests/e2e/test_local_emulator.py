@@ -1,4 +1,4 @@
-"""The local emulator keeps what it is told, says what went wrong, and leaves everything else alone."""
+"""The local emulator saves its state, reports errors clearly, and affects nothing else on the machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NewEmulator = Callable[..., Emulator]
 
 @pytest.fixture
 def new_emulator(tmp_path: Path) -> Iterator[NewEmulator]:
-    """Makes emulators that are stopped when the test ends, however it ends."""
+    """Creates emulators, and stops them at the end of the test."""
     made: list[Emulator] = []
 
     def make(name: str = "home", *, port: int | None = None) -> Emulator:
@@ -69,7 +69,7 @@ def pid_of(emulator: Emulator) -> int:
 
 
 def kill(emulator: Emulator) -> None:
-    """As by a crash: it has no time to say anything."""
+    """Kill the emulator, as a crash would."""
     pid = pid_of(emulator)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -145,7 +145,7 @@ def test_state_survives_a_restart(emulator: Emulator) -> None:
     assert stack["StackStatus"] == "CREATE_COMPLETE"
 
 
-def test_after_a_crash_everything_is_as_it_was_at_the_last_stop(emulator: Emulator) -> None:
+def test_after_a_crash_the_state_is_that_of_the_last_stop(emulator: Emulator) -> None:
     emulator.start()
     client(emulator, "s3").create_bucket(Bucket="kept")
     emulator.stop()
@@ -163,7 +163,7 @@ def test_after_a_crash_everything_is_as_it_was_at_the_last_stop(emulator: Emulat
     assert [bucket["Name"] for bucket in client(emulator, "s3").list_buckets()["Buckets"]] == ["kept"]
 
 
-def test_state_that_could_not_be_saved_whole_is_not_kept(tmp_path: Path) -> None:
+def test_state_that_could_not_be_saved_completely_is_discarded(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.write_record(Record(pid=1, port=1, keep_state=True))
     home.lay_out_state()
@@ -199,7 +199,7 @@ def test_stopping_neither_waits_for_lambda_calls_nor_leaves_their_processes(emul
         assert worker.recv(1) == b"", "its process has ended"
 
 
-def test_a_port_in_use_is_named_with_the_way_out(new_emulator: NewEmulator) -> None:
+def test_a_port_in_use_is_reported_with_advice(new_emulator: NewEmulator) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(LocalError, match=rf"Port {port} is in use .* BERTH_LOCAL_PORT={port + 1} make up"):
@@ -207,7 +207,7 @@ def test_a_port_in_use_is_named_with_the_way_out(new_emulator: NewEmulator) -> N
 
 
 def test_a_failed_start_shows_the_log(new_emulator: NewEmulator) -> None:
-    with socket.socket() as silent:  # Bound but deaf: in use, which is only seen when it is bound again.
+    with socket.socket() as silent:  # Bound but not listening, so only binding it again shows that it is in use.
         silent.bind(("127.0.0.1", 0))
         emulator = new_emulator(port=silent.getsockname()[1])
         with pytest.raises(LocalError, match=r"(?s)did not start.*emulator\.log:.*[Aa]ddress already in use"):
@@ -215,7 +215,7 @@ def test_a_failed_start_shows_the_log(new_emulator: NewEmulator) -> None:
     assert not emulator.has_crashed()
 
 
-def test_a_pid_that_now_belongs_to_another_program_is_left_alone(emulator: Emulator) -> None:
+def test_a_process_id_that_belongs_to_another_program_is_not_killed(emulator: Emulator) -> None:
     stranger = os.getpid()
     emulator.home.mkdir()
     Home(emulator.home).write_record(Record(stranger, emulator.port, keep_state=True))
@@ -228,7 +228,7 @@ def test_a_pid_that_now_belongs_to_another_program_is_left_alone(emulator: Emula
     assert pid_of(emulator) != stranger
 
 
-def test_several_run_side_by_side(new_emulator: NewEmulator) -> None:
+def test_several_emulators_run_side_by_side(new_emulator: NewEmulator) -> None:
     one, other = new_emulator("one"), new_emulator("other")
     one.start()
     other.start()
@@ -240,7 +240,7 @@ def test_several_run_side_by_side(new_emulator: NewEmulator) -> None:
     assert other.is_up()
 
 
-def test_starting_it_again_finds_it(emulator: Emulator, new_emulator: NewEmulator) -> None:
+def test_starting_twice_finds_the_running_emulator(emulator: Emulator, new_emulator: NewEmulator) -> None:
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda _: emulator.start(), range(3)))
     pid = pid_of(emulator)
@@ -253,7 +253,7 @@ def test_starting_it_again_finds_it(emulator: Emulator, new_emulator: NewEmulato
         new_emulator().start()
 
 
-def test_nothing_of_the_user_reaches_lambda_code(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_environment_does_not_reach_functions(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real")
     monkeypatch.setenv("DATABASE_PASSWORD", "real")
@@ -266,7 +266,7 @@ def test_nothing_of_the_user_reaches_lambda_code(emulator: Emulator, monkeypatch
     assert seen["HOME"].startswith(str(emulator.home))
 
 
-def test_clients_are_told_all_they_need_and_nothing_of_the_users_aws_settings(tmp_path: Path) -> None:
+def test_clients_get_all_settings_and_none_of_the_users_aws_settings(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.make_private()
     environment = Emulator(port=1234, home=tmp_path).client_environment(
@@ -282,21 +282,21 @@ def test_clients_are_told_all_they_need_and_nothing_of_the_users_aws_settings(tm
     assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN"} & set(environment)
 
 
-def test_before_the_first_start_clients_are_told_what_to_do(tmp_path: Path) -> None:
+def test_before_the_first_start_an_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match=r"no access key .* make down up"):
         Emulator(port=1234, home=tmp_path).client_environment()
 
 
-def test_other_tools_get_an_environment_in_which_they_reach_it(emulator: Emulator) -> None:
+def test_env_prints_variables_with_which_other_tools_work(emulator: Emulator) -> None:
     assert "is not running" in run_command("env", emulator.home, emulator.port).stderr
     emulator.start()
     client(emulator, "sqs").create_queue(QueueName="seen")
-    told = run_command("env", emulator.home, emulator.port)
-    assert told.returncode == 0, told.stderr
+    shown = run_command("env", emulator.home, emulator.port)
+    assert shown.returncode == 0, shown.stderr
 
     tool = "import boto3; print(boto3.client('sqs').list_queues()['QueueUrls'])"
     done = subprocess.run(
-        ["sh", "-euc", f'{told.stdout}\n"$PYTHON" -c "$TOOL"'],
+        ["sh", "-euc", f'{shown.stdout}\n"$PYTHON" -c "$TOOL"'],
         env=os.environ | {"PYTHON": sys.executable, "TOOL": tool},
         capture_output=True,
         text=True,
@@ -307,31 +307,29 @@ def test_other_tools_get_an_environment_in_which_they_reach_it(emulator: Emulato
     assert "seen" in done.stdout
 
 
-def test_the_environment_for_other_tools_takes_the_users_own_aws_settings_away(
-    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_env_unsets_the_users_own_aws_settings(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "prod")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
     emulator.start()
-    told = run_command("env", emulator.home, emulator.port).stdout.splitlines()
-    assert told[:2] == ["unset AWS_PROFILE", "unset AWS_SESSION_TOKEN"]
+    shown = run_command("env", emulator.home, emulator.port).stdout.splitlines()
+    assert shown[:2] == ["unset AWS_PROFILE", "unset AWS_SESSION_TOKEN"]
 
 
-def test_it_can_be_stopped_though_its_key_is_gone(emulator: Emulator) -> None:
-    """As after an upgrade from a version that had no keys, while it ran."""
+def test_an_emulator_without_its_key_can_be_stopped(emulator: Emulator) -> None:
+    """This is the situation after an upgrade from a version without keys while the emulator was running."""
     emulator.start()
     (emulator.home / "access-key.json").unlink()
     assert run_command("down", emulator.home, emulator.port).returncode == 0
     assert not emulator.is_up()
 
 
-def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
+def test_stopping_when_nothing_is_running_succeeds(tmp_path: Path) -> None:
     for command in ("down", "status", "reset"):
         done = run_command(command, tmp_path, free_port())
         assert (done.returncode, done.stderr) == (0, ""), command
 
 
-def test_down_keeps_the_state_and_reset_forgets_it(emulator: Emulator) -> None:
+def test_down_saves_the_state_and_reset_deletes_it(emulator: Emulator) -> None:
     emulator.start()
     assert emulator.endpoint in run_command("status", emulator.home, emulator.port).stdout
 

@@ -1,4 +1,4 @@
-"""Nobody but this user reaches the emulator: no web page in this user's browser, and no other user of this machine."""
+"""Only this user can use the emulator: no web page in this user's browser, and no other user of this machine."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_link_on_a_page_changes_nothing(emulator: Emulator) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/_ministack/health", "/_ministack/reset", "/2015-03-31/functions"])
-def test_a_preflight_is_refused_and_no_answer_lets_a_page_read_it(emulator: Emulator, path: str) -> None:
+def test_a_preflight_is_refused_without_cors_headers(emulator: Emulator, path: str) -> None:
     asks = {
         "Origin": "https://evil.example",
         "Access-Control-Request-Method": "PUT",
@@ -167,27 +167,27 @@ def test_a_preflight_is_refused_and_no_answer_lets_a_page_read_it(emulator: Emul
     assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 
 
-def test_no_answer_to_this_user_allows_a_page_to_read_it_either(emulator: Emulator) -> None:
+def test_responses_to_this_user_have_no_cors_headers(emulator: Emulator) -> None:
     response = client(emulator, "sqs").list_queues()["ResponseMetadata"]
     assert not [name for name in response["HTTPHeaders"] if name.startswith("access-control-")]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evillocalhost"])
 @pytest.mark.parametrize("path", ["/?Action=ListUsers&Version=2010-05-08", "/_ministack/health"])
-def test_a_name_that_was_bound_to_this_machine_is_refused(emulator: Emulator, host: str, path: str) -> None:
+def test_dns_rebinding_is_refused(emulator: Emulator, host: str, path: str) -> None:
     there = f"{host}:{emulator.port}"
     rebound = {"Host": there, "Origin": f"http://{there}", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
     assert send(emulator, "GET", path, BROWSER | rebound).refused
 
 
 @pytest.mark.parametrize("browser", [BY_FETCH, BY_FORM_IN_A_SANDBOX, BY_AN_OLD_BROWSER])
-def test_a_page_cannot_make_the_emulator_forget(emulator: Emulator, browser: dict[str, str]) -> None:
+def test_a_page_cannot_reset_the_emulator(emulator: Emulator, browser: dict[str, str]) -> None:
     queue = client(emulator, "sqs").create_queue(QueueName="kept")["QueueUrl"]
     assert send(emulator, "POST", "/_ministack/reset", BROWSER | browser).refused
     assert queue in client(emulator, "sqs").list_queues()["QueueUrls"]
 
 
-def test_a_page_opens_no_websocket(emulator: Emulator) -> None:
+def test_a_page_cannot_open_a_websocket(emulator: Emulator) -> None:
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -216,19 +216,19 @@ def test_a_page_opens_no_websocket(emulator: Emulator) -> None:
         ("PUT", "/_ministack/cfn-response/../reset"),
     ],
 )
-def test_without_a_signature_nothing_is_answered(emulator: Emulator, method: str, path: str) -> None:
+def test_requests_without_a_signature_are_refused(emulator: Emulator, method: str, path: str) -> None:
     answer = send(emulator, method, path, {})
     assert answer.refused
     assert b"python -m orchestrator.local env" in answer.body
 
 
-def test_an_api_is_not_answered_without_a_signature_either(emulator: Emulator) -> None:
+def test_requests_to_an_api_without_a_signature_are_refused(emulator: Emulator) -> None:
     answer = send(emulator, "GET", "/", {"Host": f"12345678.execute-api.localhost:{emulator.port}"})
     assert answer.refused
     assert json.loads(answer.body).keys() >= {"message"}
 
 
-def test_only_whether_it_is_up_may_be_asked_by_anybody(emulator: Emulator) -> None:
+def test_only_the_health_check_needs_no_signature(emulator: Emulator) -> None:
     assert send(emulator, "GET", "/_ministack/health", {}).status == 200
 
 
@@ -245,34 +245,34 @@ CALLS = {
 
 
 @pytest.mark.parametrize("service", CALLS)
-def test_another_key_is_refused_with_a_sentence_that_any_client_shows(emulator: Emulator, service: str) -> None:
+def test_another_key_is_refused_with_a_message_that_every_client_shows(emulator: Emulator, service: str) -> None:
     with pytest.raises(ClientError, match=r"not signed with .*python -m orchestrator.local env") as refused:
         getattr(client_with(emulator, service, "test", "test"), CALLS[service])()
     assert refused.value.response["Error"]["Code"].startswith("AccessDenied")
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_whoever_knows_an_access_key_id_needs_the_secret_too(emulator: Emulator) -> None:
+def test_an_access_key_id_without_its_secret_is_refused(emulator: Emulator) -> None:
     own = emulator.session_settings()["aws_access_key_id"]
     for known in (own, ACCOUNT):
         with pytest.raises(ClientError, match="signature does not match"):
             client_with(emulator, "sqs", known, "test").list_queues()
 
 
-def test_the_answer_to_a_custom_resource_needs_the_token_that_only_its_function_was_told(emulator: Emulator) -> None:
+def test_a_custom_resources_response_needs_the_token_that_only_its_function_has(emulator: Emulator) -> None:
     guessed = f"/_ministack/cfn-response/{uuid.uuid4()}"
     assert send(emulator, "PUT", guessed, {}, b"{}").refused
 
 
-def test_the_home_and_the_key_are_for_this_user_only(emulator: Emulator) -> None:
+def test_only_this_user_can_read_the_home_and_the_key(emulator: Emulator) -> None:
     assert stat.S_IMODE(emulator.home.stat().st_mode) == 0o700
     assert stat.S_IMODE((emulator.home / "access-key.json").stat().st_mode) == 0o600
 
 
-# Whatever the emulator issues
+# Credentials that the emulator issues
 
 
-def test_sessions_that_it_issued_are_admitted_with_their_token(emulator: Emulator) -> None:
+def test_sessions_that_the_emulator_issued_are_admitted_with_their_token(emulator: Emulator) -> None:
     given = client(emulator, "sts").assume_role(RoleArn=ROLE, RoleSessionName="any")["Credentials"]
     key, secret, token = given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
 
@@ -285,7 +285,7 @@ def test_sessions_that_it_issued_are_admitted_with_their_token(emulator: Emulato
         client_with(emulator, "sqs", key, "another", token).list_queues()
 
 
-def test_users_keys_that_it_issued_are_admitted(emulator: Emulator) -> None:
+def test_users_keys_that_the_emulator_issued_are_admitted(emulator: Emulator) -> None:
     iam = client(emulator, "iam")
     iam.create_user(UserName="somebody")
     made = iam.create_access_key(UserName="somebody")["AccessKey"]
@@ -296,7 +296,7 @@ def test_users_keys_that_it_issued_are_admitted(emulator: Emulator) -> None:
         client_with(emulator, "sqs", made["AccessKeyId"], made["SecretAccessKey"]).list_queues()
 
 
-def test_functions_call_it_with_what_they_are_given(emulator: Emulator) -> None:
+def test_functions_can_call_the_emulator_with_their_credentials(emulator: Emulator) -> None:
     code = "import boto3\ndef handler(event, context):\n    return boto3.client('sts').get_caller_identity()['Arn']\n"
     functions = client(emulator, "lambda")
     functions.create_function(
@@ -305,10 +305,10 @@ def test_functions_call_it_with_what_they_are_given(emulator: Emulator) -> None:
     assert json.load(functions.invoke(FunctionName="caller")["Payload"]) == f"arn:aws:iam::{ACCOUNT}:root"
 
 
-# Whoever has seen a request of this user
+# Attackers who have seen a request of this user
 
 
-def test_a_request_that_was_seen_is_not_made_another(emulator: Emulator) -> None:
+def test_a_signed_request_cannot_be_changed(emulator: Emulator) -> None:
     own = emulator.session_settings()
     key = Credentials(own["aws_access_key_id"], own["aws_secret_access_key"])
     seen, other = b"Action=ListUsers&Version=2010-05-08", b"Action=CreateUser&Version=2010-05-08&UserName=evil"
@@ -322,7 +322,7 @@ def test_a_request_that_was_seen_is_not_made_another(emulator: Emulator) -> None
     assert "evil" not in users(emulator)
 
 
-def test_a_presigned_url_does_nothing_but_what_it_was_made_for(emulator: Emulator) -> None:
+def test_a_presigned_url_can_only_be_used_for_its_purpose(emulator: Emulator) -> None:
     s3 = client(emulator, "s3")
     s3.create_bucket(Bucket="seen")
     settings: Any = emulator.session_settings()
@@ -339,8 +339,8 @@ def test_a_presigned_url_does_nothing_but_what_it_was_made_for(emulator: Emulato
     assert send(emulator, "PUT", url, form, b"Action=ListUsers&Version=2010-05-08").refused
 
 
-def test_whatever_boto3_uploads_is_admitted(emulator: Emulator, tmp_path: Path) -> None:
-    """A body at once, a file, one of unknown length, and one in several parts: over HTTP all of them are signed."""
+def test_every_kind_of_upload_by_boto3_is_admitted(emulator: Emulator, tmp_path: Path) -> None:
+    """Bytes, a file, a body of unknown length, and several parts: over HTTP boto3 signs all of them."""
     s3 = client(emulator, "s3")
     s3.create_bucket(Bucket="uploads")
     file = tmp_path / "file"

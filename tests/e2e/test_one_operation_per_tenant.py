@@ -1,4 +1,4 @@
-"""Create, update and delete of the same tenant at the same time: one after the other, in whatever order."""
+"""A create, an update and a delete of the same tenant at the same time run one after the other, in any order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
 
     assert_nothing_interleaved(berth, tenant)
     assert "LOCK" not in berth.rows_of(tenant)
-    # A delete that gets its turn after the create is refused: the create was asked for later.
+    # A delete that runs after the create is refused, because the create was requested later.
     entries = [entry for entry in berth.table.history(tenant) if isinstance(entry, HistoryEntry)]
     succeeded = [entry.operation for entry in entries if entry.status is Status.SUCCESS]
     came_and_went = [operation for operation in succeeded if operation is not Operation.UPDATE]
@@ -31,7 +31,7 @@ def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
     assert (tenant_of(berth, tenant)["state"], berth.ask(tenant).status) == expected
 
 
-def test_who_asks_for_something_else_meanwhile_is_told_what_is_going_on(berth: Deployed) -> None:
+def test_another_request_meanwhile_is_refused_with_the_running_operation(berth: Deployed) -> None:
     tenant = a_tenant(berth, "busy", "0.1.0")
     url = berth.ask(tenant).body["queueUrl"]
     berth.client("sqs").send_message(QueueUrl=url, MessageBody="hello")
@@ -44,7 +44,7 @@ def test_who_asks_for_something_else_meanwhile_is_told_what_is_going_on(berth: D
         assert refused.retry_after
     again = delete(berth, tenant, drainSeconds="600")
     assert (again.status, again.body["execution"]) == (202, draining.body["execution"])
-    # Forcing is another wish than the one that is being fulfilled.
+    # A forced delete is another request than the running one.
     assert delete(berth, tenant, force="true").status == 409
 
     berth.client("sqs").purge_queue(QueueUrl=url)

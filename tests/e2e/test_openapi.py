@@ -1,6 +1,7 @@
-"""The deployed API takes and answers what docs/openapi.json says.
+"""The deployed API accepts and returns what docs/openapi.json says.
 
-At its boundaries: what is made up beyond them is sent to the same functions in ``tests/unit/test_openapi.py``.
+These tests use values at the limits of the document. ``tests/unit/test_openapi.py`` sends generated values to the same
+functions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ AT_HAND = AtHand(
     most_at_once=int(CONTEXT["berth:rolloutConcurrency"]),
     only_dry_runs=True,
 )
-"""All that is ever asked for: one operation a tenant is all the work that these tests can make.
+"""The only tenants in requests: these tests cause at most one operation per tenant.
 
 No rollout and no reconciliation: there is none of that id, and what is started is a dry run, a rollout's of these
 tenants. Other tests have tenants, too.
@@ -39,11 +40,11 @@ tenants. Other tests have tenants, too.
 PATIENTLY = Retry(
     total=10, backoff_factor=0.5, status_forcelist=[429, 503], allowed_methods=None, raise_on_status=False
 )
-"""Being throttled is no answer: the client asks again."""
+"""The statuses of throttled requests, which the client retries."""
 
 
 class SigV4(AuthBase):
-    """Signs for the API's own host, wherever it is that requests are sent to."""
+    """Signs for the API's own host, although requests are sent to another one."""
 
     def __init__(self, credentials: Credentials, region: str, host: str) -> None:
         self._signer = SigV4Auth(credentials, "execute-api", region)
@@ -74,14 +75,14 @@ def session(berth: Deployed, host: str) -> Iterator[requests.Session]:
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
-def test_requests_at_the_documents_boundaries_are_answered_as_it_says(
+def test_requests_at_the_limits_of_the_document_are_answered_as_documented(
     berth: Deployed, session: requests.Session, operation_id: str
 ) -> None:
     seen = cover(OPERATIONS[operation_id], session, berth.emulator.endpoint, at_hand=AT_HAND)
     assert seen.total() > 1
 
 
-def test_who_does_not_sign_is_refused_as_it_says(berth: Deployed, host: str) -> None:
+def test_unsigned_requests_are_refused_as_documented(berth: Deployed, host: str) -> None:
     case = OPERATIONS["listReleases"].Case()
     with requests.Session() as unsigned:
         unsigned.trust_env = False
@@ -91,13 +92,13 @@ def test_who_does_not_sign_is_refused_as_it_says(berth: Deployed, host: str) -> 
     assert response.status_code == 403
 
 
-def test_what_is_no_path_is_refused_as_it_says(berth: Deployed, session: requests.Session) -> None:
+def test_unknown_paths_are_refused_as_documented(berth: Deployed, session: requests.Session) -> None:
     case = OPERATIONS["getQueue"].Case(path_parameters={"tenantId": "a/b"})
     response = case.call_and_validate(base_url=berth.emulator.endpoint, session=session, checks=list(CHECKS))
     assert response.status_code == 404
 
 
-def test_a_document_that_lies_is_found_out(berth: Deployed, session: requests.Session) -> None:
+def test_a_wrong_document_is_detected(berth: Deployed, session: requests.Session) -> None:
     document = copy.deepcopy(DOCUMENT)
     document["components"]["schemas"]["Releases"]["required"].append("region")
     with pytest.raises(FailureGroup, match="region"):

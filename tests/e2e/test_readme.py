@@ -38,7 +38,7 @@ def test_a_platform_gets_a_queue_from_python(queue_of: Any) -> None:
     assert "InboundQueue" in queue_of("readme-1")
 
 
-def test_a_platform_is_told_what_is_in_the_way(berth: Deployed, queue_of: Any) -> None:
+def test_a_platform_gets_an_error_that_explains_the_problem(berth: Deployed, queue_of: Any) -> None:
     tenant = TenantId.parse("readme-2")
     assert ended(berth, create(berth, tenant)) == "SUCCEEDED"
     assert ended(berth, delete(berth, tenant, force="true")) == "SUCCEEDED"

@@ -1,4 +1,4 @@
-"""What somebody has changed past Berth is found, and put right where an order can do that."""
+"""Changes that somebody made without Berth are found, and repaired where an operation can do that."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BEFORE = "0.2.0"
 
 
 def reconcile(berth: Deployed, *arguments: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
-    """Exit code, the whole document, and what was found first of each of this module's tenants."""
+    """The exit code, the whole document, and the first finding about each of this module's tenants."""
     done = run(berth, "reconcile", "--json", *arguments)
-    told = json.loads(done.stdout)
-    found = {finding["subject"]: finding for finding in reversed(told["findings"]) if finding["subject"][:4] == "odd-"}
-    return done.returncode, told, found
+    shown = json.loads(done.stdout)
+    found = {finding["subject"]: finding for finding in reversed(shown["findings"]) if finding["subject"][:4] == "odd-"}
+    return done.returncode, shown, found
 
 
-def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_repair(berth: Deployed) -> None:
+def test_differences_are_found_and_repaired_and_a_second_run_finds_nothing_to_repair(berth: Deployed) -> None:
     arranged = [
         ("odd-orphan", _an_orphan, "orphan-stack", "create"),
         ("odd-remains", _remains_of_a_deleted_tenant, "orphan-stack", "delete"),
@@ -36,18 +36,18 @@ def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_re
         arrange(berth, TenantId(name))
     before = berth.rows()
 
-    code, told, found = reconcile(berth, "--dry-run", "--detect-drift")
+    code, shown, found = reconcile(berth, "--dry-run", "--detect-drift")
 
-    assert (code, told["status"], told["repaired"], told["ordered"]) == (8, "DONE", 0, 0)
+    assert (code, shown["status"], shown["repaired"], shown["ordered"]) == (8, "DONE", 0, 0)
     assert {name: (each["kind"], each["remedy"]) for name, each in found.items()} == {
         name: (kind, remedy) for name, _, kind, remedy in arranged
     }
     unchanged = [row for row in berth.rows() if row["pk"]["S"] != keys.RECONCILIATIONS]
     assert unchanged == [row for row in before if row["pk"]["S"] != keys.RECONCILIATIONS]
 
-    code, told, found = reconcile(berth)
+    code, shown, found = reconcile(berth)
 
-    assert (code, told["status"]) == (8, "DONE")  # One is left that needs a person.
+    assert (code, shown["status"]) == (8, "DONE")  # One finding has to be repaired by hand.
     assert [name for name, each in found.items() if each["repaired"]] == ["odd-row"]
     assert [name for name, each in found.items() if not (each["repaired"] or each["ordered"])] == ["odd-queue"]
     assert "berth delete odd-queue" in found["odd-queue"]["advice"]
@@ -65,17 +65,17 @@ def test_what_differs_is_found_and_repaired_and_then_there_is_nothing_left_to_re
     assert ended(berth, delete(berth, TenantId("odd-queue"))) == "SUCCEEDED"
 
 
-def test_the_doctor_finds_the_control_plane_well(berth: Deployed) -> None:
+def test_the_doctor_finds_no_problems(berth: Deployed) -> None:
     run(berth, "reconcile", "--dry-run")
     done = run(berth, "doctor", "--json")
-    told = json.loads(done.stdout)
-    checks = {check["name"]: check["verdict"] for check in told["checks"]}
+    shown = json.loads(done.stdout)
+    checks = {check["name"]: check["verdict"] for check in shown["checks"]}
     assert checks["credentials"] == checks["control plane"] == checks["operations"] == "ok"
     assert checks["stacks"] == "unknown", "the emulator has no limit to tell"
-    assert (done.returncode, told["verdict"]) == (0, "warning") or told["verdict"] == "unknown"
+    assert (done.returncode, shown["verdict"]) == (0, "warning") or shown["verdict"] == "unknown"
 
 
-# What somebody did
+# Changes without Berth
 
 
 def _an_orphan(berth: Deployed, tenant: TenantId) -> None:

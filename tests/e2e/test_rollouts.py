@@ -1,4 +1,4 @@
-"""A fleet of sixty from one release to another: when that works, when it must not go on, and back again."""
+"""Rollouts of a fleet of sixty tenants: successful, halted, paused, retried and undone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def renamed_queue(template: Template) -> None:
 
 @pytest.fixture(scope="module")
 def fleet(berth: Deployed) -> list[TenantId]:
-    """Sixty tenants, and the releases that they are moved to. Each test finds them where the one before left them."""
+    """Sixty tenants, and the releases that they are moved to. Each test starts with the result of the previous one."""
     a_release(berth, WORKS, lambda template: visibility(template, 60))
     a_release(berth, CHANGES_NOTHING, lambda template: visibility(template, 60))
     stubborn = berth.a_stubborn_resource(STUBBORN)
@@ -61,18 +61,18 @@ def fleet(berth: Deployed) -> list[TenantId]:
 
 
 def turns(fleet: list[TenantId], version: str) -> list[TenantId]:
-    """The order in which tenants have their turns in a rollout to that release."""
+    """The order of the tenants' turns in a rollout to this release."""
     return [item.tenant for item in in_order([Item(tenant, version) for tenant in fleet], version)]
 
 
-def test_a_dry_run_says_what_would_change_and_changes_nothing(berth: Deployed, fleet: list[TenantId]) -> None:
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(berth: Deployed, fleet: list[TenantId]) -> None:
     before = versions(berth, fleet)
     rollout = started(berth, FLEET, version=WORKS, dryRun=True, sample="3")
-    told = over(berth, rollout)
+    shown = over(berth, rollout)
 
-    assert (told["selected"], told["planned"], told["total"]) == (SIZE, [1, 6, 53], 3)
-    assert told["changes"]["tenants"] == {"SUCCEEDED": 3}
-    assert {"change": "changes InboundQueue (AWS::SQS::Queue)", "count": 3} in told["changes"]["resources"]
+    assert (shown["selected"], shown["planned"], shown["total"]) == (SIZE, [1, 6, 53], 3)
+    assert shown["changes"]["tenants"] == {"SUCCEEDED": 3}
+    assert {"change": "changes InboundQueue (AWS::SQS::Queue)", "count": 3} in shown["changes"]["resources"]
     assert versions(berth, fleet) == before
     looked_at = turns(fleet, WORKS)[0]
     change_sets = berth.client("cloudformation").list_change_sets(StackName=NAMES.stack_of(looked_at))["Summaries"]
@@ -81,10 +81,10 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(berth: Deployed, f
 
 def test_sixty_tenants_are_upgraded_in_three_stages(berth: Deployed, fleet: list[TenantId]) -> None:
     rollout = started(berth, FLEET, version=WORKS)
-    told = over(berth, rollout)
+    shown = over(berth, rollout)
 
-    assert told["status"] == "SUCCEEDED", told
-    assert [(stage["total"], stage["succeeded"], stage["status"]) for stage in told["stages"]] == [
+    assert shown["status"] == "SUCCEEDED", shown
+    assert [(stage["total"], stage["succeeded"], stage["status"]) for stage in shown["stages"]] == [
         (1, 1, "DONE"),
         (6, 6, "DONE"),
         (53, 53, "DONE"),
@@ -98,30 +98,30 @@ def test_sixty_tenants_are_upgraded_in_three_stages(berth: Deployed, fleet: list
     assert in_use[WORKS]["total"] == SIZE
 
 
-def test_a_bad_release_halts_at_the_canary_with_the_reason(berth: Deployed, fleet: list[TenantId]) -> None:
+def test_a_bad_release_halts_after_the_first_tenant_with_the_reason(berth: Deployed, fleet: list[TenantId]) -> None:
     berth.talk_to(STUBBORN, "Create *")
     rollout = started(berth, FLEET, version=REFUSED_BY_SOME)
-    told = over(berth, rollout)
+    shown = over(berth, rollout)
 
     canary = turns(fleet, REFUSED_BY_SOME)[0]
-    assert told["status"] == "HALTED"
-    assert told["reason"] == (
+    assert shown["status"] == "HALTED"
+    assert shown["reason"] == (
         "Stage 1: 1 of 1 tenants failed, 0 were tolerated. "
         f"First, tenant {canary}: Stubborn (Custom::Stubborn): I will not."
     )
-    assert told["failures"] == [
+    assert shown["failures"] == [
         {
             "rootCause": {"resource": "Stubborn", "type": "Custom::Stubborn", "reason": "I will not."},
             "count": 1,
             "tenants": [canary.value],
         }
     ]
-    assert (told["succeeded"], told["failed"], told["inFlight"]) == (0, 1, 0)
+    assert (shown["succeeded"], shown["failed"], shown["inFlight"]) == (0, 1, 0)
     assert set(versions(berth, fleet).values()) == {WORKS}
     assert tenant_of(berth, canary)["state"] == "UPDATE_FAILED"
 
 
-def test_too_many_failures_in_stage_two_halt_it_and_only_the_failed_are_retried_and_the_moved_returned(
+def test_too_many_failures_halt_stage_two_and_failed_tenants_are_retried_and_moved_ones_undone(
     berth: Deployed, fleet: list[TenantId]
 ) -> None:
     in_turn = turns(fleet, REFUSED_BY_SOME)
@@ -130,13 +130,13 @@ def test_too_many_failures_in_stage_two_halt_it_and_only_the_failed_are_retried_
     halted = started(
         berth, FLEET, version=REFUSED_BY_SOME, stages=stages("1", "10%", "rest", concurrency=1, tolerated="1")
     )
-    told = over(berth, halted)
+    shown = over(berth, halted)
 
-    # One failure is tolerated, the second is not. The four others that would have failed never had their turns.
-    assert told["status"] == "HALTED"
-    assert told["reason"].startswith("Stage 2: 2 of 6 tenants failed, 1 were tolerated. First, tenant ")
-    assert [stage["status"] for stage in told["stages"]] == ["DONE", "RUNNING", "WAITING"]
-    (failures,) = told["failures"]
+    # One failure is tolerated, the second is not. The other four failing tenants never had their turns.
+    assert shown["status"] == "HALTED"
+    assert shown["reason"].startswith("Stage 2: 2 of 6 tenants failed, 1 were tolerated. First, tenant ")
+    assert [stage["status"] for stage in shown["stages"]] == ["DONE", "RUNNING", "WAITING"]
+    (failures,) = shown["failures"]
     failed = [TenantId(name) for name in failures["tenants"]]
     assert len(failed) == failures["count"] == 2
     assert set(failed) <= set(unwilling)
@@ -151,14 +151,14 @@ def test_too_many_failures_in_stage_two_halt_it_and_only_the_failed_are_retried_
 
     refused = start(berth, FLEET, version=WORKS, stages=stages("rest"))
     assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:downgrade")
-    # Also those that had failed: the retry has moved them to where the first one was to move them.
-    told = over(berth, started(berth, FLEET, undo=halted))
-    assert (told["status"], told["total"]) == ("SUCCEEDED", 3)
+    # The undo includes tenants that had failed, because the retry moved them.
+    shown = over(berth, started(berth, FLEET, undo=halted))
+    assert (shown["status"], shown["total"]) == ("SUCCEEDED", 3)
     assert start(berth, FLEET, undo=answer.body["rolloutId"]).body["skipped"]["current"]["count"] == 2
     assert set(versions(berth, fleet).values()) == {WORKS}
 
 
-def test_a_rollout_is_paused_resumed_and_aborted_and_no_other_may_be_at_its_tenants(
+def test_a_rollout_is_paused_resumed_and_aborted_and_excludes_others_of_its_tenants(
     berth: Deployed, fleet: list[TenantId]
 ) -> None:
     slowly = stages("rest", concurrency=2)
@@ -167,7 +167,7 @@ def test_a_rollout_is_paused_resumed_and_aborted_and_no_other_may_be_at_its_tena
 
     assert order(berth, rollout, "pause").body["status"] == "PAUSED"
     paused = eventually(
-        lambda: told if (told := rollout_of(berth, rollout))["inFlight"] == 0 else None, what="those in flight end"
+        lambda: shown if (shown := rollout_of(berth, rollout))["inFlight"] == 0 else None, what="those in flight end"
     )
     assert 0 < paused["succeeded"] < SIZE
     assert Counter(versions(berth, fleet).values())[CHANGES_NOTHING] == paused["succeeded"]
@@ -188,10 +188,10 @@ def test_a_rollout_is_paused_resumed_and_aborted_and_no_other_may_be_at_its_tena
     assert order(berth, rollout, "resume").status == 409
 
 
-def test_a_release_that_changes_nothing_is_recorded_without_a_word_to_cloudformation(
+def test_a_release_that_changes_nothing_is_recorded_without_calls_to_cloudformation(
     berth: Deployed, fleet: list[TenantId]
 ) -> None:
-    """Some have just been moved to one: their stacks are still as the release before it has left them."""
+    """Some tenants have just been moved to such a release, and their stacks still have the release before it."""
     tenant = next(TenantId(name) for name, version in versions(berth, fleet).items() if version == CHANGES_NOTHING)
     outputs = {each["OutputKey"]: each["OutputValue"] for each in berth.stack(tenant)["Outputs"]}
     assert outputs["Version"] == WORKS
@@ -228,14 +228,14 @@ def test_a_stage_waits_for_approval_and_an_alarm_during_the_bake_halts_the_rollo
     assert call(berth, "POST", f"/rollouts/{rollout}/approve", body=approval).body["status"] == "UNCHANGED"
     stage_is("BAKING")
     ended = parse_timestamp(rollout_of(berth, rollout)["stages"][0]["endedAt"])
-    # The emulator's history has whole seconds.
+    # Times in the emulator's history have whole seconds.
     eventually(lambda: True if datetime.now(UTC) - ended > timedelta(seconds=1) else None, what="the next second")
     for state in ("ALARM", "OK"):
         cloudwatch.set_alarm_state(AlarmName="too-many-complaints", StateValue=state, StateReason="It was a bad day.")
-    told = over(berth, rollout)
-    assert told["status"] == "HALTED"
-    assert told["reason"] == ("Stage 1: the alarm too-many-complaints went off during the bake: It was a bad day.")
-    assert told["succeeded"] == 1
+    shown = over(berth, rollout)
+    assert shown["status"] == "HALTED"
+    assert shown["reason"] == ("Stage 1: the alarm too-many-complaints went off during the bake: It was a bad day.")
+    assert shown["succeeded"] == 1
 
 
 def test_a_dry_run_flags_a_queue_that_would_be_replaced(berth: Deployed) -> None:
@@ -244,20 +244,20 @@ def test_a_dry_run_flags_a_queue_that_would_be_replaced(berth: Deployed) -> None
     answer = call(
         berth, "POST", "/rollouts", body={"version": version, "tenants": [tenant.value, "nobody"], "dryRun": True}
     )
-    told = until(berth, str(answer.body["rolloutId"]), "FAILED")
+    shown = until(berth, str(answer.body["rolloutId"]), "FAILED")
 
-    (failure,) = told["failures"]
+    (failure,) = shown["failures"]
     assert "would replace or remove the inbound queue" in failure["rootCause"]["reason"]
-    assert told["skipped"] == {"unknown": {"count": 1, "tenants": ["nobody"]}}
+    assert shown["skipped"] == {"unknown": {"count": 1, "tenants": ["nobody"]}}
     assert tenant_of(berth, tenant)["state"] == "READY"
 
 
-def test_a_pinned_tenant_stays_where_it_is_until_it_is_unpinned(berth: Deployed) -> None:
+def test_a_pinned_tenant_is_not_moved_until_it_is_unpinned(berth: Deployed) -> None:
     tenant = a_tenant(berth, "stays-behind", "0.1.0")
     body = {"tenants": [tenant.value], "stages": stages("rest")}
     assert call(berth, "PUT", f"/tenants/{tenant}/pin", body={"version": "0.1.0"}).status == 200
-    told = call(berth, "POST", "/rollouts", body=body)
-    assert (told.status, told.body["skipped"]["pinned"]["tenants"]) == (200, [tenant.value])
+    shown = call(berth, "POST", "/rollouts", body=body)
+    assert (shown.status, shown.body["skipped"]["pinned"]["tenants"]) == (200, [tenant.value])
 
     assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
     answer = call(berth, "POST", "/rollouts", body=body)

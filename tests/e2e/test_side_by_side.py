@@ -1,6 +1,6 @@
-"""Two control planes in one account and region, each with a tenant acme. One name goes on where the other ends.
+"""Two control planes in one account and region, each with a tenant acme. One's name begins with the other's.
 
-The tests tell one story, in order: what becomes of one acme is nothing to the other.
+The tests depend on each other, in this order. No operation on one acme affects the other.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def dev(both: tuple[Deployed, Deployed]) -> Deployed:
 
 @pytest.fixture(scope="module")
 def created(berth: Deployed, dev: Deployed) -> tuple[Any, Any]:
-    """Both tenants' queues, as a platform is told of them."""
+    """Both tenants' queues, from getQueue."""
     a_tenant(berth, ACME.value)
     a_tenant(dev, ACME.value)
     return berth.ask(ACME).body, dev.ask(ACME).body
 
 
 def everything_of(berth: Deployed) -> tuple[Any, ...]:
-    """All that a control plane has recorded about acme, its stack, and what is in its queue."""
+    """The rows of acme in a control plane, its stack, and the messages in its queue."""
     stack = berth.stack(ACME)
     url = berth.ask(ACME).body["queueUrl"]
     counted = berth.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
@@ -64,12 +64,12 @@ def everything_of(berth: Deployed) -> tuple[Any, ...]:
 
 def surveyed(berth: Deployed, *arguments: str) -> dict[str, Any]:
     done = run(berth, "reconcile", "--json", *arguments)
-    told: dict[str, Any] = json.loads(done.stdout)
-    assert done.returncode == 0, told
-    return told
+    shown: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == 0, shown
+    return shown
 
 
-def test_each_has_a_stack_and_a_queue_of_its_own(
+def test_each_tenant_has_its_own_stack_and_queue(
     berth: Deployed, dev: Deployed, created: tuple[dict[str, str], dict[str, str]]
 ) -> None:
     here, there = created
@@ -83,12 +83,12 @@ def test_each_has_a_stack_and_a_queue_of_its_own(
 
 
 @pytest.mark.usefixtures("created")
-def test_the_command_line_finds_each_by_its_name_and_tells_of_both_where_there_is_none(
+def test_the_command_line_finds_each_by_its_name_and_lists_both_for_an_unknown_name(
     berth: Deployed, dev: Deployed
 ) -> None:
     for each in (berth, dev):
-        told = json.loads(run(each, "--local", "tenant", "acme", "--json").stdout)
-        assert told["queueUrl"] == each.ask(ACME).body["queueUrl"]
+        shown = json.loads(run(each, "--local", "tenant", "acme", "--json").stdout)
+        assert shown["queueUrl"] == each.ask(ACME).body["queueUrl"]
     option = run(berth, "--local", "--stack", "Berth-dev", "tenant", "acme", "--json")
     assert json.loads(option.stdout)["queueUrl"] == dev.ask(ACME).body["queueUrl"]
     nobody = run(berth, "--local", "tenants", "--stack", "Berth-prod")
@@ -98,16 +98,16 @@ def test_the_command_line_finds_each_by_its_name_and_tells_of_both_where_there_i
 
 
 @pytest.mark.usefixtures("created")
-def test_a_reconciliation_of_one_neither_reports_nor_touches_what_is_the_others(berth: Deployed, dev: Deployed) -> None:
+def test_a_reconciliation_ignores_the_other_control_planes_stacks(berth: Deployed, dev: Deployed) -> None:
     for mine, others in ((berth, dev), (dev, berth)):
         before = everything_of(others)
-        told = surveyed(mine, "--detect-drift")
-        assert (told["findings"], told["lookedAt"]["tenants"], told["lookedAt"]["stacks"]) == ([], 1, 1)
+        shown = surveyed(mine, "--detect-drift")
+        assert (shown["findings"], shown["lookedAt"]["tenants"], shown["lookedAt"]["stacks"]) == ([], 1, 1)
         assert everything_of(others) == before
 
 
 @pytest.mark.usefixtures("created")
-def test_a_team_says_in_which_of_them_its_tenant_is(berth: Deployed, dev: Deployed) -> None:
+def test_a_team_chooses_the_control_plane_of_its_tenant(berth: Deployed, dev: Deployed) -> None:
     team = Team(dev, "team-of-dev")
     assert team.deploy(example("of-a-team", control_plane="Berth-dev")) == "CREATE_COMPLETE", team.reasons()
     tenant = TenantId("of-a-team")
@@ -117,7 +117,7 @@ def test_a_team_says_in_which_of_them_its_tenant_is(berth: Deployed, dev: Deploy
 
 
 @pytest.mark.usefixtures("created")
-def test_upgrading_the_tenant_of_one_leaves_the_others_as_it_was(berth: Deployed, dev: Deployed) -> None:
+def test_an_upgrade_does_not_change_the_other_control_planes_tenant(berth: Deployed, dev: Deployed) -> None:
     a_release(dev, NEXT, lambda template: template["Resources"]["InboundQueue"]["Properties"].update(DelaySeconds=1))
     before = everything_of(berth)
     assert ended(dev, upgrade(dev, ACME, NEXT)) == "SUCCEEDED"
@@ -127,9 +127,7 @@ def test_upgrading_the_tenant_of_one_leaves_the_others_as_it_was(berth: Deployed
 
 
 @pytest.mark.usefixtures("created")
-def test_what_befalls_the_stack_of_one_is_repaired_there_and_not_noticed_by_the_other(
-    berth: Deployed, dev: Deployed
-) -> None:
+def test_a_stack_deleted_by_hand_is_repaired_by_its_own_control_plane_only(berth: Deployed, dev: Deployed) -> None:
     before = everything_of(berth)
     dev.delete_stack_by_hand(ACME, dev.stack(ACME)["StackId"])
     assert surveyed(berth)["findings"] == []
@@ -140,7 +138,7 @@ def test_what_befalls_the_stack_of_one_is_repaired_there_and_not_noticed_by_the_
 
 
 @pytest.mark.usefixtures("created")
-def test_deleting_the_tenant_of_one_leaves_the_others_with_what_is_in_its_queue(berth: Deployed, dev: Deployed) -> None:
+def test_a_delete_leaves_the_other_control_planes_tenant_and_its_messages(berth: Deployed, dev: Deployed) -> None:
     before = everything_of(berth)
     assert ended(dev, delete(dev, ACME)) == "SUCCEEDED"
     assert dev.ask(ACME).status == 410

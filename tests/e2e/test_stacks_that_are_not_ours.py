@@ -1,4 +1,4 @@
-"""Somebody who may make stacks, and call functions, but may not pass Berth's role: nobody is served what they made."""
+"""Attackers who may create stacks and call functions, but not pass Berth's role, cannot replace a tenant's queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL_QUEUE = {
 
 
 def forge(berth: Deployed, tenant: TenantId, stack_id: str, kind: str = "Update") -> None:
-    """Call the function as CloudFormation does. The answer goes to an address where nobody waits for it."""
+    """Call the function as CloudFormation does. Its response goes to a URL where nobody waits for it."""
     event = {
         "RequestType": kind,
         "StackId": stack_id,
@@ -34,7 +34,7 @@ def forge(berth: Deployed, tenant: TenantId, stack_id: str, kind: str = "Update"
 
 
 def plant(berth: Deployed, tenant: TenantId, **outputs: str) -> str:
-    """A stack that says that it is the tenant's, with a queue of its own that has none of Berth's policies."""
+    """A stack that claims to be the tenant's, with a queue without Berth's policies."""
     template: dict[str, Any] = {
         "Parameters": {"TenantId": {"Type": "String"}},
         "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue"}},
@@ -58,14 +58,14 @@ def plant(berth: Deployed, tenant: TenantId, **outputs: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
-def test_a_forged_event_redirects_no_live_tenant(berth: Deployed, kind: str) -> None:
+def test_a_forged_event_does_not_change_the_queue_of_a_tenant(berth: Deployed, kind: str) -> None:
     tenant = a_tenant(berth, f"forged-{kind.lower()}")
     before = berth.ask(tenant).body
     forge(berth, tenant, berth.stack(tenant)["StackId"], kind)
     assert berth.ask(tenant).body == before
 
 
-def test_a_stack_that_was_made_beforehand_is_not_adopted_but_found(berth: Deployed) -> None:
+def test_a_foreign_stack_with_the_tenants_name_is_reported_and_not_adopted(berth: Deployed) -> None:
     tenant = TenantId("squatted")
     stack_id = plant(berth, tenant)
     forge(berth, tenant, stack_id, "Create")
@@ -76,16 +76,16 @@ def test_a_stack_that_was_made_beforehand_is_not_adopted_but_found(berth: Deploy
     assert refused.status == 424
     assert "Berth did not make it" in refused.body["detail"]
     assert berth.stack(tenant)["StackStatus"] == "CREATE_COMPLETE"
-    told = json.loads(run(berth, "reconcile", "--json").stdout)
-    (finding,) = [each for each in told["findings"] if each["subject"] == NAMES.stack_of(tenant)]
+    shown = json.loads(run(berth, "reconcile", "--json").stdout)
+    (finding,) = [each for each in shown["findings"] if each["subject"] == NAMES.stack_of(tenant)]
     assert (finding["kind"], finding["repaired"]) == ("foreign-stack", False)
     assert berth.ask(tenant).status == 424
 
     berth.delete_stack_by_hand(tenant, stack_id)
 
 
-def test_a_queue_that_an_update_replaced_comes_back_when_the_update_is_undone(berth: Deployed) -> None:
-    """By somebody past Berth, so that only the stack itself says what becomes of its queue."""
+def test_the_old_queue_is_served_again_when_an_update_that_replaced_it_is_rolled_back(berth: Deployed) -> None:
+    """The update is made without Berth, so that only the stack's custom resource records the queue."""
     tenant = a_tenant(berth, "replaced-and-undone")
     before = berth.ask(tenant).body
 
@@ -107,8 +107,8 @@ def test_a_queue_that_an_update_replaced_comes_back_when_the_update_is_undone(be
     assert tenant_of(berth, tenant)["state"] == "UPDATE_FAILED"
 
 
-def test_changes_that_somebody_drew_up_are_not_made(berth: Deployed) -> None:
-    """Under the name that 0.5.0 would have given to them."""
+def test_a_foreign_change_set_is_not_executed(berth: Deployed) -> None:
+    """The change set has the name that 0.5.0 would have used."""
     tenant = a_tenant(berth, "drawn-up", "0.1.0")
     evil = {"Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue"}}, "Parameters": {"TenantId": {"Type": "String"}}}
     version = berth.outputs["Version"]

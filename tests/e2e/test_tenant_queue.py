@@ -1,4 +1,4 @@
-"""Other teams' stacks: a tenant's queue as a resource in them."""
+"""A tenant's queue as a resource in other teams' stacks."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def example(tenant: str, on_delete: OnDelete = OnDelete.RETAIN, control_plane: s
     app = App(analytics_reporting=False)
     stack = ExampleStack(app, "Example", tenant_id=tenant, on_delete=on_delete, control_plane=control_plane)
     template: Template = app.synth().get_stack_artifact(stack.artifact_id).template
-    # The CDK's check for a bootstrapped account reads a parameter of Systems Manager, which is beside the point.
+    # The CDK's check for a bootstrapped account reads a parameter of Systems Manager, which this test does not need.
     template.pop("Rules", None)
     template.pop("Parameters", None)
     return template
 
 
 def with_failure(template: Template) -> Template:
-    """The same, with a resource that fails once the tenant's queue is there."""
+    """The same template with a resource that fails after the tenant's queue was created."""
     broken = {"Type": "AWS::SQS::Queue", "DependsOn": RESOURCE, "Properties": {"VisibilityTimeout": 999_999}}
     return {**template, "Resources": {**template["Resources"], "Broken": broken}}
 
 
 def without_labels(template: Template) -> Template:
-    """The same, of a team that leaves the labels to whoever created the tenant."""
+    """The same template without labels, for a team that does not own the tenant."""
     del template["Resources"][RESOURCE]["Properties"]["Labels"]
     return template
 
 
 class Team:
-    """A team with a stack of its own."""
+    """A team with its own stack."""
 
     def __init__(self, berth: Deployed, stack: str) -> None:
         self.stack = stack
@@ -53,7 +53,7 @@ class Team:
         self._id = ""
 
     def deploy(self, template: Template) -> str:
-        """Deploy, and say how that ended."""
+        """Deploy the stack, and return its final status."""
         arguments = {
             "StackName": self.stack,
             "TemplateBody": json.dumps(template),
@@ -66,7 +66,7 @@ class Team:
         return self._settled()
 
     def event(self, request_type: str, tenant: TenantId, **properties: object) -> dict[str, Any]:
-        """What CloudFormation sends for the resource in this stack, or somebody else in its name."""
+        """An event like CloudFormation's for the resource in this stack."""
         return {
             "RequestType": request_type,
             "StackId": self._id,
@@ -98,22 +98,22 @@ class Team:
         return eventually(look, what=f"the stack {self.stack} has settled")
 
 
-def test_a_stack_gets_a_tenants_queue_and_leaves_the_tenant_behind_when_it_goes(berth: Deployed) -> None:
+def test_a_stack_gets_a_tenants_queue_and_retains_the_tenant_when_it_is_deleted(berth: Deployed) -> None:
     tenant, team = TenantId("for-a-team"), Team(berth, "team-retain")
 
     assert team.deploy(example(tenant.value)) == "CREATE_COMPLETE", team.reasons()
 
     queue = berth.ask(tenant).body
     assert team.outputs() == {"QueueUrl": queue["queueUrl"], "QueueArn": queue["queueArn"]}
-    told = tenant_of(berth, tenant)
-    assert told["labels"] == {"team": "example"}
-    assert "/team-retain/" in told["history"][0]["requestedBy"]
+    shown = tenant_of(berth, tenant)
+    assert shown["labels"] == {"team": "example"}
+    assert "/team-retain/" in shown["history"][0]["requestedBy"]
 
     assert team.delete() == "DELETE_COMPLETE", team.reasons()
     assert berth.ask(tenant).status == 200
 
 
-def test_another_tenant_is_another_queue_and_the_old_tenant_is_deleted_if_that_was_wished_for(berth: Deployed) -> None:
+def test_another_tenant_id_is_another_queue_and_the_old_tenant_is_deleted_if_configured(berth: Deployed) -> None:
     first, second = TenantId("team-first"), TenantId("team-second")
     team = Team(berth, "team-delete")
     assert team.deploy(example(first.value, OnDelete.DELETE)) == "CREATE_COMPLETE", team.reasons()
@@ -126,7 +126,7 @@ def test_another_tenant_is_another_queue_and_the_old_tenant_is_deleted_if_that_w
     assert berth.ask(second).status == 410
 
 
-def test_the_rollback_of_a_stack_takes_along_only_what_the_stack_itself_had_created(berth: Deployed) -> None:
+def test_the_rollback_of_a_stack_deletes_only_tenants_that_the_stack_created(berth: Deployed) -> None:
     there_before, new = a_tenant(berth, "there-before"), TenantId("new-with-stack")
     for tenant, status in ((there_before, 200), (new, 410)):
         team = Team(berth, f"team-{tenant}")
@@ -136,7 +136,7 @@ def test_the_rollback_of_a_stack_takes_along_only_what_the_stack_itself_had_crea
         assert berth.ask(tenant).status == status
 
 
-def test_why_there_is_no_queue_is_told_to_the_stack(berth: Deployed) -> None:
+def test_the_stack_shows_why_there_is_no_queue(berth: Deployed) -> None:
     team = Team(berth, "team-invalid")
     assert team.deploy(example("not/an/id")) == "ROLLBACK_COMPLETE"
     assert "InvalidRequest" in team.reasons()
@@ -158,7 +158,7 @@ def test_messages_in_the_queue_keep_the_stack_from_deleting_the_tenant(berth: De
     assert berth.ask(tenant).status == 410
 
 
-def test_deploy_destroy_and_deploy_again_works_and_nobody_else_brings_the_tenant_back(berth: Deployed) -> None:
+def test_a_stack_can_be_destroyed_and_deployed_again_and_no_other_stack_revives_its_tenant(berth: Deployed) -> None:
     tenant = TenantId("deployed-again")
     template = example(tenant.value, OnDelete.DELETE)
     first = Team(berth, "team-again")
@@ -186,8 +186,8 @@ def test_another_teams_stack_does_not_relabel_a_tenant(berth: Deployed) -> None:
     assert tenant_of(berth, tenant)["labels"] == {}
 
 
-def test_an_event_that_somebody_made_up_has_no_effect(berth: Deployed) -> None:
-    """They invoke the function themselves, in the name of the very resources that own the tenants."""
+def test_a_forged_event_has_no_effect(berth: Deployed) -> None:
+    """An attacker invokes the function directly, in the name of the resources that own the tenants."""
     owned, deleted = TenantId("owned-by-a-team"), TenantId("deleted-by-a-team")
     owner, deleter = Team(berth, "team-owner"), Team(berth, "team-deleter")
     assert owner.deploy(example(owned.value, OnDelete.DELETE)) == "CREATE_COMPLETE", owner.reasons()
@@ -201,7 +201,7 @@ def test_an_event_that_somebody_made_up_has_no_effect(berth: Deployed) -> None:
         "revive": deleter.event("Create", deleted),
     }
     for request_id, event in forged.items():
-        # It waits for CloudFormation to catch up, and so does the next one, at the same time.
+        # Each execution waits for CloudFormation's confirmation, all at the same time.
         berth.invoke("berth-tenant-queue", event | {"RequestId": request_id})
 
     for request_id in forged:
@@ -212,7 +212,7 @@ def test_an_event_that_somebody_made_up_has_no_effect(berth: Deployed) -> None:
 
 
 def how_it_ended(berth: Deployed, name: str) -> str:
-    """The error that the execution of that name ended with."""
+    """The error with which the execution of this name ended."""
     pages = berth.client("stepfunctions").get_paginator("list_state_machines").paginate()
     machines = [machine["stateMachineArn"] for page in pages for machine in page["stateMachines"]]
     (machine,) = (each for each in machines if "TenantQueueProvider" in each)

@@ -1,4 +1,4 @@
-"""A tenant from one release to another, when that works, when it does not, and when it would lose messages."""
+"""Upgrades: successful, failed, and refused because they would lose messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes import NAMES
 
 OLD = "0.1.0"
 BROKEN = 999_999
-"""Seconds for which SQS hides no message: it refuses."""
+"""A visibility timeout that SQS refuses."""
 
 
 def visibility(template: Template, seconds: int) -> None:
@@ -24,12 +24,12 @@ def visibility(template: Template, seconds: int) -> None:
 
 
 def named_queue(template: Template) -> None:
-    """Another name is another queue."""
+    """Change the queue's name, which replaces the queue."""
     template["Resources"]["InboundQueue"]["Properties"]["QueueName"] = {"Fn::Sub": "${AWS::StackName}-renamed"}
 
 
 def moved_queue(template: Template) -> None:
-    """The queue under another logical id: to CloudFormation one goes, and another comes."""
+    """Change the queue's logical id: CloudFormation removes the queue and adds another."""
     moved = json.loads(json.dumps(template).replace('"InboundQueue"', '"IncomingQueue"'))
     template.clear()
     template.update(moved)
@@ -45,13 +45,13 @@ def receive(berth: Deployed, url: str) -> list[str]:
 
 
 def updates_in(berth: Deployed, tenant: TenantId) -> list[str]:
-    """What CloudFormation did to the stack as a whole, oldest first, since it was created."""
+    """The events of the stack itself since its creation, oldest first."""
     events = berth.client("cloudformation").describe_stack_events(StackName=NAMES.stack_of(tenant))["StackEvents"]
     statuses = [event["ResourceStatus"] for event in events if event["PhysicalResourceId"] == event["StackId"]]
     return [status for status in reversed(statuses) if not status.startswith("CREATE_")]
 
 
-def test_an_upgrade_keeps_the_queue_and_what_is_in_it_and_the_tenant_is_served_all_the_while(berth: Deployed) -> None:
+def test_an_upgrade_keeps_the_queue_and_its_messages_and_the_tenant_stays_in_service(berth: Deployed) -> None:
     tenant = a_tenant(berth, "upgraded", OLD)
     before = berth.ask(tenant).body
     assert before["version"] == OLD
@@ -68,18 +68,20 @@ def test_an_upgrade_keeps_the_queue_and_what_is_in_it_and_the_tenant_is_served_a
     assert tenant_of(berth, tenant)["state"] == "READY"
 
 
-def test_an_upgrade_to_where_the_stack_already_is_succeeds_and_records_the_version(berth: Deployed) -> None:
+def test_an_upgrade_to_the_stacks_present_release_succeeds_and_records_the_version(berth: Deployed) -> None:
     tenant = a_tenant(berth, "no-updates", OLD)
     berth.update_stack_by_hand(tenant, berth.outputs["Version"])
 
     assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
 
     assert berth.ask(tenant).body["version"] == berth.outputs["Version"]
-    # Only what was done by hand: the run itself found nothing to do.
+    # Only the change by hand has events: the run itself changed nothing.
     assert updates_in(berth, tenant).count("UPDATE_IN_PROGRESS") == 1
 
 
-def test_a_failed_upgrade_is_undone_reported_and_leaves_the_tenant_served_at_its_old_version(berth: Deployed) -> None:
+def test_a_failed_upgrade_is_rolled_back_and_reported_and_the_tenant_stays_in_service_at_its_old_version(
+    berth: Deployed,
+) -> None:
     tenant = a_tenant(berth, "rolled-back")
     before = berth.ask(tenant).body
     broken = a_release(berth, "1.0.1", lambda template: visibility(template, BROKEN))
@@ -88,10 +90,10 @@ def test_a_failed_upgrade_is_undone_reported_and_leaves_the_tenant_served_at_its
 
     assert berth.ask(tenant).body == before
     assert berth.stack(tenant)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    told = tenant_of(berth, tenant)
-    assert told["state"] == "UPDATE_FAILED"
-    assert told["rootCause"]["resource"] == "InboundQueue"
-    assert "VisibilityTimeout" in told["rootCause"]["reason"]
+    shown = tenant_of(berth, tenant)
+    assert shown["state"] == "UPDATE_FAILED"
+    assert shown["rootCause"]["resource"] == "InboundQueue"
+    assert "VisibilityTimeout" in shown["rootCause"]["reason"]
 
     assert ended(berth, retry(berth, tenant)) == "FAILED"
     assert audits_of(berth, tenant)[f"AUDIT#UPDATE#{broken}"] == ("Failure", 2)
@@ -101,7 +103,7 @@ def test_a_failed_upgrade_is_undone_reported_and_leaves_the_tenant_served_at_its
 
 
 @pytest.mark.parametrize(("change", "version"), [(named_queue, "1.1.1"), (moved_queue, "1.1.2")])
-def test_an_upgrade_that_would_replace_or_remove_the_inbound_queue_touches_nothing(
+def test_an_upgrade_that_would_replace_or_remove_the_inbound_queue_changes_nothing(
     berth: Deployed, change: Any, version: str
 ) -> None:
     tenant = a_tenant(berth, f"keeps-its-queue-{version.replace('.', '-')}")
@@ -131,7 +133,7 @@ def test_a_queue_is_replaced_if_that_is_explicitly_allowed(berth: Deployed) -> N
     assert receive(berth, after["queueUrl"]) == ["hello"]
 
 
-def test_a_downgrade_has_to_be_asked_for_explicitly(berth: Deployed) -> None:
+def test_a_downgrade_has_to_be_allowed_explicitly(berth: Deployed) -> None:
     tenant = a_tenant(berth, "goes-back")
 
     refused = upgrade(berth, tenant, OLD)
@@ -149,7 +151,7 @@ def test_a_release_that_was_never_published_is_refused(berth: Deployed) -> None:
 
 
 def test_a_rollback_that_fails_is_continued_and_the_tenant_is_served_at_its_old_version(berth: Deployed) -> None:
-    """The stack's own custom resource fails, forwards and backwards, for as long as its row belongs to another."""
+    """The stack's custom resource fails in the update and in the rollback while its row belongs to another stack."""
     tenant = a_tenant(berth, "rollback-failed", OLD)
     before = berth.ask(tenant).body
     own = berth.rows_of(tenant)["METADATA"]["StackId"]["S"]
@@ -176,7 +178,7 @@ def _claim(berth: Deployed, tenant: TenantId, stack_id: str) -> None:
     )
 
 
-def test_an_update_that_someone_left_failed_is_rolled_back_before_the_next_one(berth: Deployed) -> None:
+def test_a_failed_update_by_hand_is_rolled_back_before_the_next_update(berth: Deployed) -> None:
     tenant = a_tenant(berth, "left-failed", OLD)
     broken = a_release(berth, "1.0.2", lambda template: visibility(template, BROKEN))
     berth.update_stack_by_hand(tenant, broken, DisableRollback=True)

@@ -1,4 +1,4 @@
-"""The release before is deployed and at work. This one is deployed over it, and everything ends as it should."""
+"""This release is deployed over the previous one while operations are running, and all of them finish."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> Iterato
         emulator.stop()
 
 
-def test_what_the_release_before_has_begun_is_ended_by_this_one(previous: Deployed, sources: Path) -> None:
+def test_operations_that_the_previous_release_began_are_finished_by_this_one(previous: Deployed, sources: Path) -> None:
     then = read_version(sources / "version.txt")
     assert previous.outputs["Version"] == then
     served, moving, going = (a_tenant(previous, name, BEFORE_THAT) for name in ("served", "moving", "going"))
@@ -48,7 +48,7 @@ def test_what_the_release_before_has_begun_is_ended_by_this_one(previous: Deploy
     queue = previous.ask(served).body["queueUrl"]
 
     with ExitStack() as held:
-        # Every operation comes to a state that it cannot pass, one of them before it owns its tenant.
+        # Every operation stops at a state whose function is throttled, one of them before it holds its tenant's lock.
         held.enter_context(previous.held_up("inspect_stack"))
         rollout = started(previous, FLEET, version=then, stages=stages("1", "rest", concurrency=1))
         accepted = [create(previous, TenantId("coming")), upgrade(previous, moving, then), delete(previous, going)]
@@ -58,14 +58,14 @@ def test_what_the_release_before_has_begun_is_ended_by_this_one(previous: Deploy
         now = Deployed(previous.emulator, deploy(previous.emulator, lambda _step: None))
 
     assert [ended(now, each) for each in accepted] == ["SUCCEEDED"] * 4
-    told = over(now, rollout)
-    assert (told["status"], told["succeeded"]) == ("SUCCEEDED", 3)
+    shown = over(now, rollout)
+    assert (shown["status"], shown["succeeded"]) == ("SUCCEEDED", 3)
     assert set(versions(now, [*fleet, moving]).values()) == {then}
     assert now.ask(going).status == 410
     for name in ("coming", "late"):
         assert now.ask(TenantId(name)).status == 200
 
-    # What was there before is served all the same, and follows the new release.
+    # Existing tenants stay in service, and can be moved to the new release.
     assert now.ask(served).body["queueUrl"] == queue
     assert ended(now, upgrade(now, served, now.outputs["Version"])) == "SUCCEEDED"
     assert tenant_of(now, served)["state"] == "READY"

@@ -1,6 +1,6 @@
-"""What can die does, for real: executions at every state, functions in the middle of a step, the emulator itself.
+"""Executions are aborted at every state, functions are killed during a step, and the emulator is killed.
 
-Nobody asks for a retry. The tenant ends provisioned, or failed with a reason, and getQueue says so.
+Without a retry by an operator, the tenant ends provisioned, or failed with a reason, and getQueue says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def handler(event, _context):
 """
 
 SERVED_OR_NOT = {
-    # Nothing was recorded yet: as if nobody had asked.
+    # Nothing was recorded yet, so the tenant is unknown.
     (Operation.CREATE, "Begin"): None,
     (Operation.CREATE, "StartStack"): (424, "FAILED"),
     (Operation.CREATE, "AwaitStack"): (200, "READY"),
@@ -56,19 +56,19 @@ SERVED_OR_NOT = {
     (Operation.DELETE, "InspectStack"): (410, "DELETED"),
     (Operation.DELETE, "Finish"): (410, "DELETED"),
 }
-"""What getQueue says, and the tenant's state, by the state at which an operation was aborted."""
+"""getQueue's status and the tenant's state, by the state at which an operation was aborted."""
 
 
-def test_an_operation_that_is_aborted_at_any_state_is_settled_by_what_is_true(berth: Deployed) -> None:
+def test_an_operation_that_is_aborted_at_any_state_is_settled_by_the_actual_state(berth: Deployed) -> None:
     steps = {(operation, state) for operation in Operation for state in _steps_of(operation)}
     assert steps == SERVED_OR_NOT.keys()
     tenants = {step: TenantId(f"cut-{step[0].lower()}-{step[1].lower()}") for step in steps}
     _create_all(berth, [tenant for (operation, _), tenant in tenants.items() if operation is not Operation.CREATE])
 
     with ExitStack() as held_up:
-        # From the last state to the first, each of which stays closed: to come to one, only those before it are needed.
-        # On AWS an aborted execution calls nobody again; here what it was trying is tried on. AwaitStack is left after
-        # a moment, for InspectStack, which is closed by then.
+        # From the last state to the first, each of which stays throttled: an operation needs only the states before it.
+        # On AWS an aborted execution makes no further calls; the emulator continues its retries. AwaitStack ends after
+        # a moment, and InspectStack is throttled by then.
         for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "CheckMessages", "ReviewChanges", "Begin"):
             held_up.enter_context(berth.held_up(_function_of(state)))
             there = [operation for operation, at in steps if at == state]
@@ -87,7 +87,7 @@ def test_an_operation_that_is_aborted_at_any_state_is_settled_by_what_is_true(be
                     assert "was aborted (Operator: just like that)" in str(audit.root_cause)
 
 
-def test_functions_that_are_killed_in_the_middle_of_a_step_are_called_again(berth: Deployed) -> None:
+def test_functions_that_are_killed_during_a_step_are_called_again(berth: Deployed) -> None:
     moved, gone, come = TenantId("kill-update"), TenantId("kill-delete"), TenantId("kill-create")
     _create_all(berth, [moved, gone])
     orders = [upgrade(berth, moved, berth.outputs["Version"]), delete(berth, gone), create(berth, come)]
@@ -95,7 +95,7 @@ def test_functions_that_are_killed_in_the_middle_of_a_step_are_called_again(bert
 
     killed = 0
     for entered in (1, 2, 3):
-        # One after the other: each time another step is being worked on.
+        # One after the other, so that each kill hits another step.
         for execution in executions:
             eventually(
                 lambda execution=execution, entered=entered: True if _is_past(berth, execution, entered) else None,  # type: ignore[misc]
@@ -111,7 +111,7 @@ def test_functions_that_are_killed_in_the_middle_of_a_step_are_called_again(bert
         assert (berth.settled(tenant).status, tenant_of(berth, tenant)["state"]) == (status, state)
 
 
-def test_every_event_may_come_twice(berth: Deployed) -> None:
+def test_every_event_may_arrive_twice(berth: Deployed) -> None:
     tenant = TenantId("all-twice")
     with _every_rule_twice(berth), _custom_resource_twice(berth):
         assert ended(berth, create(berth, tenant, version=OLD)) == "SUCCEEDED"
@@ -132,7 +132,7 @@ def test_every_event_may_come_twice(berth: Deployed) -> None:
     eventually(lambda: True if _waiting(berth) == 0 else None, what="all events are taken care of")
 
 
-def test_what_was_under_way_when_everything_stopped_is_settled_when_it_is_back(berth: Deployed) -> None:
+def test_operations_that_ran_when_the_emulator_stopped_are_settled_after_its_restart(berth: Deployed) -> None:
     tenants = [TenantId(f"restart-{number}") for number in range(4)]
     with berth.held_up("finish"):
         executions = [str(create(berth, tenant).body["execution"]) for tenant in tenants]
@@ -142,7 +142,7 @@ def test_what_was_under_way_when_everything_stopped_is_settled_when_it_is_back(b
         berth.emulator.stop()
         berth.emulator.start()
 
-    # What ran has ended with it, and nobody has said how.
+    # Running executions have ended with the emulator, without a result.
     assert [berth.ended(execution)["status"] for execution in executions] == ["FAILED"] * len(executions)
     for audit in berth.table.unfinished_operations():
         _a_while_ago(berth, audit)
@@ -158,12 +158,12 @@ def test_what_was_under_way_when_everything_stopped_is_settled_when_it_is_back(b
 
 
 def _told_of(berth: Deployed, tenant: TenantId) -> tuple[int, str] | None:
-    """What getQueue says, and the tenant's state; nothing of a tenant that nobody has heard of."""
+    """getQueue's status and the tenant's state; None for an unknown tenant."""
     known = tenant_of(berth, tenant)
     return (berth.ask(tenant).status, known["state"]) if "state" in known else None
 
 
-# What happens
+# Faults
 
 
 def _create_all(berth: Deployed, tenants: list[TenantId]) -> None:
@@ -210,24 +210,24 @@ def _is_settled(berth: Deployed, tenant: TenantId) -> None:
 
 
 def _waiting(berth: Deployed) -> int:
-    """How many events about executions are still to be handled."""
+    """The number of events about executions that are not handled yet."""
     counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-    told = berth.client("sqs").get_queue_attributes(
+    shown = berth.client("sqs").get_queue_attributes(
         QueueUrl=berth.outputs["EndedExecutionsQueueUrl"], AttributeNames=list(counts)
     )["Attributes"]
-    return sum(int(told[count]) for count in counts)
+    return sum(int(shown[count]) for count in counts)
 
 
 def _is_over(berth: Deployed, reconciliation: str) -> dict[str, Any]:
     def look() -> dict[str, Any] | None:
-        told = call(berth, "GET", f"/reconciliations/{reconciliation}").body
-        return dict(told) if told["status"] in ("DONE", "INCOMPLETE") else None
+        shown = call(berth, "GET", f"/reconciliations/{reconciliation}").body
+        return dict(shown) if shown["status"] in ("DONE", "INCOMPLETE") else None
 
     return eventually(look, what=f"reconciliation {reconciliation} is over")
 
 
 def _a_while_ago(berth: Deployed, audit: Audit) -> None:
-    """Have the operation begun ten minutes ago, by its row: nobody waits that long for a test."""
+    """Change the row so that the operation began ten minutes ago, because a test cannot wait that long."""
     at = audit.updated_at.replace(year=audit.updated_at.year - 1)
     attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
     _, sort = keys.unfinished_operation(audit.tenant, at)
@@ -240,9 +240,9 @@ def _a_while_ago(berth: Deployed, audit: Audit) -> None:
 
 
 def _kill_workers(berth: Deployed) -> int:
-    """Every function that is a step, whatever it is at; and how many those were.
+    """Kill the processes of every function that is a step, and return their number.
 
-    Not that of tenants' stacks: on AWS CloudFormation's call of it would be repeated, here it is lost.
+    The function of tenants' stacks is left out: on AWS the call by CloudFormation would be repeated, here it is lost.
     """
     record = Home(berth.emulator.home).record()
     assert record
@@ -260,7 +260,7 @@ def _kill_workers(berth: Deployed) -> int:
 
 @contextmanager
 def _every_rule_twice(berth: Deployed) -> Iterator[None]:
-    """A second rule beside each one, with the same pattern and the same targets."""
+    """Add a copy of each event rule, so that every event is delivered twice."""
     events = berth.client("events")
     rules = [rule for rule in events.list_rules()["Rules"] if "EventPattern" in rule]
     assert rules
@@ -278,7 +278,7 @@ def _every_rule_twice(berth: Deployed) -> Iterator[None]:
 
 @contextmanager
 def _custom_resource_twice(berth: Deployed) -> Iterator[None]:
-    """New stacks, and stacks that are updated, have every event of their custom resource sent twice."""
+    """Let the custom resources of created and updated stacks receive every event twice."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as code:
         code.writestr("twice.py", TWICE.format(function="berth-tenant-metadata"))
@@ -291,13 +291,13 @@ def _custom_resource_twice(berth: Deployed) -> Iterator[None]:
         Timeout=60,
         Code={"ZipFile": archive.getvalue()},
     )["FunctionArn"]
-    told = "BERTH_METADATA_SERVICE_TOKEN"
+    shown = "BERTH_METADATA_SERVICE_TOKEN"
     before = {}
     for name in ("begin", "review_changes", "start_stack", "finish"):
         function = berth.function(name)
         before[function] = functions.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
         functions.update_function_configuration(
-            FunctionName=function, Environment={"Variables": before[function] | {told: twice}}
+            FunctionName=function, Environment={"Variables": before[function] | {shown: twice}}
         )
     yield
     for function, variables in before.items():

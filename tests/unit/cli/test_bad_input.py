@@ -1,7 +1,7 @@
 """Any arguments of `berth` end with a documented exit code, and invalid ones change nothing.
 
-Inputs are made of real commands and options, and of what does not belong there; each from its own seed, so that one
-that fails can be looked at alone. Here a part of them is tried; `make fuzz` tries 10,000.
+Inputs are generated from real commands and options and from invalid values. Each has its own seed, so that a failing
+one can be repeated alone. A part of them is tried here; `make fuzz` tries 10,000.
 """
 
 from __future__ import annotations
