@@ -195,7 +195,7 @@ def parse_run(event: object) -> Run:
 def _check_machine(checked: Mapping[str, Any]) -> None:
     """Raise :class:`InvalidRequest` if an execution was given another operation than its machine is for.
 
-    Whoever may start one machine may give it any input. Machines of 0.7.0 and before do not say what they are for.
+    Whoever may start one machine may give it any input. Machines of 0.6.0 and before do not say what they are for.
     """
     given = checked["execution"]["Input"]["operation"]
     made_for = checked.get("operation", given)

@@ -17,7 +17,7 @@ _FORWARDS = """from {module} import handler
 
 __all__ = ["handler"]
 """
-"""A module under the old name of a handler. Up to 0.7.0 all handlers were in one folder. A deployment updates the code
+"""A module under the old name of a handler. Up to 0.6.0 all handlers were in one folder. A deployment updates the code
 of a function before the name of its handler, so calls in between use the old name. Remove this in the next release."""
 
 

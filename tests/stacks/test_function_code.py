@@ -87,7 +87,7 @@ def test_a_named_interpreter_of_another_version_is_refused(monkeypatch: pytest.M
         runtime_python()
 
 
-def test_every_handler_is_also_found_under_its_name_up_to_0_7_0(code: Path) -> None:
+def test_every_handler_is_also_found_under_its_name_up_to_0_6_0(code: Path) -> None:
     for name in function_names():
         forwards = (code / "lambdas" / f"{name}.py").read_text()
         assert forwards.startswith(f"from {module_of(name)} import handler\n")
