@@ -77,9 +77,9 @@ class StepFunctionsExecutions:
 
     def is_running(self, execution: str) -> bool:
         # Rows of an earlier system name executions of its own machines. Functions may not describe those.
-        return self._is_of_our_machines(execution) and self.runs(execution)
+        return self.is_berths(execution) and self.runs(execution)
 
-    def _is_of_our_machines(self, execution: str) -> bool:
+    def is_berths(self, execution: str) -> bool:
         return any(execution.startswith(_execution(self._machine(operation), "")) for operation in Operation)
 
     def runs(self, execution: str) -> bool:

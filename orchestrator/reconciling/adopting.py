@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
@@ -17,6 +17,7 @@ from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenan
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import SERVICE_TOKEN_PARAMETER
 from orchestrator.tenants.changes import adoption
+from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.own_stack import has_unknown_stack
@@ -27,9 +28,6 @@ from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTB
 
 ADOPTED = "adopted"
 """The mark on the audit of a delete that an adoption has found to be overcome."""
-
-MAY_STILL_RUN = timedelta(hours=1)
-"""An operation of the earlier system that began more recently than this is waited for."""
 
 _LOST = RootCause(
     "Execution", "AWS::StepFunctions::Execution", "The system before Berth did not record how the operation ended."

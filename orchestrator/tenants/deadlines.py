@@ -16,6 +16,10 @@ MOST_DRAIN_SECONDS = 1_200
 """How long a delete may wait for messages to be received: well within the time that an operation has."""
 
 
+MAY_STILL_RUN = timedelta(hours=1)
+"""An operation of an earlier system that began more recently than this may still run. Berth cannot ask its machines."""
+
+
 def overdue(run: Run, clock: Clock) -> bool:
     return clock.now() - run.started_at > DEADLINE
 

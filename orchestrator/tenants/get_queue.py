@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.decisions import (
     BeingDeleted,
     Decision,
@@ -143,11 +144,15 @@ class GetQueue:
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that say Started, have said so for long, and no longer run."""
-        suspect_before = self.clock.now() - SUSPECT_AFTER
+        now = self.clock.now()
         return frozenset(
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and audit.updated_at < suspect_before
+            and now - audit.updated_at > self._patience_with(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
+
+    def _patience_with(self, execution: str) -> timedelta:
+        """How long an execution is waited for before it is suspected. An earlier system's machines cannot be asked."""
+        return SUSPECT_AFTER if self.executions.is_berths(execution) else MAY_STILL_RUN

@@ -55,6 +55,9 @@ class Executions(Protocol):
     def is_running(self, execution: str) -> bool:
         """``False`` for an execution that is not of Berth's machines, without asking anybody: rows may name any."""
 
+    def is_berths(self, execution: str) -> bool:
+        """True for an execution of one of Berth's machines, whether it ever ran or not. No service is asked."""
+
     def confirmed(self, run: Run) -> Run | None:
         """The run, with the time at which its execution was started, whatever the run itself says about that.
 

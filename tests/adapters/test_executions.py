@@ -236,6 +236,7 @@ def test_an_execution_of_another_machine_is_not_running_and_nobody_is_asked(
 ) -> None:
     """Functions may not describe it: they would fail, each time that they are asked for the tenant."""
     assert executions.is_running(execution) is False
+    assert executions.is_berths(execution) is False
 
 
 @pytest.mark.parametrize("operation", Operation)
@@ -246,6 +247,7 @@ def test_executions_of_every_machine_of_berths_are_looked_at(
     answer = {"executionArn": execution, "stateMachineArn": MACHINES[operation], "status": "RUNNING", "startDate": NOON}
     states.add_response("describe_execution", answer, {"executionArn": execution})
     assert executions.is_running(execution)
+    assert executions.is_berths(execution)
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])

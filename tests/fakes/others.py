@@ -71,6 +71,9 @@ class FakeExecutions:
         self.asked_about.append(execution)
         return execution in self.running
 
+    def is_berths(self, execution: str) -> bool:
+        return execution.startswith(execution_arn(""))
+
     def confirmed(self, run: Run) -> Run | None:
         """Executions that a test has made up, and that nobody has started, are running."""
         if run.execution not in self.inputs:

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
 from orchestrator.tenants.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
 from orchestrator.tenants.limits import Unlimited
@@ -256,6 +257,18 @@ def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt
     world.executions.end(FIRST)
     world.clock.advance(SUSPECT_AFTER + A_MOMENT)
     assert world.get_queue(ACME) == Provisioning(SECOND)
+
+
+def test_a_create_of_an_earlier_system_is_waited_for_as_long_as_an_adoption_waits_for_it(world: World) -> None:
+    """Its machines cannot be asked. A second create beside it would make a second stack."""
+    started = an_audit(Status.STARTED, version=None, at=NOON)
+    earlier = "arn:aws:states:eu-west-1:000000000000:execution:deploy-tenant-stack:acme"
+    world.table.plant_audit(replace(started, execution=earlier), numbered=False)
+    world.clock.advance(MAY_STILL_RUN)
+    assert world.get_queue(ACME) == Provisioning(earlier)
+    assert not world.executions.inputs
+    world.clock.advance(A_MOMENT)
+    assert world.get_queue(ACME) == Provisioning(FIRST)
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE])

@@ -94,6 +94,8 @@ def test_a_tenant_whose_create_an_earlier_system_never_ended(functions: Function
     """Its execution is another machine's, so nobody is asked about it."""
     take(functions.table, replace(a_run(), execution="arn:legacy"))
     functions.clock.advance(timedelta(minutes=6))
+    assert cost(functions, 202) == LOOK
+    functions.clock.advance(timedelta(hours=1))
     assert cost(functions, 202) == [*LOOK, NOTE, NOTE, START]
 
 

@@ -11,7 +11,6 @@ import pytest
 from orchestrator.common.errors import InvalidRequest, QueueOutOfReach, Throttled, UnreadableRows
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.adopting import MAY_STILL_RUN
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
@@ -26,6 +25,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Wish,
 )
+from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation, Queue, RecordedChange, Status, TenantState
