@@ -22,7 +22,7 @@ from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.own_stack import has_unknown_stack
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
-from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status, TenantState
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
 
@@ -134,6 +134,8 @@ class Adopting:
         if found is None and seen.listed and not seen.unfinished:
             return _left(tenant.value, _NO_STACK)
         adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
+        if found and adopted.state is TenantState.DELETED:
+            return _left(tenant.value, _not_deleted(found.stack))
         has_none = found is None and wants_stack and seen.metadata is not None and seen.metadata.queue is not None
         told = _told(seen, adopted, found, has_none=has_none)
         finding = Finding(Kind.UNLISTED, tenant.value, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
@@ -364,6 +366,15 @@ def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundSt
     if condition(stack.status) is StackCondition.WORKING:
         return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
     return found
+
+
+def _not_deleted(stack: Stack) -> NotNow:
+    """Its metadata would be removed, and nobody would know of the stack any more."""
+    return NotNow(
+        f"the system before Berth recorded that it deleted the tenant, but stack {stack.stack_id} has its queue",
+        "If nobody needs the tenant, delete the stack. If it is still used, delete the row AUDIT#DELETE of the tenant "
+        "and give its row METADATA a Version. Then ask again: berth adopt",
+    )
 
 
 def _is_anothers(stack: Stack, tenant: TenantId) -> bool:

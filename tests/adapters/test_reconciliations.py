@@ -111,6 +111,15 @@ class TestTheRow:
         assert row["UpdatedAt"]["S"] == "2026-11-16T12:00:09.000Z"
         assert "ListingKey" not in row
 
+    def test_ids_of_any_length_do_not_crowd_out_other_findings(self, table: ReconciliationTable) -> None:
+        """Whoever writes into the table chooses the keys of the rows that an adoption tells of."""
+        long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MOST_FINDINGS - 1)]
+        table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
+        read = table.reconciliation(ID)
+        assert read is not None
+        assert len(read.findings) == MOST_FINDINGS
+        assert read.findings[-1].subject == "acme"
+
     @pytest.mark.parametrize("letter", ["x", '"', "é", "\N{SAUROPOD}", "\0"], ids=ascii)
     def test_as_many_findings_as_are_kept_fit_one_however_long_they_are(
         self, table: ReconciliationTable, dynamodb: DynamoDBClient, letter: str

@@ -290,6 +290,22 @@ def test_a_root_cause_that_the_earlier_system_has_left_is_removed(
     assert "RootCause" not in rows.get_item(TableName=TABLE, Key=key)["Item"]
 
 
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_two_audits_of_one_operation_at_one_version_keep_their_own_outcomes(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    """One under the key from before keys had versions, the other under the key with the version."""
+    legacy.metadata(ACME)
+    audits = {"AUDIT#CREATE": ("Success", "one"), f"AUDIT#CREATE#{LEGACY_VERSION}": ("Failure", "two")}
+    for sk, (status, execution) in audits.items():
+        row = {"pk": "TENANT_ID#acme", "sk": sk, "Version": LEGACY_VERSION, "Status": status, "Execution": execution}
+        row["UpdatedAt"] = "2020-08-31T16:02:16.808Z"
+        rows.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    kept = {audit.execution: audit.status for audit in table.audits(ACME)}
+    assert kept == {"one": Status.SUCCESS, "two": Status.FAILURE}
+
+
 def test_its_queue_is_recorded_with_the_url_that_its_stack_has(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:

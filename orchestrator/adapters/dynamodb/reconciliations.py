@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _LONGEST_TEXT = 1_000
 """Of a finding, so that one does not crowd out the others."""
 
+_LONGEST_SUBJECT = 128
+"""As long as the name of a stack may be. Rows that somebody else wrote may have longer keys."""
+
 _MOST_BYTES = 350_000
 """Of all findings: a row may have 400 KB. Those that do not fit are counted, and not told."""
 
@@ -136,6 +139,7 @@ def _that_fit(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
 def _bounded(finding: Finding) -> Finding:
     return replace(
         finding,
+        subject=finding.subject[:_LONGEST_SUBJECT],
         detail=finding.detail[:_LONGEST_TEXT],
         advice=finding.advice[:_LONGEST_TEXT],
         result=finding.result[:_LONGEST_TEXT],

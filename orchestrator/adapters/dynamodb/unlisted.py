@@ -184,12 +184,12 @@ class UnlistedRows:
 
     def _numbered(self, found: Mapping[str, Item], adopted: Adopted) -> Iterator[Any]:
         """The audits of the earlier system, with what has to be said about them."""
-        by_key = {_key(audit): audit for audit in adopted.audits}
-        old = [row for row in _audits(found) if "Attempt" not in row]
+        # Each row has its own audit, in the same order: two rows may be about one operation at one version.
+        pairs = zip(_audits(found), adopted.audits, strict=True)
+        old = [(row, audit) for row, audit in pairs if "Attempt" not in row]
         # Those about which something is said come first. Further ones are understood as they are.
-        old.sort(key=lambda row: _is_as_it_was(row, by_key))
-        for row in old[:_MAX_AUDITS]:
-            audit = _adopted(row, by_key)
+        old.sort(key=lambda each: _is_as_it_was(*each))
+        for row, audit in old[:_MAX_AUDITS]:
             fields: Item = {"Attempt": n(1), "Status": s(audit.status)}
             if audit.root_cause:
                 fields["RootCause"] = rows.root_cause_value(audit.root_cause)
@@ -227,20 +227,12 @@ def _never_ended(audit: Item) -> bool:
     return "Attempt" not in audit and rows.text(audit, "Status") == Status.STARTED
 
 
-_ByKey = Mapping[tuple[Operation, str | None], Audit]
-
-
-def _adopted(row: Item, by_key: _ByKey) -> Audit:
-    return by_key[_key(rows.audit_from(row))]
-
-
 def _key(audit: Audit) -> tuple[Operation, str | None]:
     return audit.operation, audit.version
 
 
-def _is_as_it_was(row: Item, by_key: _ByKey) -> bool:
-    audit = rows.audit_from(row)
-    return audit.operation is not Operation.DELETE and audit == _adopted(row, by_key)
+def _is_as_it_was(row: Item, adopted: Audit) -> bool:
+    return adopted.operation is not Operation.DELETE and adopted == rows.audit_from(row)
 
 
 def _cursor(key: Mapping[str, Any], told: str | None) -> str:

@@ -489,6 +489,21 @@ def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: World,
     assert states(world) == {"bob": TenantState.READY}
 
 
+def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_stands(world: World) -> None:
+    """Without its metadata nobody would know of the stack any more."""
+    stack = old_stack(world, "acme")
+    old_rows(world, "acme", version=None)
+    old_audit(world, "acme", Operation.DELETE, Status.SUCCESS, at=NOON)
+    finding = only(world.reconcile(ADOPT))
+    assert f"stack {stack.stack_id} has its queue" in finding.detail
+    assert "delete the stack" in advice(finding)
+    assert world.metadata(ACME).queue == old_queue("acme")
+    assert kinds(world.reconcile(Wish(repair=False))) == [(Kind.UNLISTED, "acme")]
+    world.stacks.change(stack.stack_id, "DELETE_COMPLETE")
+    assert only(world.reconcile(ADOPT)).repaired
+    assert states(world) == {"acme": TenantState.DELETED}
+
+
 def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: World) -> None:
     gone = old_stack(world, "acme", status="DELETE_COMPLETE")
     old_rows(world, "acme", stack_id=gone.stack_id)
