@@ -30,8 +30,9 @@ from orchestrator.reconciling import health, records
 from orchestrator.reconciling.records import MOST_FINDINGS, Wish
 from orchestrator.tenants.admission import Refusal
 
-CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,2000}$"
-"""As adoptions return it."""
+CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
+"""As adoptions return it: two partition keys and a sort key that somebody else wrote, of up to 5,120 bytes. JSON may
+spell each byte with six characters, and Base64 needs four characters for three."""
 
 AdoptionCursor = Annotated[
     str,

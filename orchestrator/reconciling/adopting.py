@@ -33,7 +33,7 @@ _LOST = RootCause(
     "Execution", "AWS::StepFunctions::Execution", "The system before Berth did not record how the operation ended."
 )
 _MAX_VERSION = 100
-"""Characters of a version that an adoption lists: DynamoDB keeps it in a key of the index."""
+"""Bytes of a version that an adoption lists: it is part of a key of the index, and of a list's cursor."""
 _SETTING = "berth:legacyStackPrefixes"
 _CORRECT_ROWS = "Correct its rows in the table, or delete them."
 
@@ -339,8 +339,9 @@ def _ended(audit: Audit, *, served: bool) -> Audit:
 
 def _refusal(seen: UnlistedTenant, now: datetime) -> NotNow | None:
     version = (seen.metadata.version if seen.metadata else None) or ""
-    if len(version) > _MAX_VERSION:
-        return NotNow(f"its version has {len(version)} characters, {_MAX_VERSION} at most are listed", _CORRECT_ROWS)
+    size = len(version.encode())
+    if size > _MAX_VERSION:
+        return NotNow(f"its version has {size} bytes, and at most {_MAX_VERSION} are listed", _CORRECT_ROWS)
     if seen.lock is not None:
         attempt = seen.lock.run.attempt
         return NotNow(f"{attempt.operation} {attempt.version} is at work on it", "Ask again: berth adopt")

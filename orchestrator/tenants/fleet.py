@@ -168,7 +168,7 @@ def _cursor(last: ListedTenant, version: str | None) -> str:
 
 def _position(cursor: str, states: Sequence[TenantState], version: str | None) -> tuple[TenantState, str]:
     try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
         state, of_version, position = text.split("/", 2)
         at_version, _, tenant = position.rpartition("#")
         TenantId.parse(tenant)

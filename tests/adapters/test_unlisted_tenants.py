@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
 from orchestrator.common.errors import InvalidRequest, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import ADOPTED, plan
@@ -125,11 +127,29 @@ def test_a_page_says_what_it_has_cost(legacy: Legacy, unlisted: UnlistedTenants)
     assert unlisted.page(None, limit=10).read_units > 0
 
 
-@pytest.mark.parametrize("cursor", ["x", "!", "e30", "WzEsMl0", "WyJhIl0", "WyIiLCIiXQ"])
+@pytest.mark.parametrize("cursor", ["x", "!", "e30", "WzEsMl0", "WyJhIl0", "WyIiLCIiXQ", "W1tb" * 9_000])
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
 def test_a_cursor_that_was_never_returned_is_refused(unlisted: UnlistedTenants, cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         unlisted.page(cursor, limit=10)
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_a_cursor_can_be_asked_on_with_however_long_the_keys_are(
+    unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    for number in range(3):
+        pk = f"TENANT_ID#{number}" + "\x01" * (2048 - 11)
+        sk = "AUDIT#" + "\x01" * (1024 - 6)
+        rows.put_item(TableName=TABLE, Item={"pk": {"S": pk}, "sk": {"S": sk}})
+    found, cursor = 0, None
+    for _ in range(5):
+        page = unlisted.page(cursor, limit=1)
+        found, cursor = found + len(page.tenants), page.cursor
+        if cursor is None:
+            break
+        assert re.fullmatch(CURSOR_PATTERN, cursor)
+    assert found == 3
 
 
 def test_it_is_told_as_its_rows_say_it(legacy: Legacy, unlisted: UnlistedTenants, table: Table) -> None:

@@ -397,6 +397,19 @@ def test_a_tenant_that_was_listed_last_and_is_gone_since_does_not_break_the_list
     assert names(list_tenants(table, cursor=page.cursor, state=TenantState.READY).tenants) == ["c"]
 
 
+def test_the_list_goes_on_after_a_tenant_whose_version_no_release_of_berth_has() -> None:
+    """A tenant from before Berth keeps its version when it is adopted."""
+    table = InMemoryTable()
+    for name, version in (("a", "0.0.9\u2013beta"), ("b", "1/2#3"), ("c", "9")):
+        table.plant_metadata(some_metadata(tenant=TenantId(name), version=version))
+    seen, cursor = [], None
+    for _ in range(3):
+        page = list_tenants(table, limit=1, cursor=cursor)
+        seen += names(page.tenants)
+        cursor = page.cursor
+    assert (seen, cursor) == (["a", "b", "c"], None)
+
+
 def a_cursor(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

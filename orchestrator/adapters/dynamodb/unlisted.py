@@ -248,6 +248,6 @@ def _key_at(cursor: str) -> tuple[keys.Key, str | None]:
         pk, sk, told = json.loads(text)
         if isinstance(pk, str) and isinstance(sk, str) and isinstance(told, str | None) and pk and sk:
             return keys.key(pk, sk), told
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, RecursionError, binascii.Error):
         pass
     raise InvalidRequest("The cursor is not one that an adoption has returned.")
