@@ -1,4 +1,4 @@
-"""The API, in memory: requests as the client sends them, answers as the functions give them, nothing in between."""
+"""An in-memory API: the client's requests go straight to the functions, and their responses straight back."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/000000000000/dead-letters"
 
 
 def heard(response: Response) -> ApiAnswer:
-    """A response of a function, as it is heard through the API."""
+    """A function's response, as a client of the API gets it."""
     retry_after = response.headers.get("Retry-After")
     return ApiAnswer(response.status, response.body, float(retry_after) if retry_after else None)
 
@@ -102,9 +102,9 @@ class InMemoryApi(ClientByHand):
         self.sent: list[Mapping[str, object] | None] = []
         """The body of each request."""
         self.interjections: list[ApiAnswer] = []
-        """What is answered first, whatever is asked."""
+        """Responses to the first requests, whatever they are."""
         self.queue_answers: list[ApiAnswer] = []
-        """What getQueue answers, one after the other, and the last one for ever."""
+        """The responses of getQueue, one after the other. The last one is repeated."""
 
     @property
     def lifecycle(self) -> Lifecycle:
@@ -137,7 +137,7 @@ class InMemoryApi(ClientByHand):
 
     @property
     def wiring(self) -> SimpleNamespace:
-        """What the operators' function is served by."""
+        """The use cases of the operators' function."""
         return SimpleNamespace(
             table=self.table,
             lifecycle=self.lifecycle,
@@ -165,7 +165,7 @@ class InMemoryApi(ClientByHand):
             self.clock,
         )
 
-    # What the function does with the reconciliation that was asked for last
+    # The work of the reconciling function, on the latest reconciliation
 
     def reconciliation_is_now(self, **changes: Any) -> None:
         asked = self.last_reconciliation
@@ -191,14 +191,14 @@ class InMemoryApi(ClientByHand):
             self.executions,
         )
 
-    # What the rollout's machine does with the newest one
+    # The work of the rollout's machine, on the newest rollout
 
     @property
     def newest(self) -> Rollout:
         return self.ledger.rollouts(limit=1)[0]
 
     def is_now(self, **changes: Any) -> None:
-        """The newest rollout is as these say."""
+        """Change the newest rollout."""
         assert self.ledger.change(replace(self.newest, **changes))
 
     def stage_is_now(self, number: int, **changes: Any) -> None:
@@ -216,7 +216,7 @@ class InMemoryApi(ClientByHand):
         changes: Sequence[str] = (),
         from_version: str | None = None,
     ) -> None:
-        """What became of one tenant in the newest rollout, counted as the machine does."""
+        """Record the outcome of one tenant in the newest rollout, and count it as the machine does."""
         rollout = self.newest
         before = self.ledger.stage(rollout.id, stage)
         assert before is not None
@@ -233,7 +233,7 @@ class InMemoryApi(ClientByHand):
         )
         assert self.ledger.record(counted(before, result), outcome)
 
-    # What the machines do with what was started last
+    # The work of the machines, on the latest operation
 
     @property
     def run(self) -> Run:
