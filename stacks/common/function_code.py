@@ -9,8 +9,8 @@ from stacks.common.compiling import compile_all
 from stacks.project import CODE, ROOT
 
 PACKAGES = ("lambdas", "orchestrator")
-LEFT_OUT = ("orchestrator/cli", "orchestrator/local")
-"""Packages that only run on an operator's machine."""
+LEFT_OUT = ("orchestrator/cli", "orchestrator/client", "orchestrator/local")
+"""Packages that only callers of the API run, never a function."""
 
 _INSTALLED_AT = "/var/task"
 _FORWARDS = """from {module} import handler
