@@ -22,6 +22,7 @@ from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.local.emulator import Emulator, free_port
+from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Attempt, Operation, Queue, Run
 from stacks.common.compiling import compile_all
@@ -85,7 +86,7 @@ def ready_path() -> list[Result]:
     # The function logs to the standard output at the time of its import. Formatting and writing are measured, but not
     # the speed of a terminal.
     with _table() as client, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        _publish(DynamoTable(client, _TABLE), tenant)
+        _publish(Ledger(DynamoTable(client, _TABLE)), tenant)
         handled, read = _handler_and_bare_read(client, tenant)
     return [
         Result("getQueue ready path / bare GetItem, p50", round(handled / read, 3), "x", "<= 1.10"),
@@ -135,10 +136,10 @@ def _table() -> Iterator[Any]:
             emulator.stop()
 
 
-def _publish(table: DynamoTable, tenant: TenantId) -> None:
+def _publish(ledger: Ledger, tenant: TenantId) -> None:
     moment = parse_timestamp("2026-01-01T00:00:00Z")
     run = Run(Attempt(tenant, Operation.CREATE, "0.1.0", 1), "arn:aws:states:::execution:bench:1", moment)
     queue = Queue("arn:aws:sqs:us-east-1:000000000000:acme", "https://sqs.us-east-1.amazonaws.com/000000000000/acme")
-    table.begin(run, at=moment)
+    ledger.begin(run, at=moment)
     stack_id = "arn:aws:cloudformation:::stack/acme/1"
-    table.publish(run, Publication(stack_id, queue, "0.1.0", None), at=moment)
+    ledger.publish(run, Publication(stack_id, queue, "0.1.0", None), at=moment)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.gate import Gate
     from orchestrator.rollouts.reviewing import Reviewing
     from orchestrator.tenants.confirming import Deployment
+    from orchestrator.tenants.ledger import Ledger
     from orchestrator.tenants.lifecycle import Lifecycle
     from orchestrator.tenants.limits import Limits
     from orchestrator.tenants.names import Names
@@ -66,6 +67,13 @@ class Wiring:
     @cached_property
     def table(self) -> DynamoTable:
         return DynamoTable(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What writes tenants' rows."""
+        from orchestrator.tenants.ledger import Ledger
+
+        return Ledger(self.table)
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
@@ -135,7 +143,7 @@ class Wiring:
 
         from orchestrator.tenants.updating import Drafting
 
-        return Drafting(self.table, self.parameters, lambda: token_hex(16))
+        return Drafting(self.ledger, self.parameters, lambda: token_hex(16))
 
     @cached_property
     def queues(self) -> SqsQueues:
@@ -212,7 +220,7 @@ class Wiring:
 
         return Lifecycle(
             reader=self.table,
-            descriptions=self.table,
+            descriptions=self.ledger,
             releases=self.table,
             executions=self.executions,
             queues=self.queues,
@@ -232,7 +240,7 @@ class Wiring:
 
         return Settling(
             reader=self.table,
-            ledger=self.table,
+            ledger=self.ledger,
             releases=self.table,
             stacks=self.stacks,
             queues=self.queues,
@@ -257,8 +265,8 @@ class Wiring:
             settling=self.settling,
             repairing=Repairing(
                 lifecycle=self._lifecycle(Unlimited(), parameters=self.parameters),
-                corrections=self.table,
-                queue_metadata=self.table,
+                corrections=self.ledger,
+                queue_metadata=self.ledger,
                 clock=self.clock,
             ),
             ledger=self.reconciliation_table,

@@ -15,7 +15,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             payload.run,
             started=payload.started,
             task_token=payload.task_token,
-            ledger=wiring.table,
+            ledger=wiring.ledger,
             stacks=wiring.stacks,
             executions=wiring.executions,
         ),

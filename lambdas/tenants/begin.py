@@ -14,7 +14,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         lambda: begin(
             run,
             reader=wiring.table,
-            ledger=wiring.table,
+            ledger=wiring.ledger,
             releases=wiring.table,
             stacks=wiring.stacks,
             executions=wiring.executions,

@@ -15,7 +15,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             payload.run,
             stack=payload.stack,
             reader=wiring.table,
-            ledger=wiring.table,
+            ledger=wiring.ledger,
             releases=wiring.table,
             stacks=wiring.stacks,
             parameters=wiring.parameters,

@@ -14,7 +14,7 @@ def handler(event: object, _context: object) -> dict[str, str]:
             failure=payload.failure,
             failed_stack=payload.failed_stack,
             reader=wiring.table,
-            ledger=wiring.table,
+            ledger=wiring.ledger,
             stacks=wiring.stacks,
             executions=wiring.executions,
             clock=wiring.clock,

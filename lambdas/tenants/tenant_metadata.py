@@ -22,7 +22,7 @@ def handler(given: object, _context: object) -> None:
                 request.tenant,
                 stack_id=str(request.stack),
                 reader=wiring.table,
-                ledger=wiring.table,
+                ledger=wiring.ledger,
                 stacks=wiring.stacks,
             )
         else:
@@ -31,7 +31,7 @@ def handler(given: object, _context: object) -> None:
                 stack_id=str(request.stack),
                 told=request.queue,
                 reader=wiring.table,
-                ledger=wiring.table,
+                ledger=wiring.ledger,
                 stacks=wiring.stacks,
                 clock=wiring.clock,
             )

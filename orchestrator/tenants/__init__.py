@@ -38,5 +38,11 @@ What the machines do then:
 23. :mod:`orchestrator.tenants.queue_metadata`   what the stack itself says about its queue
 24. :mod:`orchestrator.tenants.changes`          what is written into history beside operations
 
+How a tenant's rows change:
+
+25. :mod:`orchestrator.tenants.writes`       a transition as data: writes to rows, each with its condition
+26. :mod:`orchestrator.tenants.transitions`  the rules: what each step writes, and on which conditions
+27. :mod:`orchestrator.tenants.ledger`       read, compute the transition, have it applied
+
 :mod:`orchestrator.tenants.ports` names what all of these need from the outside.
 """

@@ -22,7 +22,7 @@ from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, same_content
 from orchestrator.releases.records import Release
-from orchestrator.tenants.admission import delete_counts, owner_once_begun, refusal, why_it_stays
+from orchestrator.tenants.admission import owner_once_begun, refusal, why_it_stays
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.own_stack import (
@@ -80,17 +80,17 @@ def begin(
         not_shown = "Step Functions does not show this execution as running with this input"
         return GaveUp(f"{not_shown}.") if overdue(run, clock) else Again(not_shown)
     run = confirmed
-    holder = ledger.begin(run, at=clock.now())
+    attempt = run.attempt
+    release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
+    holder = ledger.begin(run, at=clock.now(), release=release)
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        holder = _take_over(run, holder, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
+        holder = _take_over(run, holder, release=release, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
     if holder is not None:
         if overdue(run, clock):
             return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
         return Busy(holder.run.execution)
 
-    attempt = run.attempt
     audits, metadata = reader.audits(run.tenant), reader.metadata(run.tenant)
-    release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
     refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
@@ -101,8 +101,6 @@ def begin(
         if already := _already_made(run, metadata, release, parameters):
             return already
         ledger.touch(run)
-    if attempt.operation is Operation.CREATE and run.request.explicit and delete_counts(audits):
-        ledger.revive(run)
     return Begun()
 
 
@@ -299,14 +297,21 @@ def write_failure(
 
 
 def _take_over(
-    run: Run, dead: Lock, *, reader: TenantReader, ledger: OperationLedger, stacks: Stacks, clock: Clock
+    run: Run,
+    dead: Lock,
+    *,
+    release: Release | None,
+    reader: TenantReader,
+    ledger: OperationLedger,
+    stacks: Stacks,
+    clock: Clock,
 ) -> Lock | None:
     """Take the place of an execution that died. ``None`` when that is done, else the lock that is in the way."""
     if dead.run.attempt.operation is not Operation.DELETE or run.attempt.operation is Operation.DELETE:
-        return ledger.begin(run, at=clock.now(), instead_of=dead)
+        return ledger.begin(run, at=clock.now(), release=release, instead_of=dead)
     # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
     restore = _was_left_alone(run, reader, stacks)
-    return ledger.begin(run, at=clock.now(), instead_of=dead, restore=restore)
+    return ledger.begin(run, at=clock.now(), release=release, instead_of=dead, restore=restore)
 
 
 def _was_left_alone(run: Run, reader: TenantReader, stacks: Stacks) -> bool:

@@ -23,6 +23,7 @@ from orchestrator.tenants.records import (
     Request,
     RootCause,
     Run,
+    TenantRecords,
     TenantState,
     UnreadableEntry,
 )
@@ -31,6 +32,7 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
+    from orchestrator.tenants.writes import Transition
 
 
 NewName = Callable[[], str]
@@ -86,6 +88,19 @@ class TenantReader(Protocol):
     def lock(self, tenant: TenantId) -> Lock | None: ...
 
 
+class TenantRows(TenantReader, Protocol):
+    """The rows of tenants, as :class:`orchestrator.tenants.ledger.Ledger` writes them."""
+
+    def records(self, tenant: TenantId) -> TenantRecords:
+        """Metadata, audits and lock, in one read."""
+
+    def audit(self, attempt: Attempt) -> Audit | None:
+        """The latest state of the attempt's operation, which may be another attempt's."""
+
+    def apply(self, transition: Transition) -> bool:
+        """Make all of these writes. ``False`` when one of the conditions does not hold; nothing is written then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """What an operation publishes about its tenant."""
@@ -102,20 +117,27 @@ class Publication:
 class OperationLedger(Protocol):
     """Writes of one operation. Each is one transaction, checks the fencing token, and may be repeated."""
 
-    def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False) -> Lock | None:
+    def begin(
+        self,
+        run: Run,
+        *,
+        at: datetime,
+        release: Release | None = None,
+        instead_of: Lock | None = None,
+        restore: bool = False,
+    ) -> Lock | None:
         """Take the tenant's lock and record Started. ``None`` when taken, else the lock that is in the way.
 
-        A delete withdraws the metadata in the same moment. ``instead_of`` names a lock whose execution is dead: it is
-        taken over, and its operation closed. ``restore`` serves the metadata again that the dead delete has withdrawn.
+        A delete withdraws the metadata in the same moment, and an explicit create that is not refused marks the
+        tenant's delete as overcome. ``release`` is the published release of the run's version, if it is one.
+        ``instead_of`` names a lock whose execution is dead: it is taken over, and its operation closed. ``restore``
+        serves the metadata again that the dead delete has withdrawn.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
 
     def remember_changes(self, run: Run, change_set: str) -> None:
         """Keep, with the lock, the id of the changes that were drawn up for the run."""
-
-    def revive(self, run: Run) -> None:
-        """Mark the tenant's delete as overcome by this explicit create."""
 
     def touch(self, run: Run) -> None:
         """From now on nobody knows what the stack is made from, until an operation has finished."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -107,6 +107,8 @@ class Metadata:
     pinned_version: str | None = None
     """The release that the tenant is to stay at."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    labelled: bool = field(default=False, compare=False)
+    """True once somebody has said which labels the tenant has, also if that was none."""
     deployed: str | None = None
     """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
     created_by: Requester | None = None
@@ -264,6 +266,18 @@ class Audit:
     """Of a delete: the execution of the explicit create that came after it."""
     asked_at: datetime | None = None
     """When the operation was asked for. Rows from before 0.5.0 do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRecords:
+    """All that is recorded of one tenant, but for its history."""
+
+    metadata: Metadata | None
+    audits: Sequence[Audit]
+    lock: Lock | None
+
+    def is_locked_by(self, run: Run) -> bool:
+        return self.lock is not None and self.lock.run.execution == run.execution
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from moto import mock_aws
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
@@ -33,6 +32,7 @@ from tests.adapters.tables import (
     LEGACY_VERSION,
     Legacy,
     Table,
+    WholeTable,
 )
 from tests.fakes import ACME, InMemoryRollouts, InMemoryTable, an_audit
 
@@ -204,7 +204,7 @@ def rows(account: Account | None) -> DynamoDBClient | None:
 
 @pytest.fixture
 def table(rows: DynamoDBClient | None) -> Table:
-    return DynamoTable(rows, TABLE) if rows else InMemoryTable()
+    return WholeTable(rows, TABLE) if rows else InMemoryTable()
 
 
 @pytest.fixture

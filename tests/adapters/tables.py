@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.releases.ports import Releases
+from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import (
     FleetReader,
     ListedTenant,
@@ -31,6 +33,9 @@ from tests.fakes import (
     a_run,
     take,
 )
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 SECOND = timedelta(seconds=1)
 LATER = NOON + timedelta(minutes=1)
@@ -60,6 +65,14 @@ class Table(
     TenantReader, OperationLedger, QueueMetadata, TenantDescriptions, FleetReader, Releases, Corrections, Protocol
 ):
     """All of it."""
+
+
+class WholeTable(DynamoTable, Ledger):
+    """DynamoDB's table, and the ledger that writes it."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        DynamoTable.__init__(self, client, table)
+        Ledger.__init__(self, self)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.api.rollout_answers import rollout_document, tell_rollout
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
 from orchestrator.tenants.records import UnreadableEntry
 from tests.adapters.conftest import TABLE, client
+from tests.adapters.tables import WholeTable
 from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_order, an_outcome, record, registered
 from tests.fakes import NOON, QUEUE_TABOO, FakeThrottling
 
@@ -141,7 +141,7 @@ def test_rows_that_span_several_pages_are_all_read(table: RolloutTable, dynamodb
 def test_rollouts_are_not_taken_for_tenants(table: RolloutTable, dynamodb: DynamoDBClient) -> None:
     registered(table)
     record(table, an_outcome(result=Result.FAILED))
-    tenants = DynamoTable(dynamodb, TABLE)
+    tenants = WholeTable(dynamodb, TABLE)
     assert tenants.versions_in_use() == {}
     assert tenants.metadata(TenantId.parse("a")) is None
     assert list(tenants.unfinished_operations()) == []

@@ -611,7 +611,6 @@ class TestLegacyRows:
     def test_a_delete_of_old_is_overcome_by_an_explicit_create(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.DELETE, Status.SUCCESS, None)
         take(table, RUN)
-        table.revive(RUN)
         table.fail(RUN, QUEUE_TABOO, LATER)
         assert decide(table.metadata(ACME), table.audits(ACME), NEXT_VERSION) == StartCreate(1)
         assert states(table) == [State.FAILED]
@@ -733,7 +732,6 @@ class TestListings:
         assert states(table) == [State.DELETED]
         back = a_run(3, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         assert states(table) == [State.PROVISIONING]
         publish(table, back, at=LATER_STILL + SECOND)
         assert states(table) == [State.READY]
@@ -847,13 +845,12 @@ class TestListings:
         ]
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         assert not table.tenants_in(State.DELETED, limit=9)
 
     def test_a_deleted_tenant_is_listed_once_though_a_create_was_refused_since(self, table: Table) -> None:
         delete(table)
         before = list(table.tenants_in(State.DELETED, limit=9))
-        refused = a_run(2, started_at=LATER_STILL)
+        refused = a_run(2, started_at=LATER_STILL, request=Request())
         take(table, refused)
         table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
         assert states(table) == [State.DELETED]

@@ -567,7 +567,6 @@ class TestRemove:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         publish(table, back, at=LATER_STILL + SECOND)
         before = everything(table)
         table.remove(DELETE, at=LATER_STILL + 2 * SECOND)
@@ -581,23 +580,50 @@ class TestRemove:
 
 
 class TestRevive:
-    def test_it_marks_the_delete_and_nothing_else(self, table: Table) -> None:
+    def test_an_explicit_create_marks_the_delete_as_it_begins_and_the_tenant_is_listed_once(self, table: Table) -> None:
         delete(table)
+        before = audit_of(table, DELETE)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        before, history, lock = audit_of(table, DELETE), list(table.history(ACME)), table.lock(ACME)
-        table.revive(back)
         assert audit_of(table, DELETE) == replace(before, revived_by=back.execution)
-        assert (list(table.history(ACME)), table.lock(ACME)) == (history, lock)
+        assert states(table) == [State.PROVISIONING]
+
+    @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
+    def test_a_deleted_tenant_is_listed_as_deleted_while_an_operation_is_refused(
+        self, table: Table, operation: Operation
+    ) -> None:
+        delete(table)
+        before = everything(table)
+        refused = a_run(2, operation=operation, started_at=LATER_STILL, request=Request())
+        take(table, refused)
+        assert states(table) == [State.DELETED]
+        table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
+        assert (table.metadata(ACME), states(table)) == (before[0], [State.DELETED])
 
     def test_repeated_it_changes_nothing(self, table: Table) -> None:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         before = everything(table)
-        table.revive(back)
+        take(table, back)
         assert everything(table) == before
+
+    def test_a_create_that_0_7_0_had_begun_and_not_revived_is_revived_when_begun_again(self, table: Table) -> None:
+        delete(table)
+        back = a_run(2, started_at=LATER_STILL)
+        table.begin(back, at=LATER_STILL)  # Without its release nobody is revived.
+        assert audit_of(table, DELETE).revived_by is None
+        take(table, back)
+        assert audit_of(table, DELETE).revived_by == back.execution
+
+    def test_a_create_takes_over_from_a_dead_delete_and_revives_what_that_left(self, table: Table) -> None:
+        create(table)
+        take(table, DELETE)
+        back = a_run(2, started_at=LATER_STILL)
+        take(table, back, instead_of=Lock(DELETE, None))
+        closed = audit_of(table, DELETE)
+        assert (closed.status, closed.revived_by) == (Status.FAILURE, back.execution)
+        assert states(table) == [State.PROVISIONING]
 
     def test_a_failed_delete_may_be_overcome_too(self, table: Table) -> None:
         create(table)
@@ -605,22 +631,17 @@ class TestRevive:
         table.fail(DELETE, QUEUE_TABOO, LATER + SECOND)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         assert audit_of(table, DELETE).revived_by == back.execution
         assert audit_of(table, DELETE).status is Status.FAILURE
 
     def test_a_tenant_that_was_never_deleted_is_not_revived(self, table: Table) -> None:
         take(table, RUN)
-        before = everything(table)
-        with pytest.raises(LostOwnership):
-            table.revive(RUN)
-        assert everything(table) == before
+        assert [audit.execution for audit in table.audits(ACME)] == [RUN.execution]
 
     def test_the_next_delete_counts_again(self, table: Table) -> None:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
-        table.revive(back)
         publish(table, back, at=LATER_STILL + SECOND)
         again = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL + 2 * SECOND)
         take(table, again)
@@ -709,7 +730,7 @@ class TestFail:
         self, table: Table
     ) -> None:
         delete(table)
-        refused = a_run(2, started_at=LATER_STILL)
+        refused = a_run(2, started_at=LATER_STILL, request=Request())
         take(table, refused)
         table.describe(
             ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER_STILL, asked_for=an_attempt(3)
@@ -779,7 +800,6 @@ class TestFail:
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),
     "changes": lambda table, run: table.remember_changes(run, "arn"),
-    "revive": lambda table, run: table.revive(run),
     "touch": lambda table, run: table.touch(run),
     "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),
     "remove": lambda table, run: table.remove(run, at=LATER_STILL),
@@ -793,7 +813,7 @@ class TestFencing:
     def test_a_run_that_lost_its_lock_writes_nothing(
         self, table: Table, operation: Operation, write: Callable[[Table, Run], object]
     ) -> None:
-        delete(table)  # so that there is something to revive
+        delete(table)
         dead = a_run(7, operation=operation, version="0.3.0", started_at=LATER_STILL)
         successor = a_run(8, operation=operation, version="0.3.0", started_at=LATER_STILL)
         take(table, dead)

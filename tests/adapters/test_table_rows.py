@@ -12,7 +12,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.ports import Pin, Publication, Stack
@@ -26,7 +25,7 @@ from orchestrator.tenants.records import (
     UnreadableEntry,
 )
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
-from tests.adapters.tables import create, publish
+from tests.adapters.tables import WholeTable, create, publish
 from tests.fakes import (
     ACME,
     EXPLICIT,
@@ -64,8 +63,8 @@ Row = dict[str, Any]
 
 
 @pytest.fixture
-def table(dynamodb: DynamoDBClient) -> DynamoTable:
-    return DynamoTable(dynamodb, TABLE)
+def table(dynamodb: DynamoDBClient) -> WholeTable:
+    return WholeTable(dynamodb, TABLE)
 
 
 def rows(dynamodb: DynamoDBClient) -> dict[tuple[str, str], Row]:
@@ -85,7 +84,7 @@ def listing(row: Row) -> tuple[str | None, str | None, str | None]:
     return row.get("State"), row.get("ListingKey"), row.get("ListingSort")
 
 
-def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_begin_writes_lock_audit_history_and_state(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     operation = {"Operation": "CREATE", "Version": VERSION, "Attempt": {"N": "1"}, "Execution": EXECUTION}
     assert rows(dynamodb) == {
@@ -113,7 +112,7 @@ def test_begin_writes_lock_audit_history_and_state(table: DynamoTable, dynamodb:
 
 
 def test_a_resource_that_brought_a_tenant_into_being_is_stored_in_its_parts(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     take(table, RUN)
     table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, a_resource()), at=NOON)
@@ -122,7 +121,7 @@ def test_a_resource_that_brought_a_tenant_into_being_is_stored_in_its_parts(
     }
 
 
-def test_a_resource_that_0_5_0_stored_as_text_is_understood(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_a_resource_that_0_5_0_stored_as_text_is_understood(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, str(a_resource())), at=NOON)
     assert rows(dynamodb)[METADATA]["CreatedBy"] == str(a_resource())
@@ -131,7 +130,7 @@ def test_a_resource_that_0_5_0_stored_as_text_is_understood(table: DynamoTable, 
     assert metadata.created_by == a_resource()
 
 
-def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_publish_writes_metadata_and_success_and_removes_the_lock(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.publish(RUN, Publication("stack-1", QUEUE, VERSION, "fingerprint", "ada"), at=NOON)
     written = rows(dynamodb)
@@ -162,7 +161,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: DynamoT
 
 
 def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     take(table, RUN)
     table.fail(RUN, QUEUE_TABOO, NOON)
@@ -182,7 +181,7 @@ def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
 
 
 def test_a_delete_says_who_has_withdrawn_the_queue_and_takes_it_back_if_nothing_came_of_it(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     before = rows(dynamodb)[METADATA]
@@ -198,7 +197,7 @@ def test_a_delete_says_who_has_withdrawn_the_queue_and_takes_it_back_if_nothing_
     assert rows(dynamodb)[METADATA] == before
 
 
-def test_of_a_deleted_tenant_only_audit_and_history_stay(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_of_a_deleted_tenant_only_audit_and_history_stay(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     create(table)
     run = a_run(operation=Operation.DELETE, started_at=ONE_SECOND_LATER)
     take(table, run)
@@ -211,19 +210,18 @@ def test_of_a_deleted_tenant_only_audit_and_history_stay(table: DynamoTable, dyn
 
 
 def test_a_delete_that_was_overcome_says_by_whom_and_is_listed_no_more(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     gone = a_run(operation=Operation.DELETE)
     take(table, gone)
     table.remove(gone, at=NOON)
     take(table, RUN)
-    table.revive(RUN)
     audit = rows(dynamodb)["TENANT_ID#acme", "AUDIT#DELETE"]
     assert audit["RevivedBy"] == EXECUTION
     assert not {"ListingKey", "ListingSort"} & set(audit)
 
 
-def test_labels_and_pin_are_kept_with_the_metadata(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_labels_and_pin_are_kept_with_the_metadata(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
     row = rows(dynamodb)[METADATA]
     assert (row["Labels"], row["PinnedVersion"]) == ({"M": {"tier": {"S": "gold"}}}, VERSION)
@@ -237,7 +235,7 @@ def test_labels_and_pin_are_kept_with_the_metadata(table: DynamoTable, dynamodb:
     ("operation", "stays"), [(Operation.CREATE, True), (Operation.UPDATE, False)], ids=["create", "update"]
 )
 def test_the_outbound_queues_columns_are_cleared_by_an_update(
-    table: DynamoTable, dynamodb: DynamoDBClient, operation: Operation, stays: bool
+    table: WholeTable, dynamodb: DynamoDBClient, operation: Operation, stays: bool
 ) -> None:
     legacy_in_dynamodb(dynamodb).metadata(ACME)
     run = a_run(operation=operation)
@@ -249,7 +247,7 @@ def test_the_outbound_queues_columns_are_cleared_by_an_update(
 
 
 def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_at_which_version_and_whose_it_was(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     table.forget_queue(ACME, stack_id="stack-1", vanished=True)
@@ -259,7 +257,7 @@ def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_a
     assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"} | kept
 
 
-def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_history_is_only_ever_added_to(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     """Whatever brought the row there: a write that would replace it does not go through, nor what comes with it."""
     take(table, RUN)
     pk, sk = history_row(dynamodb, Status.STARTED)
@@ -272,7 +270,7 @@ def test_history_is_only_ever_added_to(table: DynamoTable, dynamodb: DynamoDBCli
 
 
 def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON)
@@ -294,7 +292,7 @@ def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
 
 
 def test_who_is_always_too_late_to_say_something_is_told_to_ask_again(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     versions = iter(range(1_000))
@@ -328,7 +326,7 @@ class TestAltered:
         item = {name: value for name, value in (row | changes).items() if value}
         dynamodb.put_item(TableName=TABLE, Item=item)
 
-    def test_a_row_that_says_what_it_always_said_is_not(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    def test_a_row_that_says_what_it_always_said_is_not(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         take(table, RUN)
         self.overwrite(dynamodb)
         (entry,) = table.history(ACME)
@@ -347,14 +345,14 @@ class TestAltered:
         ids=str,
     )
     def test_a_row_that_was_put_over_another_is_told_as_such(
-        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+        self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         take(table, RUN)
         self.overwrite(dynamodb, **changes)
         (entry,) = table.history(ACME)
         assert entry.altered
 
-    def test_so_is_what_was_said_about_a_tenant(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    def test_so_is_what_was_said_about_a_tenant(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         assert [entry.altered for entry in table.history(ACME)] == [False]
         self.overwrite(dynamodb, After={"S": '{"labels": {}, "pinnedVersion": null}'})
@@ -383,7 +381,7 @@ class TestAltered:
         ids=lambda changes: str(changes)[:80],
     )
     def test_a_row_that_cannot_be_read_any_more_is_told_as_such_and_hides_no_other(
-        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+        self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         take(table, RUN)
         self.overwrite(dynamodb, **changes)
@@ -394,7 +392,7 @@ class TestAltered:
         assert isinstance(readable, HistoryEntry)
         assert (readable.status, readable.altered) == (Status.FAILURE, False)
 
-    def test_neither_does_a_row_that_never_was_an_entry(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    def test_neither_does_a_row_that_never_was_an_entry(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         take(table, RUN)
         for sk in ("zzz", "0001-01-01T00:00:00+14:00#"):
             dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": "HISTORY#acme"}, "sk": {"S": sk}})
@@ -403,7 +401,7 @@ class TestAltered:
         assert not entry.altered
 
     def test_two_different_facts_of_one_moment_have_keys_of_their_own(
-        self, table: DynamoTable, dynamodb: DynamoDBClient
+        self, table: WholeTable, dynamodb: DynamoDBClient
     ) -> None:
         for number, cause in enumerate(("one", "another"), 1):
             run = a_run(number)
@@ -411,7 +409,7 @@ class TestAltered:
         assert len({sk for pk, sk in rows(dynamodb) if pk == "HISTORY#acme"}) == 2
 
 
-def test_a_row_of_history_from_0_5_0_is_understood(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_a_row_of_history_from_0_5_0_is_understood(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     item: Any = {
         "pk": {"S": "HISTORY#acme"},
         "sk": {"S": f"{AT}#{RUN.attempt.name}#Failure"},
@@ -432,7 +430,7 @@ def test_a_row_of_history_from_0_5_0_is_understood(table: DynamoTable, dynamodb:
 
 
 def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_taken(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     other = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=ONE_SECOND_LATER)
 
@@ -442,14 +440,15 @@ def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_t
 
     dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", take_it_first)
     assert not table.fail(RUN, QUEUE_TABOO, NOON)
-    assert listing(rows(dynamodb)[METADATA])[0] == "UPDATING"
+    # As the update has it: of a tenant that has nothing to update.
+    assert listing(rows(dynamodb)[METADATA])[0] == "UNKNOWN"
     assert table.fail(RUN, QUEUE_TABOO, NOON)
-    assert listing(rows(dynamodb)[METADATA])[0] == "UPDATING"
+    assert listing(rows(dynamodb)[METADATA])[0] == "UNKNOWN"
     assert rows(dynamodb)["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]["Status"] == "Failure"
 
 
 def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     """It is begun again, and knows of the other then: a delete that follows must find that it was asked for."""
     other = a_run(version=NEXT_VERSION).attempt
@@ -478,7 +477,7 @@ def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
     ids=["forgotten", "recorded", "taken"],
 )
 def test_a_correction_overwrites_nothing_that_was_written_just_before(
-    table: DynamoTable, dynamodb: DynamoDBClient, change: Callable[[DynamoTable], object]
+    table: WholeTable, dynamodb: DynamoDBClient, change: Callable[[WholeTable], object]
 ) -> None:
     create(table)
     seen = table.metadata(ACME)
@@ -498,7 +497,7 @@ def test_a_correction_overwrites_nothing_that_was_written_just_before(
 
 @pytest.mark.parametrize("written", ["2020-08-31T16:02:16Z", "2020-08-31T16:02:16.808123+00:00", None], ids=str)
 def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
-    table: DynamoTable, dynamodb: DynamoDBClient, written: str | None
+    table: WholeTable, dynamodb: DynamoDBClient, written: str | None
 ) -> None:
     legacy_in_dynamodb(dynamodb).metadata(ACME)
     dynamodb.update_item(
@@ -515,7 +514,7 @@ def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
     assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
 
 
-def test_every_state_that_is_written_is_listed_under_its_own_name(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_every_state_that_is_written_is_listed_under_its_own_name(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     seen = set()
 
     def look() -> None:
@@ -550,14 +549,14 @@ def test_every_state_that_is_written_is_listed_under_its_own_name(table: DynamoT
     ],
 )
 def test_an_audits_key_has_its_operation_and_its_version_unless_it_is_a_delete(
-    table: DynamoTable, dynamodb: DynamoDBClient, operation: Operation, sort_key: str
+    table: WholeTable, dynamodb: DynamoDBClient, operation: Operation, sort_key: str
 ) -> None:
     take(table, a_run(operation=operation))
     assert ("TENANT_ID#acme", sort_key) in rows(dynamodb)
 
 
 def test_the_stacks_own_record_is_not_listed_before_it_is_published(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
     assert rows(dynamodb) == {
@@ -571,7 +570,7 @@ def test_the_stacks_own_record_is_not_listed_before_it_is_published(
     }
 
 
-def test_a_release_has_a_row_of_its_own(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_a_release_has_a_row_of_its_own(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     release = table.record_release(a_release(notes="Queues are faster."))
     assert rows(dynamodb) == {
         ("RELEASE", "VERSION#0.1.0"): {
@@ -585,14 +584,14 @@ def test_a_release_has_a_row_of_its_own(table: DynamoTable, dynamodb: DynamoDBCl
     }
 
 
-def test_what_a_release_can_be_given_is_in_its_row(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_what_a_release_can_be_given_is_in_its_row(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     release = table.record_release(a_release(parameters=["KmsKeyArn", "Another"]))
     assert rows(dynamodb)["RELEASE", "VERSION#0.1.0"]["Parameters"] == {"SS": ["Another", "KmsKeyArn"]}
     assert table.release(VERSION) == release
 
 
 def test_a_release_from_before_content_and_notes_were_recorded_has_neither(
-    table: DynamoTable, dynamodb: DynamoDBClient
+    table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     table.record_release(a_release())
     key: Any = {"pk": {"S": "RELEASE"}, "sk": {"S": "VERSION#0.1.0"}}
@@ -600,13 +599,13 @@ def test_a_release_from_before_content_and_notes_were_recorded_has_neither(
     assert table.releases() == [a_release(content="")]
 
 
-def test_a_token_is_kept_with_the_lock(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_a_token_is_kept_with_the_lock(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.remember_token(RUN, "token")
     assert rows(dynamodb)["TENANT_ID#acme", "LOCK"]["TaskToken"] == "token"
 
 
-def test_more_rows_than_fit_one_answer_are_all_read(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_more_rows_than_fit_one_answer_are_all_read(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     for number in range(1, 4):
         table.fail(a_run(number), QUEUE_TABOO, NOON)
     pad(dynamodb)
@@ -617,7 +616,7 @@ def test_more_rows_than_fit_one_answer_are_all_read(table: DynamoTable, dynamodb
     assert [entry.attempt for entry in table.history(ACME)] == [1, 2, 3]
 
 
-def test_more_tenants_than_fit_one_answer_are_all_listed(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_more_tenants_than_fit_one_answer_are_all_listed(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     names = ["a", "b", "c", "d"]
     for name in names:
         create(table, TenantId.parse(name))
@@ -641,7 +640,7 @@ def pad(dynamodb: DynamoDBClient) -> None:
 
 
 @pytest.mark.parametrize("said", ["InboundQueueArn", "InboundQueueUrl"])
-def test_half_a_queue_is_none(table: DynamoTable, dynamodb: DynamoDBClient, said: str) -> None:
+def test_half_a_queue_is_none(table: WholeTable, dynamodb: DynamoDBClient, said: str) -> None:
     row = {"pk": "TENANT_ID#acme", "sk": "METADATA", "Version": VERSION, said: "x"}
     dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
     metadata = table.metadata(ACME)
@@ -650,7 +649,7 @@ def test_half_a_queue_is_none(table: DynamoTable, dynamodb: DynamoDBClient, said
     assert not metadata.published
 
 
-def test_every_read_of_a_tenant_is_consistent(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_every_read_of_a_tenant_is_consistent(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     consistent: list[bool] = []
 
     def look(params: dict[str, Any], **_: object) -> None:
@@ -664,7 +663,7 @@ def test_every_read_of_a_tenant_is_consistent(table: DynamoTable, dynamodb: Dyna
     assert consistent == [True] * 4
 
 
-def test_a_transaction_that_meets_another_is_to_be_tried_again(table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+def test_a_transaction_that_meets_another_is_to_be_tried_again(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     def conflict(**_: object) -> None:
         response: Any = {
             "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
@@ -699,7 +698,7 @@ class TestListsWithARowThatCannotBeRead:
         ids=lambda changes: next(iter(changes)),
     )
     def test_a_tenant_is_listed_by_what_the_index_says_of_it(
-        self, table: DynamoTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
+        self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         for name in ("acme", "initech"):
             create(table, TenantId(name))
@@ -718,7 +717,7 @@ class TestListsWithARowThatCannotBeRead:
         after = table.tenants_in(TenantState.READY, after=unreadable.position, limit=10)
         assert [each.tenant.value for each in after] == ["initech"]
 
-    def test_a_row_of_no_tenant_is_left_out(self, table: DynamoTable, dynamodb: DynamoDBClient) -> None:
+    def test_a_row_of_no_tenant_is_left_out(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         create(table, ACME)
         row = dynamodb.get_item(TableName=TABLE, Key=keys.metadata_key(ACME))["Item"]
         dynamodb.put_item(TableName=TABLE, Item={**row, "pk": {"S": "TENANT_ID#-no id-"}})

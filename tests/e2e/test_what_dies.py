@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.applying import key_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.local.home import Home
 from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, Request, Status
+from orchestrator.tenants.writes import AuditKey
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade
 from tests.machines.files import machine
@@ -233,7 +235,7 @@ def _a_while_ago(berth: Deployed, audit: Audit) -> None:
     _, sort = keys.unfinished_operation(audit.tenant, at)
     berth.client("dynamodb").update_item(
         TableName=berth.outputs["TableName"],
-        Key=keys.audit_key(attempt),
+        Key=key_of(AuditKey.of(attempt)),
         UpdateExpression="SET UpdatedAt = :at, ListingSort = :sort",
         ExpressionAttributeValues={":at": {"S": timestamp(at)}, ":sort": {"S": sort}},
     )

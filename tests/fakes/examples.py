@@ -127,4 +127,4 @@ def execution_arn(name: str) -> str:
 
 def take(ledger: OperationLedger, run: Run, *, instead_of: Lock | None = None) -> Lock | None:
     """Begin at the moment in which the execution started."""
-    return ledger.begin(run, at=run.started_at, instead_of=instead_of)
+    return ledger.begin(run, at=run.started_at, release=a_release(run.attempt.version), instead_of=instead_of)

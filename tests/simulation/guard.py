@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -43,7 +43,6 @@ WRITES = frozenset(
     f"table.{method}"
     for method in (
         "begin",
-        "revive",
         "remember_token",
         "touch",
         "publish",
@@ -197,9 +196,10 @@ class TenantGuard:
     def _audit_changes(
         self, caller: Caller, call: str, was: Rows, was_audit: Audit | None, audit: Audit, now: Rows
     ) -> None:
-        if call == "table.revive":
-            self._revived(caller, was.owner)
-            return
+        if audit.revived_by is not None and audit.revived_by != (was_audit and was_audit.revived_by):
+            self._revived(caller, now.owner)
+            if was_audit is not None and replace(audit, revived_by=was_audit.revived_by) == was_audit:
+                return
         if call == "table.adopt":
             assert audit.execution not in self._world.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
             return

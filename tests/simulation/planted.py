@@ -31,6 +31,7 @@ from orchestrator.tenants import (
     queue_metadata,
     tenant_queue,
     tenant_stack,
+    transitions,
     updating,
 )
 from orchestrator.tenants.decisions import Ready
@@ -38,10 +39,11 @@ from orchestrator.tenants.lifecycle import Lifecycle, Ordered
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady
 from orchestrator.tenants.ports import Pin, Publication, Stack
-from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, Run, Status
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, RecordedChange, Request, Run, Status
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.writes import Append, Condition, Equals, Transition, any_of
 from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine
@@ -93,14 +95,11 @@ def _publish_whoever_owns_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _unfenced(fenced: Callable[..., None]) -> Callable[..., None]:
     def write(self: InMemoryTable, run: Run, *args: Any, **named: Any) -> None:
-        rows, owns = self._of(run.tenant), self._owns(run)
-        lock = rows.lock
-        self.__dict__["_owns"] = lambda _run: True
-        try:
-            fenced(self, run, *args, **named)
-        finally:
-            del self.__dict__["_owns"]
-        rows.lock = None if owns else lock
+        others = self.lock(run.tenant)
+        self.plant_lock(run.tenant, run)
+        fenced(self, run, *args, **named)
+        if others and others.run.execution != run.execution:
+            self.plant_lock(run.tenant, others.run)
 
     return write
 
@@ -111,8 +110,8 @@ def _metadata_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def eager(self: InMemoryTable, tenant: TenantId, **named: Any) -> bool:
         recorded = record(self, tenant, **named)
-        rows = self._of(tenant)
-        rows.metadata = rows.metadata and replace(rows.metadata, version=rows.metadata.version or VERSION)
+        metadata = self.metadata(tenant)
+        self.change_metadata(tenant, version=(metadata and metadata.version) or VERSION)
         return recorded
 
     monkeypatch.setattr(Table, "record_queue", eager)
@@ -123,7 +122,7 @@ def _free_the_lock_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def forgetful(self: InMemoryTable, run: Run, task_token: str) -> None:
         remember(self, run, task_token)
-        self._of(run.tenant).lock = None
+        self.plant_lock(run.tenant, None)
 
     monkeypatch.setattr(Table, "remember_token", forgetful)
 
@@ -190,23 +189,23 @@ def _retry_whatever_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _failure_over_a_later_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Table, "_may_write", lambda _self, _run: True)
+    for rule in ("not_overtaken", "not_in_the_way"):
+        monkeypatch.setattr(transitions, rule, lambda _run: None)
 
 
 def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it lists is taken for unfinished, and is given its end whatever its row says."""
-    may_write = Table._may_write
+    not_overtaken = transitions.not_overtaken
 
-    def may(self: InMemoryTable, run: Run) -> bool:
-        audits = self._of(run.tenant).audits.values()
-        return may_write(self, run) or any(audit.execution == run.execution for audit in audits)
+    def or_its_own(run: Run) -> Condition:
+        return any_of(not_overtaken(run), Equals("execution", run.execution))
 
     def begun(self: Settling, tenant: TenantId, execution: str) -> Run | None:
         audits = self.reader.audits(tenant)
         return next((run_of(audit) for audit in audits if audit.execution == execution), None)
 
     monkeypatch.setattr(Settling, "_begun", begun)
-    monkeypatch.setattr(Table, "_may_write", may)
+    monkeypatch.setattr(transitions, "not_overtaken", or_its_own)
 
 
 def _names_without_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +254,7 @@ def _forget_the_queue_of_any_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     forget = Table.forget_queue
 
     def careless(self: InMemoryTable, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        metadata = self._of(tenant).metadata
+        metadata = self.metadata(tenant)
         return forget(self, tenant, stack_id=metadata.stack_id or "" if metadata else stack_id, vanished=vanished)
 
     def forget_queue(tenant: TenantId, *, stack_id: str, ledger: InMemoryTable, **_: Any) -> bool:
@@ -287,8 +286,7 @@ def _publish_a_stack_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     publish = Table.publish
 
     def careless(self: InMemoryTable, run: Run, publication: Publication, **named: Any) -> None:
-        rows = self._of(run.tenant)
-        rows.metadata = rows.metadata and replace(rows.metadata, gone_stack_id=None)
+        self.change_metadata(run.tenant, gone_stack_id=None)
         publish(self, run, publication, **named)
 
     monkeypatch.setattr(Table, "publish", careless)
@@ -326,12 +324,12 @@ def _adopt_whoever_is_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
     adopt = Table.adopt
 
     def hasty(self: InMemoryTable, seen: UnlistedTenant, *args: Any) -> bool:
-        rows = self._of(seen.tenant)
-        lock, rows.lock = rows.lock, None
+        lock = self.lock(seen.tenant)
+        self.plant_lock(seen.tenant, None)
         try:
             return adopt(self, self.unlisted(seen.tenant) or seen, *args)
         finally:
-            rows.lock = lock
+            self.plant_lock(seen.tenant, lock.run if lock else None)
 
     monkeypatch.setattr(Table, "adopt", hasty)
 
@@ -438,7 +436,13 @@ def _lose_what_is_said_before_a_create_begins(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _describe_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Table, "_append", lambda _self, _change: None)
+    apply = Table.apply
+
+    def without_changes(self: InMemoryTable, transition: Transition) -> bool:
+        traces = [each for each in transition if isinstance(each, Append) and isinstance(each.entry, RecordedChange)]
+        return apply(self, [each for each in transition if each not in traces])
+
+    monkeypatch.setattr(Table, "apply", without_changes)
 
 
 def _overlook_a_create_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:

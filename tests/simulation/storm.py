@@ -202,7 +202,7 @@ class Storm:
             if run.name not in self._in_a_call and run.at != "Begin":
                 self.watch.gone(run)
                 self._robbed.add(run.name)
-                self.world.table._of(ACME).lock = None
+                self.world.table.plant_lock(ACME, None)
                 self.seen["robbed"] += 1
 
     def _wait(self) -> None:

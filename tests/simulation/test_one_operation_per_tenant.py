@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -66,10 +64,10 @@ def _whoever_owns_it(method: str) -> Bug:
         fenced = getattr(Table, method)
 
         def write(self: InMemoryTable, run: Run, *given: Any, **named: Any) -> None:
-            rows = self._of(run.tenant)
-            rows.lock, others = Lock(run, None), rows.lock
+            others = self.lock(run.tenant)
+            self.plant_lock(run.tenant, run)
             fenced(self, run, *given, **named)
-            rows.lock = others if others and others.run.execution != run.execution else None
+            self.plant_lock(run.tenant, others.run if others and others.run.execution != run.execution else None)
 
         monkeypatch.setattr(Table, method, write)
 
@@ -84,9 +82,9 @@ def _begin_with_a_lock_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Table.begin
 
     def take(self: InMemoryTable, run: Run, **named: Any) -> Lock | None:
-        rows = self._of(run.tenant)
-        if rows.lock and rows.lock.run.execution != run.execution:
-            rows.lock = None
+        lock = self.lock(run.tenant)
+        if lock and lock.run.execution != run.execution:
+            self.plant_lock(run.tenant, None)
         return begin(self, run, **named)
 
     monkeypatch.setattr(Table, "begin", take)
@@ -97,14 +95,14 @@ def _take_over_from_the_living(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _delete_without_withdrawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    describe = Table._describe_begun
+    begin = Table.begin
 
-    def forgetful(self: InMemoryTable, run: Run, at: datetime) -> None:
-        describe(self, run, at)
-        rows = self._of(run.tenant)
-        rows.metadata = rows.metadata and replace(rows.metadata, withdrawn_by=None)
+    def forgetful(self: InMemoryTable, run: Run, **named: Any) -> Lock | None:
+        holder = begin(self, run, **named)
+        self.change_metadata(run.tenant, withdrawn_by=None)
+        return holder
 
-    monkeypatch.setattr(Table, "_describe_begun", forgetful)
+    monkeypatch.setattr(Table, "begin", forgetful)
 
 
 def _refused_delete_that_stays_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +118,9 @@ def _failure_that_keeps_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     fail = Table.fail
 
     def keep(self: InMemoryTable, run: Run, *args: Any, **named: Any) -> bool:
-        rows = self._of(run.tenant)
-        lock = rows.lock
+        lock = self.lock(run.tenant)
         told = fail(self, run, *args, **named)
-        rows.lock = lock
+        self.plant_lock(run.tenant, lock.run if lock else None)
         return told
 
     monkeypatch.setattr(Table, "fail", keep)

@@ -126,7 +126,7 @@ def _publish_whoever_owns_it(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = InMemoryTable.publish
 
     def publish(self: InMemoryTable, run: Run, *args: Any, **named: Any) -> None:
-        self._of(run.tenant).lock = Lock(run, None)
+        self.plant_lock(run.tenant, run)
         fenced(self, run, *args, **named)
 
     monkeypatch.setattr(InMemoryTable, "publish", publish)
@@ -140,7 +140,7 @@ def _leave_tokens_in_any_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         InMemoryTable,
         "remember_token",
-        lambda self, run, token: setattr(self._of(run.tenant), "lock", Lock(run, token)),
+        lambda self, run, token: self.plant_lock(run.tenant, run, task_token=token),
     )
 
 

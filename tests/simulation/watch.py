@@ -98,7 +98,7 @@ class Watch:
 
     def _audit_changes(self, run: Execution, call: str, owner: str | None, was: Audit | None, audit: Audit) -> None:
         if audit.execution != run.name:
-            revived = call == "table.revive" and owner == run.name
+            revived = call == "table.begin" and audit.revived_by == run.name
             closed = call == "table.begin" and audit.status is Status.FAILURE
             dead = audit.execution not in self.world.executions.running
             assert revived or (closed and dead), f"{run.name} writes the audit of {audit.execution}"

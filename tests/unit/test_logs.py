@@ -36,7 +36,7 @@ class Wired(SimpleNamespace):
 def wired() -> Wired:
     table = InMemoryTable()
     take(table, RUN)
-    return Wired(table=table, stacks=FakeStacks(), executions=FakeExecutions(), clock=FakeClock())
+    return Wired(table=table, ledger=table, stacks=FakeStacks(), executions=FakeExecutions(), clock=FakeClock())
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from orchestrator.tenants.operations import (
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.ports import ResourceEvent, Stack
 from orchestrator.tenants.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.writes import Transition
 from tests.fakes import (
     ACME,
     EXPLICIT,
@@ -258,12 +260,10 @@ def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: 
     dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version=NEXT_VERSION)
 
     class Raced(InMemoryTable):
-        def begin(
-            self, run: Run, *, at: datetime, instead_of: Lock | None = None, restore: bool = False
-        ) -> Lock | None:
+        def begin(self, run: Run, *, at: datetime, instead_of: Lock | None = None, **named: Any) -> Lock | None:
             if run == loser and instead_of:
                 super().begin(winner, at=at, instead_of=instead_of)
-            return super().begin(run, at=at, instead_of=instead_of, restore=restore)
+            return super().begin(run, at=at, instead_of=instead_of, **named)
 
     world.table = Raced()
     world.begin(dead)
@@ -401,10 +401,12 @@ def test_a_tenant_that_was_never_deleted_is_not_revived(world: World, request_: 
     assert [audit.operation for audit in world.table.audits(ACME)] == [Operation.CREATE]
 
 
-def test_a_crash_between_taking_the_lock_and_reviving_is_mended_by_beginning_again(world: World) -> None:
+def test_a_create_of_0_7_0_that_died_between_taking_the_lock_and_reviving_is_mended_by_beginning_again(
+    world: World,
+) -> None:
     world.delete()
     run = a_run(2)
-    take(world.table, run)  # and then the function dies
+    world.table.begin(run, at=NOON)  # Without its release nobody is revived.
     assert isinstance(world.decision(), Deleted)
     assert world.begin(run) == Begun()
     assert world.revived_by() == run.execution
@@ -419,9 +421,9 @@ def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_aga
     assert world.revived_by() is None
 
 
-def test_who_dies_before_it_revived_the_tenant_leaves_it_deleted(world: World) -> None:
+def test_a_create_of_0_7_0_that_died_before_it_revived_the_tenant_leaves_it_deleted(world: World) -> None:
     world.delete()
-    take(world.table, a_run(2))
+    world.table.begin(a_run(2), at=NOON)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
     assert isinstance(world.begin(a_run(3, request=NOBODY_ASKED)), GaveUp)
     world.record_failure(a_run(3, request=NOBODY_ASKED))
@@ -463,20 +465,31 @@ def test_a_create_that_nobody_asked_for_does_not_count_against_a_delete_that_fai
     assert world.revived_by() is None
 
 
-def test_who_lost_the_lock_before_reviving_revives_nothing(world: World) -> None:
-    """Its function was slow, its execution aborted, and a successor took over and was refused meanwhile."""
-    slow, successor = a_run(2), a_run(3, request=NOBODY_ASKED)
+@pytest.mark.parametrize("pinned", [False, True], ids=["deleted again", "pinned elsewhere"])
+def test_whose_tenant_changes_just_before_it_begins_revives_nothing(world: World, *, pinned: bool) -> None:
+    """Its function was slow. It begins again, and then is refused."""
 
     class Overtaken(InMemoryTable):
-        def revive(self, run: Run) -> None:
-            self.begin(successor, at=NOON, instead_of=Lock(run, None))
-            super().revive(run)
+        undisturbed = True
+
+        def apply(self, transition: Transition) -> bool:
+            if not self.undisturbed:
+                self.undisturbed = True
+                if pinned:
+                    self.change_metadata(ACME, pinned_version=NEXT_VERSION)
+                else:
+                    again = a_run(2, operation=Operation.DELETE)
+                    self.begin(again, at=NOON)
+                    self.remove(again, at=NOON)
+            return super().apply(transition)
 
     world.table = Overtaken()
     world.table.record_release(a_release())
     world.delete()
+    world.table.plant_metadata(Metadata(ACME, None, None, None, None, None), listed=False)
+    world.table.undisturbed = False
     with pytest.raises(LostOwnership):
-        world.begin(slow)
+        world.begin(a_run(2))
     assert world.revived_by() is None
 
 

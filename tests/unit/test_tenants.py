@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.applying import key_of
 from orchestrator.common.errors import InvalidTenantId, StackNotOurs
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
 from orchestrator.tenants.records import Attempt, Operation, Status, TenantState
+from orchestrator.tenants.writes import AuditKey
 from tests.fakes import NAMES, NOON
 
 LONGEST_ID = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
@@ -153,7 +155,7 @@ def test_the_longest_client_token_fits_cloudformation_also_as_the_name_of_a_chan
 @pytest.mark.parametrize("attempt", LONGEST_ATTEMPTS, ids=lambda attempt: attempt.operation)
 def test_the_longest_keys_fit_dynamodb(attempt: Attempt) -> None:
     history = keys.history_key(attempt.tenant, NOON, f"{attempt.name}#{Status.SUCCESS}", {})
-    for key in (keys.audit_key(attempt), history):
+    for key in (key_of(AuditKey.of(attempt)), history):
         assert len(key["pk"]["S"].encode()) <= 2_048
         assert len(key["sk"]["S"].encode()) <= 1_024
     _, listed = keys.listed_tenant(attempt.tenant, TenantState.UPDATE_FAILED, attempt.version)
@@ -229,7 +231,7 @@ def test_a_tenants_position_in_the_list_leads_to_its_row(text: str, state: Tenan
     tenant = TenantId.parse(text)
     version = None if state is TenantState.DELETED else "0.1.0"
     listing_key, position = keys.listed_tenant(tenant, state, version)
-    deleted = keys.delete_audit_key(tenant)
+    deleted = key_of(AuditKey(tenant, Operation.DELETE, None))
     assert keys.listing_position(state, position) == {
         **(deleted if state is TenantState.DELETED else keys.metadata_key(tenant)),
         "ListingKey": {"S": listing_key},

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.rows import Item, n, s, time
+from orchestrator.adapters.dynamodb.values import Item, n, s, time
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp

@@ -43,7 +43,7 @@ from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
-from orchestrator.tenants.records import Attempt, Operation, TenantState
+from orchestrator.tenants.records import Operation, TenantState
 
 LISTING_INDEX = "Listing"
 UNFINISHED_OPERATIONS = "OPERATION#Started"
@@ -88,13 +88,9 @@ def lock_key(tenant: TenantId) -> Key:
     return key(tenant_pk(tenant), LOCK)
 
 
-def audit_key(attempt: Attempt) -> Key:
-    version = "" if attempt.operation is Operation.DELETE else f"#{attempt.version}"
-    return key(tenant_pk(attempt.tenant), f"{AUDIT_PREFIX}{attempt.operation}{version}")
-
-
-def delete_audit_key(tenant: TenantId) -> Key:
-    return key(tenant_pk(tenant), f"{AUDIT_PREFIX}{Operation.DELETE}")
+def audit_sk(operation: Operation, version: str | None) -> str:
+    """The version is ``None`` for a delete, and for a create from before keys had versions."""
+    return f"{AUDIT_PREFIX}{operation}" + (f"#{version}" if version else "")
 
 
 def operation_of(audit_sk: str) -> tuple[Operation, str | None]:

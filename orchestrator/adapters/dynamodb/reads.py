@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.rows import Item, s
+from orchestrator.adapters.dynamodb.values import Item, s
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

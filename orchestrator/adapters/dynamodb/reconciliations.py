@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.rows import Item, s, time
+from orchestrator.adapters.dynamodb.values import Item, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.records import (
     Finding,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.rows import (
-    UNREADABLE,
+from orchestrator.adapters.dynamodb.rows import UNREADABLE
+from orchestrator.adapters.dynamodb.values import (
     Item,
     moment,
     n,

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import cancellation_codes, throttling
 from orchestrator.adapters.dynamodb import keys, rollout_rows
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.rows import Item, n, number, s
+from orchestrator.adapters.dynamodb.values import Item, n, number, s
 from orchestrator.adapters.dynamodb.writes import Writes
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from orchestrator.adapters.dynamodb import columns
 from orchestrator.adapters.dynamodb.keys import (
     METADATA,
+    history_key,
     is_altered,
     moment_of_history,
     operation_of,
@@ -16,10 +17,22 @@ from orchestrator.adapters.dynamodb.keys import (
     tenant_of_history,
     version_at,
 )
+from orchestrator.adapters.dynamodb.values import (
+    Item,
+    moment,
+    n,
+    number,
+    request_value,
+    root_cause_from,
+    root_cause_value,
+    s,
+    stored_request,
+    text,
+    time,
+)
 from orchestrator.common.errors import BerthError, UnreadableRows
-from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.common.times import parse_timestamp
 from orchestrator.releases.records import Release
-from orchestrator.tenants.execution_input import request_document, request_from
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -28,7 +41,6 @@ from orchestrator.tenants.records import (
     Lock,
     Metadata,
     Operation,
-    Queue,
     RecordedChange,
     Request,
     RootCause,
@@ -37,7 +49,6 @@ from orchestrator.tenants.records import (
     TenantState,
     UnreadableEntry,
 )
-from orchestrator.tenants.stack_resources import Requester, StackResource
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import ListedTenant
@@ -46,99 +57,11 @@ _MAX_ERROR = 200
 """Characters that are told of an error: a value that somebody else has written may be of any length."""
 
 Parsed = TypeVar("Parsed")
-Item = dict[str, Any]
-"""A row as the DynamoDB client takes and gives it: every value with its type."""
-
-
-def s(value: str) -> dict[str, str]:
-    return {"S": value}
-
-
-def n(value: int) -> dict[str, str]:
-    return {"N": str(value)}
-
-
-def time(value: datetime) -> dict[str, str]:
-    return {"S": timestamp(value)}
-
-
-def text(item: Mapping[str, Any], name: str) -> str | None:
-    value = item.get(name)
-    return value["S"] if value and "S" in value else None
-
-
-def moment(item: Mapping[str, Any], name: str) -> datetime | None:
-    found = text(item, name)
-    return parse_timestamp(found) if found else None
-
-
-def number(item: Mapping[str, Any], name: str, default: int) -> int:
-    return int(item[name]["N"]) if name in item else default
-
-
-def _queue(item: Mapping[str, Any], direction: str) -> Queue | None:
-    arn, url = text(item, f"{direction}QueueArn"), text(item, f"{direction}QueueUrl")
-    return Queue(arn, url) if arn and url else None
 
 
 def metadata_from(item: Mapping[str, Any]) -> Metadata:
-    return Metadata(
-        tenant=tenant_of(item["pk"]["S"]),
-        queue=_queue(item, "Inbound"),
-        stack_id=text(item, "StackId"),
-        version=text(item, "Version"),
-        created_at=moment(item, "CreatedAt"),
-        # Rows from before 0.1.0 have it under another name.
-        updated_at=moment(item, "UpdatedAt") or moment(item, "UpdateAt"),
-        withdrawn_by=text(item, "WithdrawnBy"),
-        outbound_queue=_queue(item, "Outbound"),
-        pinned_version=text(item, "PinnedVersion"),
-        labels=_labels(item),
-        deployed=text(item, "Deployed"),
-        created_by=_requester(item, "CreatedBy"),
-        asked_for=_asked_for(item),
-        asked_for_at=moment(item, "AskedForAt"),
-        gone_stack_id=text(item, "GoneStackId"),
-        last_version=text(item, "LastVersion") or None,
-    )
-
-
-def requester_value(requester: Requester) -> Item:
-    if isinstance(requester, str):
-        return s(requester)
-    return {"M": {"StackId": s(str(requester.stack)), "LogicalId": s(requester.logical_id)}}
-
-
-def _requester(item: Mapping[str, Any], name: str) -> Requester | None:
-    if "M" in item.get(name, {}):
-        resource = item[name]["M"]
-        return StackResource.parse(resource["StackId"]["S"], resource["LogicalId"]["S"])
-    found = text(item, name)
-    # 0.5.0 wrote a resource as text, too.
-    return found and (StackResource.from_text(found) or found)
-
-
-def asked_for_value(create: Attempt) -> dict[str, str]:
-    return s(f"{create.version}#{create.number}")
-
-
-def _asked_for(item: Mapping[str, Any]) -> Attempt | None:
-    version, _, number_ = (text(item, "AskedFor") or "").rpartition("#")
-    return Attempt(tenant_of(item["pk"]["S"]), Operation.CREATE, version, int(number_)) if version else None
-
-
-def stack_fields(metadata: Metadata) -> Item:
-    """What the metadata says that the tenant's stack says, too, and when that was."""
-    fields: Item = {}
-    if metadata.queue:
-        fields |= {"InboundQueueArn": s(metadata.queue.arn), "InboundQueueUrl": s(metadata.queue.url)}
-    if metadata.stack_id:
-        fields["StackId"] = s(metadata.stack_id)
-    if metadata.version:
-        fields["Version"] = s(metadata.version)
-    if metadata.updated_at:
-        fields["UpdatedAt"] = time(metadata.updated_at)
-    return fields
+    fields = {name: column.read(item) for name, column in columns.METADATA.items()}
+    return Metadata(tenant=tenant_of(item["pk"]["S"]), labelled="Labels" in item, **fields)
 
 
 def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | None:
@@ -206,14 +129,6 @@ def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
     )
 
 
-def labels_value(labels: Mapping[str, str]) -> Item:
-    return {"M": {name: s(value) for name, value in labels.items()}}
-
-
-def _labels(item: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value["S"] for name, value in item.get("Labels", {"M": {}})["M"].items()}
-
-
 def audit_from(item: Mapping[str, Any]) -> Audit:
     operation, version = operation_of(item["sk"]["S"])
     return Audit(
@@ -225,7 +140,7 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
         attempt=number(item, "Attempt", 1),
         root_cause=root_cause_from(item),
-        request=_request_from(item),
+        request=stored_request(item),
         revived_by=text(item, "RevivedBy"),
         asked_at=moment(item, "AskedAt"),
     )
@@ -254,7 +169,7 @@ def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange | Unr
 
 
 def _recorded_request(item: Mapping[str, Any]) -> Request:
-    request = _request_from(item)
+    request = stored_request(item)
     if not isinstance(request.by, str) or not isinstance(request.reason, str):
         raise TypeError("who asked, and why, are texts")
     return request
@@ -296,50 +211,32 @@ def _change_from(item: Mapping[str, Any]) -> RecordedChange:
     )
 
 
-def change_fields(change: RecordedChange) -> Item:
-    return {
+def change_row(change: RecordedChange) -> Item:
+    fields = {
         "At": time(change.at),
         "Change": s(change.kind),
-        **request_fields(change.request),
+        "Request": request_value(change.request),
         # As JSON texts: they are only ever read as a whole.
         "Before": s(json.dumps(change.before, sort_keys=True)),
         "After": s(json.dumps(change.after, sort_keys=True)),
     }
+    return history_key(change.tenant, change.at, change.kind, fields) | fields
 
 
-def history_fields(run: Run, status: Status, at: datetime, cause: RootCause | None) -> Item:
-    fields = {
-        "At": time(at),
-        **attempt_fields(run.attempt),
-        "Status": s(status),
-        "Execution": s(run.execution),
-        **request_fields(run.request),
+def history_row(entry: HistoryEntry) -> Item:
+    attempt = Attempt(entry.tenant, entry.operation, entry.version, entry.attempt)
+    fields: Item = {
+        "At": time(entry.at),
+        "Operation": s(entry.operation),
+        "Version": s(entry.version),
+        "Attempt": n(entry.attempt),
+        "Status": s(entry.status),
+        "Execution": s(entry.execution),
+        "Request": request_value(entry.request or Request(entry.requested_by)),
     }
-    if cause:
-        fields["RootCause"] = root_cause_value(cause)
-    return fields
-
-
-def attempt_fields(attempt: Attempt) -> Item:
-    return {"Operation": s(attempt.operation), "Version": s(attempt.version), "Attempt": n(attempt.number)}
-
-
-def request_fields(request: Request) -> Item:
-    """As one JSON text: what was asked for is only ever read as a whole."""
-    return {"Request": s(json.dumps(request_document(request), sort_keys=True))}
-
-
-def _request_from(item: Mapping[str, Any]) -> Request:
-    return request_from(json.loads(text(item, "Request") or "{}"))
-
-
-def lock_fields(run: Run) -> Item:
-    return {
-        **attempt_fields(run.attempt),
-        **request_fields(run.request),
-        "Execution": s(run.execution),
-        "StartedAt": time(run.started_at),
-    }
+    if entry.root_cause:
+        fields["RootCause"] = root_cause_value(entry.root_cause)
+    return history_key(entry.tenant, entry.at, f"{attempt.name}#{entry.status}", fields) | fields
 
 
 def lock_from(item: Mapping[str, Any]) -> Lock:
@@ -349,7 +246,7 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         version=item["Version"]["S"],
         number=number(item, "Attempt", 1),
     )
-    run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), _request_from(item))
+    run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), stored_request(item))
     return Lock(run, text(item, "TaskToken"), text(item, "ChangeSet"))
 
 
@@ -376,14 +273,3 @@ def release_fields(release: Release) -> Item:
         # DynamoDB knows no empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
     }
-
-
-def root_cause_value(cause: RootCause) -> Item:
-    return {"M": {"Resource": s(cause.resource), "Type": s(cause.resource_type), "Reason": s(cause.reason)}}
-
-
-def root_cause_from(item: Mapping[str, Any]) -> RootCause | None:
-    if "RootCause" not in item:
-        return None
-    cause = item["RootCause"]["M"]
-    return RootCause(cause["Resource"]["S"], cause["Type"]["S"], cause["Reason"]["S"])

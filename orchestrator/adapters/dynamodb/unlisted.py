@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import cancellation_codes, error_code, error_message, throttling
 from orchestrator.adapters.dynamodb import keys, rows
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.rows import Item, n, s, time
+from orchestrator.adapters.dynamodb.values import Item, n, root_cause_value, s, text, time
 from orchestrator.adapters.dynamodb.writes import Writes, listing, unchanged
 from orchestrator.common.errors import InvalidRequest, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
@@ -110,11 +110,11 @@ class UnlistedRows:
         if self._unlisted(seen.tenant, found) != seen:
             return False
         writes = [
-            self._writes.check_no_lock(seen.tenant),
+            self._writes.check(keys.lock_key(seen.tenant), "attribute_not_exists(pk)"),
             *self._metadata(found.get(keys.METADATA), adopted, change, listed=seen.listed),
             *self._no_longer_deleted(found, adopted),
             *self._numbered(found, adopted),
-            self._writes.change(change),
+            self._writes.append(rows.change_row(change)),
         ]
         try:
             with throttling():
@@ -152,7 +152,7 @@ class UnlistedRows:
         if metadata and metadata.queue:
             fields |= {"InboundQueueArn": s(metadata.queue.arn), "InboundQueueUrl": s(metadata.queue.url)}
         if adopted.root_cause:
-            fields["RootCause"] = rows.root_cause_value(adopted.root_cause)
+            fields["RootCause"] = root_cause_value(adopted.root_cause)
         if row is None:
             yield self._writes.put(key | fields, condition="attribute_not_exists(pk)")
             return
@@ -192,7 +192,7 @@ class UnlistedRows:
         for row, audit in old[:_MAX_AUDITS]:
             fields: Item = {"Attempt": n(1), "Status": s(audit.status)}
             if audit.root_cause:
-                fields["RootCause"] = rows.root_cause_value(audit.root_cause)
+                fields["RootCause"] = root_cause_value(audit.root_cause)
             if audit.operation is Operation.DELETE and audit.revived_by:
                 fields["RevivedBy"] = s(audit.revived_by)
             if audit.operation is Operation.DELETE and adopted.state is TenantState.DELETED:
@@ -219,12 +219,12 @@ def _is_listed(metadata: Item | None, audits: list[Item]) -> bool:
 
 
 def _is_listed_as_deleted(audit: Item) -> bool:
-    return rows.text(audit, "ListingKey") == keys.listed_tenants(TenantState.DELETED)
+    return text(audit, "ListingKey") == keys.listed_tenants(TenantState.DELETED)
 
 
 def _never_ended(audit: Item) -> bool:
     """True for an operation of the earlier system that says Started. Those of Berth's have an end, by whoever."""
-    return "Attempt" not in audit and rows.text(audit, "Status") == Status.STARTED
+    return "Attempt" not in audit and text(audit, "Status") == Status.STARTED
 
 
 def _key(audit: Audit) -> tuple[Operation, str | None]:

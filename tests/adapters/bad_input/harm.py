@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, Rollout
-from orchestrator.tenants.records import Status
+from orchestrator.tenants.records import Operation, Status
 from tests.adapters.bad_input.fleet import (
     DELETED,
     OWNERS,
@@ -35,14 +35,15 @@ def picture(plane: ControlPlane) -> Picture:
 
 
 def _tenants(table: Any) -> Iterator[tuple[str, Any]]:
-    for tenant, rows in table._tenants.items():
-        for name, row in (("metadata", rows.metadata), ("lock", rows.lock)):
+    for tenant in [*table.tenants]:
+        for name, row in (("metadata", table.metadata(tenant)), ("lock", table.lock(tenant))):
             if row is not None:
                 for each in fields(row):
                     yield f"{tenant} {name}.{each.name}", getattr(row, each.name)
-        for (operation, version), audit in rows.audits.items():
-            yield f"{tenant} audit {operation} {version or ''}".rstrip(), audit
-        for key, entry in rows.history.items():
+        for audit in table.audits(tenant):
+            version = "" if audit.operation is Operation.DELETE else audit.version or ""
+            yield f"{tenant} audit {audit.operation} {version}".rstrip(), audit
+        for key, entry in table.histories.get(tenant, {}).items():
             yield f"{tenant} history {key}", entry
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from orchestrator import composition as wiring
 from orchestrator.adapters import aws
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, TABLE, client
@@ -34,6 +33,7 @@ from tests.adapters.handlers.functions import (
     session,
     step,
 )
+from tests.adapters.tables import WholeTable
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeClock, FakeStacks, a_release
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr(aws, "_session", session)
     monkeypatch.setattr(wiring, "SystemClock", lambda: clock)
     monkeypatch.setattr(wiring, "sleep", lambda seconds: clock.advance(timedelta(seconds=seconds)), raising=False)
-    functions = Functions(
-        DynamoTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine
-    )
+    functions = Functions(WholeTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine)
     functions.hook("provide-client-params", functions.note)
     functions.hook("before-call.sfn.DescribeExecution", functions.show_execution)
     forget_functions()

@@ -16,7 +16,6 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import digest_of
 from orchestrator.releases.records import Release
@@ -26,6 +25,7 @@ from orchestrator.tenants.records import Operation, Queue, Request, Run
 from orchestrator.tenants.stack_resources import StackResource
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import REGION, TABLE, client
+from tests.adapters.tables import WholeTable
 from tests.fakes import (
     ACME,
     NAMES,
@@ -82,7 +82,7 @@ def emitter() -> Any:
 class Functions:
     """The functions, freshly loaded, and every request that they make to AWS."""
 
-    table: DynamoTable
+    table: WholeTable
     dynamodb: DynamoDBClient
     clock: FakeClock
     machines: dict[Operation, str]

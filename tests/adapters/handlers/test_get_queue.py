@@ -131,7 +131,6 @@ def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions)
     functions.remove(DELETE)
     again = a_run(2, started_at=NOON + timedelta(minutes=2), request=EXPLICIT)
     take(functions.table, again)
-    functions.table.revive(again)
     assert functions.get_queue(ASKING)[0] == 202
     functions.table.publish(again, Publication("stack-2", QUEUE, VERSION, None), at=again.started_at)
     assert functions.get_queue(ASKING)[0] == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -204,6 +205,7 @@ class TestPin:
 
     def test_the_pin_is_removed(self, scene: Scene) -> None:
         scene.has()
+        scene.api.clock.advance(timedelta(seconds=1))
         scene.berth("pin", "acme", "0.1.0")
         result = scene.berth("unpin", "acme", "--json")
         assert result.exit_code == ExitCode.OK

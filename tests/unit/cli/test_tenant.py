@@ -173,7 +173,7 @@ def test_the_history_has_options_changes_and_reasons(scene: Scene) -> None:
 
 def test_an_overwritten_row_is_shown_as_altered(scene: Scene) -> None:
     scene.has()
-    history = scene.api.table._of(ACME).history
+    history = scene.api.table.histories[ACME]
     for key, entry in history.items():
         history[key] = replace(entry, altered=True)
     scene.environment |= {"COLUMNS": "200"}
@@ -182,9 +182,9 @@ def test_an_overwritten_row_is_shown_as_altered(scene: Scene) -> None:
 
 def test_an_unreadable_row_is_shown_as_altered_among_the_others(scene: Scene) -> None:
     scene.has()
-    history = scene.api.table._of(ACME).history
-    history["by somebody"] = UnreadableEntry(None)
-    history["over another"] = UnreadableEntry(NOON)
+    history = scene.api.table.histories[ACME]
+    history["by somebody",] = UnreadableEntry(None)
+    history["over another",] = UnreadableEntry(NOON)
     scene.environment |= {"COLUMNS": "200"}
 
     shown = scene.berth("tenant", "acme")

@@ -582,7 +582,7 @@ def test_an_operation_of_berths_is_not_disturbed(world: World) -> None:
     """It lists the tenant itself. Here the index does not show that yet."""
     old_tenant(world)
     world.begin(a_run(tenant=ACME, operation=Operation.UPDATE))
-    world.table._of(ACME).listed = None
+    world.table.change_metadata(ACME, listed_state=None)
     finding = only(world.reconcile(ADOPT))
     assert "UPDATE 0.1.0 is at work on it" in finding.detail
     assert "Ask again" in advice(finding)

@@ -15,6 +15,7 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, RootCause, Run, Status
 from orchestrator.tenants.stack_status import StackCondition
+from orchestrator.tenants.writes import MetadataKey
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
@@ -140,7 +141,7 @@ def test_who_lost_the_lock_has_failed_whatever_the_stack_says(operation: Operati
     """Whoever owns the tenant now may have brought the stack about."""
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
-    world.table._of(ACME).lock = None
+    world.table.plant_lock(ACME, None)
     before = world.table.metadata(ACME)
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
@@ -278,8 +279,8 @@ def test_a_create_whose_delete_still_counts_never_succeeds_by_settling(how_the_d
 
 def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
-    world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, version=None, at=NOON - A_MINUTE))
-    world.table.revive(run)
+    delete = an_audit(Status.SUCCESS, Operation.DELETE, version=None, at=NOON - A_MINUTE)
+    world.table.plant_audit(replace(delete, revived_by=run.execution))
     world.executions.end(run.execution)
     world.settling.settle(run)
     assert world.metadata(ACME).published
@@ -302,7 +303,7 @@ def test_an_update_of_a_tenant_that_is_not_served_never_succeeds_by_settling(wit
 
 def test_an_update_of_nobody_never_succeeds_by_settling() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
-    world.table._of(ACME).metadata = None
+    world.table.drop(MetadataKey(ACME))
     world.executions.end(run.execution)
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)

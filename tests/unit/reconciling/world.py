@@ -26,6 +26,7 @@ from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.ports import Publication, Stack
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
+from orchestrator.tenants.writes import MetadataKey
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,
@@ -214,9 +215,7 @@ class World:
     def delete(self, who: TenantId) -> None:
         """By the rows: its stack is left to whoever tells the story."""
         self.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=who, at=LONG_AGO + A_MINUTE))
-        rows = self.table._of(who)
-        rows.metadata = None
-        rows.show()
+        self.table.drop(MetadataKey(who))
 
     def take_stack_away(self, who: TenantId) -> None:
         for stack in self.stacks_of(who):
@@ -266,8 +265,8 @@ class World:
     def rows(self) -> object:
         """All that the table holds, to compare it with later."""
         # Who was only asked about has no rows.
-        tenants = {who: rows for who, rows in self.table._tenants.items() if rows.audits or rows.metadata}
-        return copy.deepcopy((tenants, self.table._releases))
+        tenants = {who: rows for who, rows in self.table.tenants.items() if rows}
+        return copy.deepcopy((tenants, self.table.histories, self.table.releases()))
 
     def ordered(self) -> list[tuple[Operation, str, str]]:
         """What was started, for whom, at which version."""

@@ -92,8 +92,7 @@ def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_creat
     world.table.fail(delete, QUEUE_TABOO, world.clock.now())
     world.clock.advance(A_SECOND)
     create = run_of(world, Attempt(again, Operation.CREATE, VERSION, 2))
-    world.table.begin(create, at=world.clock.now())
-    world.table.revive(create)
+    world.table.begin(create, at=world.clock.now(), release=world.table.release(VERSION))
     assert "t001" in world.planned_tenants(world.start(a_wish()))
 
 

@@ -1,0 +1,185 @@
+"""Changes of a tenant's rows, as data: a transition is a few writes, each with its condition, made all or not at all.
+
+Rows are named by keys, and what a row holds by the names of its record's fields, so nothing here knows how rows are
+stored. Whoever stores them only applies a transition: see :meth:`orchestrator.tenants.ports.TenantRows.apply`.
+
+Fields that are in the rows and not in the records say where the index lists a row:
+
+| row      | field            | value                                                                             |
+|----------|------------------|-----------------------------------------------------------------------------------|
+| metadata | `listed_state`   | the state in which the tenant is listed                                           |
+| metadata | `listed_version` | the version at which the tenant is listed                                         |
+| metadata | `root_cause`     | why the tenant is in that state                                                   |
+| audit    | `listed`         | :class:`Unfinished`, or :attr:`TenantState.DELETED` in the audit of a done delete |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, RecordedChange
+
+# Rows
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataKey:
+    tenant: TenantId
+
+
+@dataclass(frozen=True, slots=True)
+class LockKey:
+    tenant: TenantId
+
+
+@dataclass(frozen=True, slots=True)
+class AuditKey:
+    tenant: TenantId
+    operation: Operation
+    version: str | None
+    """``None`` for a delete, which is of no version, and for a create from before versions."""
+
+    @classmethod
+    def of(cls, operation: Attempt | Audit) -> AuditKey:
+        version = None if operation.operation is Operation.DELETE else operation.version
+        return cls(operation.tenant, operation.operation, version)
+
+
+Key = MetadataKey | LockKey | AuditKey
+Fields = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The index lists the operation among the unfinished ones, by when it started."""
+
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOf:
+    """The value that another field of the row has at the moment of writing."""
+
+    field: str
+
+
+# Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class RowExists:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class RowAbsent:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    field: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """True also where the field is missing."""
+
+    field: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    field: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+Condition = RowExists | RowAbsent | Present | Missing | Equals | Differs | Below | AllOf | AnyOf
+
+
+def all_of(*conditions: Condition) -> AllOf:
+    return AllOf(conditions)
+
+
+def any_of(*conditions: Condition) -> AnyOf:
+    return AnyOf(conditions)
+
+
+def still(name: str, value: object) -> Condition:
+    """The field has that value, or is missing if the value is ``None``."""
+    return Missing(name) if value is None else Equals(name, value)
+
+
+# Writes
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The whole row, in place of whatever is there."""
+
+    key: Key
+    fields: Fields
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Some fields of a row. A row that is not there is made."""
+
+    key: Key
+    sets: Fields = field(default_factory=dict)
+    defaults: Fields = field(default_factory=dict)
+    """Set only where the row has no such field."""
+    clears: Sequence[str] = ()
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    key: Key
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Nothing is written to this row, but the condition has to hold."""
+
+    key: Key
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """A row of history. Nothing is written over one that is there."""
+
+    entry: HistoryEntry | RecordedChange
+
+
+Write = Put | Update | Delete | Check | Append
+Transition = Sequence[Write]
+"""No two writes are to the same row."""
