@@ -38,7 +38,7 @@ class Watch:
     def __init__(self, world: World) -> None:
         self.world = world
         metadata = world.table.metadata(ACME)
-        self.served: Served | None = (metadata.queue, metadata.version) if metadata else None
+        self.served: Served | None = (metadata.queue, metadata.version) if metadata and metadata.published else None
         """What getQueue ought to answer with."""
         self.withdrawn: Served | None = None
         """What it would answer with if the delete that goes on were refused."""
