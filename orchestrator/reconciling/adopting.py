@@ -18,12 +18,12 @@ from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import SERVICE_TOKEN_PARAMETER
 from orchestrator.tenants.changes import adoption
 from orchestrator.tenants.deadlines import MAY_STILL_RUN
-from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.own_stack import has_unknown_stack
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status, TenantState
 from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
 
 ADOPTED = "adopted"

@@ -9,12 +9,11 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
-from orchestrator.tenants.admission import is_deleted
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.own_stack import is_for, what_to_do
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Status, TenantState
 from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.state import is_deleted, state_of
 
 STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 """What a stack is like that serves a tenant."""

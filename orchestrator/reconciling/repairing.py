@@ -12,10 +12,11 @@ from orchestrator.common.times import Clock
 from orchestrator.reconciling.judging import Looked
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
-from orchestrator.tenants.admission import Refused, delete_counts
+from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.tenants.ports import QueueMetadata
 from orchestrator.tenants.records import Request
+from orchestrator.tenants.state import delete_counts
 
 
 @dataclass(frozen=True, slots=True)

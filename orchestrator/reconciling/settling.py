@@ -13,13 +13,13 @@ from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Th
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
-from orchestrator.tenants.admission import delete_counts
 from orchestrator.tenants.deleting import why_not_adopted
 from orchestrator.tenants.operations import finish, write_failure
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stacks, TenantReader
 from orchestrator.tenants.records import Attempt, Audit, Operation, RootCause, Run, Status
+from orchestrator.tenants.state import delete_counts
 from orchestrator.tenants.tenant_stack import inspect_stack
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.selecting import Candidate
-from orchestrator.tenants.fleet import LISTED_STATES, state_of
+from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.records import Audit, Metadata, TenantState
+from orchestrator.tenants.state import state_of
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import FleetReader, TenantReader

@@ -24,12 +24,11 @@ from orchestrator.rollouts.records import (
     Turn,
 )
 from orchestrator.rollouts.selecting import skip_reason
-from orchestrator.tenants.admission import delete_counts
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.execution_input import machine_input
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.operations import bounded
 from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Status, TenantState
+from orchestrator.tenants.state import delete_counts, state_of
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock

@@ -14,9 +14,9 @@ from enum import StrEnum
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
 from orchestrator.releases.records import Release
-from orchestrator.tenants.decisions import revived
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Request, Run, Status
 from orchestrator.tenants.stack_resources import Requester, StackResource
+from orchestrator.tenants.state import delete_counts, is_deleted, latest_create
 
 
 class Refusal(StrEnum):
@@ -87,20 +87,6 @@ def tenant_deleted(tenant: TenantId) -> Refused:
     )
 
 
-def is_deleted(audits: Sequence[Audit]) -> bool:
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    return any(
-        audit.operation is Operation.DELETE and audit.status is Status.SUCCESS and not revived(audit, creates)
-        for audit in audits
-    )
-
-
-def delete_counts(audits: Sequence[Audit]) -> bool:
-    """Whether the tenant was deleted, or was to be and is not wholly, and was not created since."""
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    return any(audit.operation is Operation.DELETE and not revived(audit, creates) for audit in audits)
-
-
 def why_it_stays(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
     """Why a delete that has only now got its turn must not go on: the tenant is not the one that was to be deleted."""
     tenant, request = run.tenant, run.request
@@ -133,8 +119,7 @@ def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | 
     if is_deleted(audits):
         return None
     # A create that never began has recorded no owner; nor has one that failed before 0.7.0, or any before 0.5.0.
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    latest = max(creates, key=lambda audit: audit.updated_at, default=None)
+    latest = latest_create(audits)
     there_before = metadata is not None and metadata.version is not None
     if latest is not None and (latest.status is Status.SUCCESS or not there_before):
         return latest.request.requester

@@ -1,26 +1,24 @@
 """getQueue, decided: a pure function from what the records say to what to answer.
 
-| metadata  | latest operation             | decision                                            |
-|-----------|------------------------------|-----------------------------------------------------|
-| any       | DELETE started               | BeingDeleted                                        |
-| published | any other                    | Ready: also while an update runs, or after it failed |
-| none      | none for the current version | StartCreate                                         |
-| none      | CREATE started               | Wait                                                |
-| none      | CREATE failed                | Failed, with the root cause                         |
-| none      | CREATE succeeded             | StartCreate: the queue vanished behind Berth's back |
-| none      | DELETE succeeded             | Deleted: only an explicit create brings it back     |
-| none      | DELETE failed                | Failed, with the root cause                         |
+It follows from the tenant's state (:mod:`orchestrator.tenants.state`):
+
+| state                          | decision                                                                     |
+|--------------------------------|------------------------------------------------------------------------------|
+| DELETING                       | BeingDeleted                                                                 |
+| READY, UPDATING, UPDATE_FAILED | Ready                                                                        |
+| PROVISIONING                   | Wait                                                                         |
+| FAILED                         | Failed, with the root cause                                                  |
+| FAILED, by a create of another release | StartCreate: the release that tenants are created at now may mend it |
+| UNKNOWN                        | StartCreate                                                                  |
+| DELETED                        | Deleted: only an explicit create brings it back                              |
 
 Where getQueue only looks, nothing is started, and these take the place of StartCreate:
 
-| latest operation              | decision                                                          |
-|-------------------------------|-------------------------------------------------------------------|
-| none                          | Unknown: nobody has created the tenant                            |
-| CREATE of an older version failed | Failed, with the root cause                                   |
-| CREATE succeeded              | NotProvisioned: the queue vanished behind Berth's back                   |
-
-"None" includes metadata that no operation has published yet (the stack records its queue before it is usable) and
-metadata that a delete has withdrawn. An explicit create marks the delete as revived, which then counts no more.
+| state                                    | decision                                               |
+|------------------------------------------|--------------------------------------------------------|
+| FAILED, by a create of another release   | Failed, with the root cause                            |
+| UNKNOWN, and no create was ever recorded | Unknown: nobody has created the tenant                 |
+| UNKNOWN, after a create succeeded        | NotProvisioned: the queue vanished behind Berth's back |
 """
 
 from __future__ import annotations
@@ -28,7 +26,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status, TenantState
+from orchestrator.tenants.state import Standing, creates_of, delete_of, is_overcome, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +104,6 @@ def ready(metadata: Metadata | None) -> Ready | None:
     return Ready(metadata.queue, metadata.version)
 
 
-def revived(delete: Audit, creates: Sequence[Audit]) -> bool:
-    """Whether the tenant was created again after that delete.
-
-    Rows from before versions have no mark for it; there the order of time decides.
-    """
-    return delete.revived_by is not None or any(
-        create.version is None and create.updated_at > delete.updated_at for create in creates
-    )
-
-
 def version_to_create(
     metadata: Metadata | None, audits: Sequence[Audit], current: str, is_published: Callable[[str], bool]
 ) -> str:
@@ -134,12 +123,11 @@ def _last_version(audits: Sequence[Audit]) -> str | None:
 
     Only for tenants whose metadata does not say it: their queue vanished before 0.7.0, or the row was lost.
     """
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    delete = next((audit for audit in audits if audit.operation is Operation.DELETE), None)
+    delete = delete_of(audits)
     lived = [audit for audit in audits if audit.operation is not Operation.DELETE and audit.status is Status.SUCCESS]
     if delete and delete.status is Status.SUCCESS:
         # Whatever was there before that delete was another life of the tenant.
-        lived = [audit for audit in lived if revived(delete, creates) and audit.updated_at > delete.updated_at]
+        lived = [audit for audit in lived if is_overcome(delete, audits) and audit.updated_at > delete.updated_at]
     latest = max(lived, key=lambda audit: audit.updated_at, default=None)
     return latest.version if latest else None
 
@@ -152,30 +140,24 @@ def decide(
     abandoned: Collection[str] = (),
 ) -> Decision:
     """Decide for one tenant. ``abandoned`` names executions that say Started but no longer run."""
-
-    def in_progress(audit: Audit) -> bool:
-        return audit.status is Status.STARTED and audit.execution not in abandoned
-
-    delete = next((audit for audit in audits if audit.operation is Operation.DELETE), None)
-    if delete and in_progress(delete):
-        return BeingDeleted(delete)
-
+    match standing(metadata, audits, abandoned=abandoned):
+        case Standing(TenantState.DELETING, Audit() as delete):
+            return BeingDeleted(delete)
+        case Standing(TenantState.DELETED, Audit() as delete):
+            return Deleted(delete)
+        case Standing(TenantState.PROVISIONING, Audit() as create):
+            # Whatever its version: it will publish the queue, and upgrading is another operation.
+            return Wait(create.execution)
+        case Standing(TenantState.FAILED, Audit() as failed):
+            if failed.operation is Operation.DELETE:
+                return Failed(failed)
+            tried = [each for each in creates_of(audits) if each.version == version and each.status is Status.FAILURE]
+            if tried:
+                return Failed(tried[0])
     if answer := ready(metadata):
         return answer
-
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    next_attempt = 1 + max((audit.attempt for audit in creates if audit.version == version), default=0)
-    if delete and not revived(delete, creates):
-        return Deleted(delete) if delete.status is Status.SUCCESS else Failed(delete)
-
-    for create in creates:
-        # Whatever its version: it will publish the queue, and upgrading is another operation.
-        if in_progress(create):
-            return Wait(create.execution)
-    for create in creates:
-        if create.status is Status.FAILURE and create.version == version:
-            return Failed(create)
-    return StartCreate(next_attempt, another=not audits)
+    numbers = [create.attempt for create in creates_of(audits) if create.version == version]
+    return StartCreate(1 + max(numbers, default=0), another=not audits)
 
 
 def look(metadata: Metadata | None, audits: Sequence[Audit], version: str) -> Seen:
@@ -183,8 +165,7 @@ def look(metadata: Metadata | None, audits: Sequence[Audit], version: str) -> Se
     decision = decide(metadata, audits, version)
     if not isinstance(decision, StartCreate):
         return decision
-    creates = [audit for audit in audits if audit.operation is Operation.CREATE]
-    latest = max(creates, key=lambda create: create.updated_at, default=None)
-    if latest is None:
+    found = standing(metadata, audits)
+    if found.operation is None:
         return Unknown()
-    return Failed(latest) if latest.status is Status.FAILURE else NotProvisioned()
+    return Failed(found.operation) if found.state is TenantState.FAILED else NotProvisioned()

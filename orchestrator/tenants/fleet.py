@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.decisions import revived
 from orchestrator.tenants.records import (
     Audit,
     HistoryEntry,
     Lock,
     Metadata,
-    Operation,
     Queue,
     RecordedChange,
     RootCause,
-    Status,
     TenantState,
     UnreadableEntry,
 )
+from orchestrator.tenants.state import standing
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import FleetReader, ListedTenant, TenantReader
@@ -76,60 +74,16 @@ def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
     history = reader.history(tenant)
     audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
     metadata = reader.metadata(tenant)
+    now = standing(metadata, audits)
     return TenantDetail(
         tenant=tenant,
-        state=state_of(metadata, audits),
+        state=now.state,
         metadata=metadata,
-        root_cause=root_cause_of(metadata, audits),
+        root_cause=now.root_cause,
         lock=reader.lock(tenant),
         audits=audits,
         history=history,
     )
-
-
-def state_of(metadata: Metadata | None, audits: Sequence[Audit]) -> TenantState:
-    """A tenant in one word, from its records."""
-    state, _ = _state_and_reason(metadata, audits)
-    return state
-
-
-def root_cause_of(metadata: Metadata | None, audits: Sequence[Audit]) -> RootCause | None:
-    """Why the tenant is in a failed state, if it is in one."""
-    state, reason = _state_and_reason(metadata, audits)
-    failed = state in (TenantState.FAILED, TenantState.UPDATE_FAILED)
-    return reason.root_cause if reason and failed else None
-
-
-def _state_and_reason(metadata: Metadata | None, audits: Sequence[Audit]) -> tuple[TenantState, Audit | None]:
-    """The state, and the operation that brought the tenant into it."""
-    delete = _latest(audits, Operation.DELETE)
-    if delete and delete.status is Status.STARTED:
-        return TenantState.DELETING, delete
-    if metadata is not None and metadata.published:
-        latest = _latest(audits, Operation.CREATE, Operation.UPDATE)
-        if latest is None or latest.operation is not Operation.UPDATE:
-            return TenantState.READY, latest
-        return {
-            Status.STARTED: TenantState.UPDATING,
-            Status.FAILURE: TenantState.UPDATE_FAILED,
-            Status.SUCCESS: TenantState.READY,
-        }[latest.status], latest
-    if delete and not revived(delete, [audit for audit in audits if audit.operation is Operation.CREATE]):
-        return (TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED), delete
-    create = _latest(audits, Operation.CREATE)
-    if create is None:
-        return TenantState.UNKNOWN, None
-    return {
-        Status.STARTED: TenantState.PROVISIONING,
-        Status.FAILURE: TenantState.FAILED,
-        # The queue has vanished behind Berth's back.
-        Status.SUCCESS: TenantState.UNKNOWN,
-    }[create.status], create
-
-
-def _latest(audits: Sequence[Audit], *operations: Operation) -> Audit | None:
-    of_these = [audit for audit in audits if audit.operation in operations]
-    return max(of_these, key=lambda audit: audit.updated_at, default=None)
 
 
 @dataclass(frozen=True, slots=True)

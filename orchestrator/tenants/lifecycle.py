@@ -17,19 +17,9 @@ from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint
 from orchestrator.releases.records import Release
-from orchestrator.tenants.admission import (
-    Refusal,
-    Refused,
-    delete_counts,
-    is_deleted,
-    refusal,
-    tenant_deleted,
-    unknown_release,
-    unknown_tenant,
-)
+from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates, version_to_create
 from orchestrator.tenants.deleting import messages_of, tell_messages, why_not_adopted
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
@@ -46,6 +36,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
+from orchestrator.tenants.state import delete_counts, is_deleted, state_of
 
 _ROUNDS = 25
 

@@ -13,7 +13,6 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused, brought_into_being, other_owner
 from orchestrator.tenants.confirming import how_it_ended, is_confirmed, is_undone
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import Seen, StackResources
@@ -29,6 +28,7 @@ from orchestrator.tenants.records import (
 )
 from orchestrator.tenants.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
 from orchestrator.tenants.stack_resources import Requester
+from orchestrator.tenants.state import state_of
 
 PATIENCE = timedelta(minutes=55)
 """CloudFormation waits for an hour at most. It is told before that."""

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
-from orchestrator.tenants.admission import delete_counts, owner_once_begun, refusal
+from orchestrator.tenants.admission import owner_once_begun, refusal
 from orchestrator.tenants.changes import correction
-from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     Attempt,
@@ -35,6 +34,7 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.stack_resources import Requester
+from orchestrator.tenants.state import delete_counts, root_cause_of, state_of
 from orchestrator.tenants.writes import (
     Append,
     AuditKey,

@@ -10,12 +10,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.local.emulator import Emulator
-from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp
 from orchestrator.tenants.ports import Pin, Stack
 from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Attempt, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Transition
 from tests.adapters.conftest import TABLE, an_empty_table, client, empty, legacy_in_dynamodb, legacy_in_memory
 from tests.adapters.tables import Everything, WholeTable, everything

@@ -12,7 +12,6 @@ from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
 from orchestrator.tenants import transitions
-from orchestrator.tenants.fleet import root_cause_of, state_of
 from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import (
@@ -29,6 +28,7 @@ from orchestrator.tenants.records import (
     TenantState,
     UnreadableEntry,
 )
+from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import (
     AllOf,
     AnyOf,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, TenantOutcome
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.records import HistoryEntry, Operation, Status, TenantState
+from orchestrator.tenants.state import state_of
 from tests.simulation.fleet import Fleet
 
 SERVED = frozenset({TenantState.READY, TenantState.UPDATING, TenantState.UPDATE_FAILED})

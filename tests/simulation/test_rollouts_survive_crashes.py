@@ -19,8 +19,8 @@ from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Stage, TenantOutcome, Turn, Wish
 from orchestrator.rollouts.selecting import Selected, skip_reason
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.records import Audit, Metadata, TenantState
+from orchestrator.tenants.state import state_of
 from tests.fakes import FakeAlarms, InMemoryRollouts
 from tests.machines import asl
 from tests.machines.files import ROLLOUT, TURN, machine

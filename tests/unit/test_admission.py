@@ -8,8 +8,9 @@ from itertools import product
 
 import pytest
 
-from orchestrator.tenants.admission import Refusal, Refused, delete_counts, is_deleted, refusal
+from orchestrator.tenants.admission import Refusal, Refused, refusal
 from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, Status
+from orchestrator.tenants.state import delete_counts, is_deleted
 from tests.fakes import ACME, EXPLICIT, NOON, a_release, an_audit, some_metadata
 
 OLDER, HERE, NEWER = "0.9.0", "0.10.0", "0.11.0"

@@ -241,8 +241,17 @@ def test_get_queues_function_starts_light() -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
-    by_others = ("lifecycle", "admission", "limits", "schemas")
-    services = ("cloudformation", "cloudwatch", "s3", "sqs", "sts", "dynamodb.rollouts", "dynamodb.create_counts")
+    by_others = ("lifecycle", "admission", "limits", "schemas", "transitions", "ledger", "writes")
+    services = (
+        "cloudformation",
+        "cloudwatch",
+        "s3",
+        "sqs",
+        "sts",
+        "dynamodb.rollouts",
+        "dynamodb.create_counts",
+        "dynamodb.applying",
+    )
     later = {
         "common.validation",
         *(f"api.{name}" for name in ("fields", "queue_routes", "routes", "reading")),

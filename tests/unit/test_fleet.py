@@ -14,17 +14,10 @@ from hypothesis import strategies as st
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.fleet import (
-    LISTED_STATES,
-    PAGE_SIZE,
-    Page,
-    list_tenants,
-    root_cause_of,
-    state_of,
-    tenant_detail,
-)
+from orchestrator.tenants.fleet import LISTED_STATES, PAGE_SIZE, Page, list_tenants, tenant_detail
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Status, TenantState
+from orchestrator.tenants.state import root_cause_of, state_of
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
@@ -74,10 +67,10 @@ STATES: dict[str, tuple[Metadata | None, list[Audit], TenantState]] = {
         [create(FAILURE), create(STARTED, 1, version=NEXT_VERSION)],
         TenantState.PROVISIONING,
     ),
-    "create started, then failed at another version": (
+    "create runs, another one of another version has failed": (
         None,
         [create(STARTED), create(FAILURE, 1, version=NEXT_VERSION)],
-        TenantState.FAILED,
+        TenantState.PROVISIONING,
     ),
     "queue vanished": (None, [CREATED], TenantState.UNKNOWN),
     "queue vanished after an update": (UNPUBLISHED, [CREATED, update(SUCCESS)], TenantState.UNKNOWN),

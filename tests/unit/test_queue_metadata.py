@@ -10,7 +10,6 @@ import pytest
 
 from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
 from orchestrator.tenants.decisions import ready
-from orchestrator.tenants.fleet import state_of
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import (
@@ -24,6 +23,7 @@ from orchestrator.tenants.records import (
     Request,
     TenantState,
 )
+from orchestrator.tenants.state import state_of
 from tests.fakes import (
     ACME,
     NOON,

@@ -12,10 +12,10 @@ import pytest
 from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import same_content
-from orchestrator.tenants.admission import delete_counts
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Status
 from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.state import delete_counts
 from tests.fakes import (
     ACME,
     NAMES,
