@@ -196,13 +196,13 @@ class TenantGuard:
     def _audit_changes(
         self, caller: Caller, call: str, was: Rows, was_audit: Audit | None, audit: Audit, now: Rows
     ) -> None:
+        if call == "table.adopt":
+            assert audit.execution not in self._world.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
+            return
         if audit.revived_by is not None and audit.revived_by != (was_audit and was_audit.revived_by):
             self._revived(caller, now.owner)
             if was_audit is not None and replace(audit, revived_by=was_audit.revived_by) == was_audit:
                 return
-        if call == "table.adopt":
-            assert audit.execution not in self._world.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
-            return
         run = self._world.runs.get(audit.execution)
         assert run is not None, f"{caller} writes the audit of {audit.execution}, which never was"
         name = _short(audit.execution)
