@@ -577,7 +577,10 @@ BUGS = {
         (send, send, receive, upgrade),
     ),
     "an update of a resource asks for the tenant": Planted(
-        _update_of_a_resource_asks_for_the_tenant, BROUGHT_BACK, None, (team_creates, team_creates, *[team_updates] * 4)
+        _update_of_a_resource_asks_for_the_tenant,
+        f"{BROUGHT_BACK}|deletes .*, which was brought into being by",
+        None,
+        (team_creates, team_creates, *[team_updates] * 4),
     ),
     "a create takes the version of the stack": Planted(
         _create_takes_the_version_of_the_stack, "is served, not", None, CROWDED

@@ -219,6 +219,7 @@ BUGS = {
         _take_a_delete_that_has_begun_for_done,
         "is at 0.1.[01], and said",
         ("_delete_by_hand", "_kill_an_update", "_kill_a_turn"),
+        range(400, 800),
     ),
     "an abort waits for the end of a bake": Planted(
         _leave_every_abort_to_the_execution, "aborted with nobody in flight", ("_abort",)
