@@ -206,7 +206,7 @@ BUGS = {
         _undo_before_an_update_has_begun,
         f"{STILL_THERE}|is at 0.2.0, and said",
         ("_kill_and_abort", "_kill_a_turn"),
-        range(1_200),
+        range(2_400, 3_600),
     ),
     "an alarm that recovered is overlooked": Planted(
         _look_at_the_alarm_as_it_is_now,

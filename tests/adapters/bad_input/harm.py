@@ -44,7 +44,7 @@ def _tenants(table: Any) -> Iterator[tuple[str, Any]]:
             version = "" if audit.operation is Operation.DELETE else audit.version or ""
             yield f"{tenant} audit {audit.operation} {version}".rstrip(), audit
         for key, entry in table.histories.get(tenant, {}).items():
-            yield f"{tenant} history {key}", entry
+            yield f"{tenant} history {'#'.join(key[:2])}", entry
 
 
 def _around_them(plane: ControlPlane) -> Iterator[tuple[str, Any]]:

@@ -27,6 +27,7 @@ from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenan
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
+from orchestrator.tenants.writes import all_of
 from stacks.common.function_code import function_names
 from tests.adapters.bad_input.fleet import HandingOver, the_fleet
 from tests.adapters.bad_input.forgeries import FORGERIES
@@ -42,7 +43,7 @@ from tests.adapters.bad_input.harm import (
 )
 from tests.adapters.bad_input.storm import INPUTS, storm, told
 from tests.adapters.bad_input.world import ControlPlane, a_control_plane
-from tests.fakes import InMemoryTable, a_run
+from tests.fakes import a_run
 
 FORGED = INPUTS if "BERTH_FUZZ_INPUTS" in os.environ else 40
 """How many come to each function. A few are enough to see that the rules hold; ``make fuzz`` looks for exceptions."""
@@ -138,7 +139,7 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
     "API Gateway proves itself for credentials": ("get_queue", ApiGateway, "sent", lambda *_: True),
     "Step Functions confirms who begins": ("begin", HandingOver, "confirmed", lambda _self, run: run),
     "Step Functions confirms who has failed": ("record_failure", HandingOver, "confirmed", lambda _self, run: run),
-    "writes are fenced by the lock": ("finish", InMemoryTable, "_owns", lambda *_: True),
+    "writes are fenced by the lock": ("finish", transitions, "_owned_by", lambda _run: all_of()),
     "stacks are fenced by the lock": ("start_stack", tenant_stack, "_own_lock", _believe_who_runs),
     "the lock says which operation it is": ("finish", operations, "_as_locked", lambda *_: None),
     "CloudFormation says which queue it is": ("finish", operations, "_check_stack", lambda *_: None),
