@@ -23,7 +23,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.settling import Settling
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import Rollout, Stage, Turn
-from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenant_stack
+from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenant_stack, transitions
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
