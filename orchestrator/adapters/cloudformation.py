@@ -15,14 +15,15 @@ from orchestrator.adapters.aws import error_code, error_message, throttling
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.common.stack_arns import StackArn, name_of
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases import template_contract
 from orchestrator.releases.ports import Parameters
-from orchestrator.releases.published import TENANT_PARAMETER, digest_of
+from orchestrator.releases.published import digest_of
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import INBOUND_QUEUE, QUEUE_TYPE, TENANT_PARAMETER
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
 from orchestrator.tenants.records import Queue
 from orchestrator.tenants.stack_resources import StackResource
-from orchestrator.tenants.updating import INBOUND_QUEUE, QUEUE_TYPE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         StackTypeDef,
     )
 
-VERSION_OUTPUT = "Version"
 
 _CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
 _NO_CHANGE_SET = frozenset({"ChangeSetNotFound", "ChangeSetNotFoundException"})
@@ -350,14 +350,14 @@ def _change(change: ChangeTypeDef) -> Change:
 def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
     outputs = {o.get("OutputKey", ""): o.get("OutputValue", "") for o in described.get("Outputs", [])}
     parameters = {p.get("ParameterKey", ""): p.get("ParameterValue", "") for p in described.get("Parameters", [])}
-    arn, url = outputs.get("InboundQueueArn"), outputs.get("InboundQueueUrl")
+    arn, url = outputs.get(template_contract.QUEUE_ARN), outputs.get(template_contract.QUEUE_URL)
     return Stack(
         stack_id=described.get("StackId", described["StackName"]),
         status=described["StackStatus"],
         status_reason=described.get("StackStatusReason", ""),
         tenant_id=parameters.get(TENANT_PARAMETER),
         queue=Queue(arn, url) if arn and url else None,
-        version=outputs.get(VERSION_OUTPUT),
+        version=outputs.get(template_contract.VERSION),
         ours=described.get("RoleARN") == service_role,
         attached=_attached(described),
         parameters=parameters,

@@ -15,7 +15,12 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.releases.published import SERVICE_TOKEN_PARAMETER
+from orchestrator.releases.template_contract import (
+    DEAD_LETTER_QUEUE,
+    INBOUND_QUEUE,
+    OUTBOUND_QUEUE,
+    SERVICE_TOKEN_PARAMETER,
+)
 from orchestrator.tenants.changes import adoption
 from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.names import Names
@@ -24,7 +29,6 @@ from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status, TenantState
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import root_cause_of, state_of
-from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, INBOUND_QUEUE, OUTBOUND_QUEUE
 
 ADOPTED = "adopted"
 """The mark on the audit of a delete that an adoption has found to be overcome."""

@@ -14,11 +14,12 @@ from orchestrator.common.times import Clock
 from orchestrator.common.versions import is_older
 from orchestrator.releases.ports import Releases, TemplateStore
 from orchestrator.releases.records import Release
-
-TENANT_PARAMETER = "TenantId"
-SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
-KMS_KEY_PARAMETER = "KmsKeyArn"
-_ALWAYS_GIVEN = frozenset({TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER})
+from orchestrator.releases.template_contract import (
+    ALWAYS_GIVEN,
+    KMS_KEY_PARAMETER,
+    SERVICE_TOKEN_PARAMETER,
+    TENANT_PARAMETER,
+)
 
 
 def is_known(version: str | None, releases: Collection[str]) -> bool:
@@ -116,7 +117,7 @@ def publish_release(
             clock.now(),
             content_digest(template, version),
             notes,
-            frozenset(document.get("Parameters", {})) - _ALWAYS_GIVEN,
+            frozenset(document.get("Parameters", {})) - ALWAYS_GIVEN,
         )
     )
     _check_digest(version, recorded, digest)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.times import Clock
+from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
@@ -15,7 +16,7 @@ from orchestrator.tenants.own_stack import has_unknown_stack, own_stack, recorde
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Messages, Metadata, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.updating import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE, since
+from orchestrator.tenants.updating import since
 
 MOST_DELETES = 3
 """How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""

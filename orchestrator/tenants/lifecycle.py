@@ -15,8 +15,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
-from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint
+from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates, version_to_create
 from orchestrator.tenants.deleting import messages_of, tell_messages, why_not_adopted

@@ -20,8 +20,9 @@ from orchestrator.common.errors import (
 )
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
-from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, same_content
+from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_it_stays
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed

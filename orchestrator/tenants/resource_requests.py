@@ -13,6 +13,7 @@ from orchestrator.common.input_limits import is_utf8
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.validation import LABELS, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.releases.template_contract import METADATA_TYPE, QUEUE_ARN, QUEUE_URL, TENANT_PARAMETER
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.stack_resources import StackResource
@@ -71,7 +72,7 @@ class RolloutRequest:
     """Than that of the last deployment, if there was one."""
 
 
-OWN_TYPES = frozenset({"Custom::TenantMetadata", "Custom::Release", "Custom::Rollout", "Custom::ApiProof"})
+OWN_TYPES = frozenset({METADATA_TYPE, "Custom::Release", "Custom::Rollout", "Custom::ApiProof"})
 """The types of Berth's own resources, in tenants' stacks and in the control plane's."""
 
 
@@ -123,7 +124,7 @@ def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | 
 
 
 _CLAIM = _custom_resource({})
-_TENANT_METADATA = _custom_resource({"TenantId": TENANT_ID, "InboundQueueArn": TEXT, "InboundQueueUrl": TEXT})
+_TENANT_METADATA = _custom_resource({TENANT_PARAMETER: TENANT_ID, QUEUE_ARN: TEXT, QUEUE_URL: TEXT})
 _RELEASE = _custom_resource(
     {
         "Version": VERSION,
@@ -158,7 +159,7 @@ def parse_metadata_request(event: object, *, location: Location, names: Names) -
     """
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
-    tenant, stack = TenantId.parse(properties["TenantId"]), StackArn.parse(checked["StackId"])
+    tenant, stack = TenantId.parse(properties[TENANT_PARAMETER]), StackArn.parse(checked["StackId"])
     named = names.is_stack_of(tenant, stack.name) or names.is_legacy(stack.name)
     if stack.location != location or not named:
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
@@ -166,7 +167,7 @@ def parse_metadata_request(event: object, *, location: Location, names: Names) -
         kind=Kind(checked["RequestType"]),
         tenant=tenant,
         stack=stack,
-        queue=Queue(properties["InboundQueueArn"], properties["InboundQueueUrl"]),
+        queue=Queue(properties[QUEUE_ARN], properties[QUEUE_URL]),
     )
 
 

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.errors import Conflict
 from orchestrator.releases.ports import Parameters
-from orchestrator.releases.published import KMS_KEY_PARAMETER
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import INBOUND_QUEUE, KMS_KEY_PARAMETER, QUEUE_TYPE
 from orchestrator.tenants.creating import broken
 from orchestrator.tenants.outcomes import Again, Clearing, Done, Draining, GaveUp, NotReady, Started, Unchanged, Working
 from orchestrator.tenants.ports import (
@@ -31,17 +31,6 @@ from orchestrator.tenants.ports import (
 )
 from orchestrator.tenants.records import Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
-
-INBOUND_QUEUE = "InboundQueue"
-"""The logical id of a tenant's queue, in every release."""
-
-DEAD_LETTER_QUEUE = "DeadLetterQueue"
-"""The same of the queue that takes what nobody could handle. Tenants from before 0.1.0 have none of that name."""
-
-OUTBOUND_QUEUE = "OutboundQueue"
-"""The same of the queue that tenants from before 0.1.0 have besides."""
-
-QUEUE_TYPE = "AWS::SQS::Queue"
 
 _CHANGE_SET_PREFIX = "berth-"
 """Names of change sets begin with a letter."""

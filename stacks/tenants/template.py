@@ -29,7 +29,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
-from orchestrator.releases.published import KMS_KEY_PARAMETER
+from orchestrator.releases import template_contract as contract
 
 KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
@@ -61,7 +61,7 @@ class TenantStack(Stack):
         )
         tenant_id = CfnParameter(
             self,
-            "TenantId",
+            contract.TENANT_PARAMETER,
             description="Whose queue this is.",
             allowed_pattern=TENANT_ID_PATTERN,
             max_length=TENANT_ID_MAX_LENGTH,
@@ -72,7 +72,7 @@ class TenantStack(Stack):
         )
         metadata_service_token = CfnParameter(
             self,
-            "MetadataServiceToken",
+            contract.SERVICE_TOKEN_PARAMETER,
             description="The function that keeps the tenant's metadata true to this stack.",
             allowed_pattern=FUNCTION_ARN_PATTERN,
             constraint_description="must be the ARN of a Lambda function",
@@ -80,7 +80,7 @@ class TenantStack(Stack):
 
         kms_key = CfnParameter(
             self,
-            KMS_KEY_PARAMETER,
+            contract.KMS_KEY_PARAMETER,
             description=(
                 "The key that the queues are encrypted with. Without one, SQS encrypts them with a key of its own."
             ),
@@ -96,11 +96,13 @@ class TenantStack(Stack):
             "SqsManagedSseEnabled": Fn.condition_if(has_key.logical_id, False, True),
         }
 
-        dead_letter_queue = self._queue("DeadLetterQueue", retention_period=Duration.days(_DEAD_LETTER_RETENTION_DAYS))
+        dead_letter_queue = self._queue(
+            contract.DEAD_LETTER_QUEUE, retention_period=Duration.days(_DEAD_LETTER_RETENTION_DAYS)
+        )
         # There is no RedriveAllowPolicy: it would name the inbound queue, and the two queues would depend on each
         # other.
         inbound_queue = self._queue(
-            "InboundQueue",
+            contract.INBOUND_QUEUE,
             retention_period=Duration.days(_INBOUND_RETENTION_DAYS),
             visibility_timeout=Duration.seconds(30),
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=5),
@@ -111,25 +113,25 @@ class TenantStack(Stack):
 
         CustomResource(
             self,
-            "TenantMetadata",
-            resource_type="Custom::TenantMetadata",
+            contract.METADATA_RESOURCE,
+            resource_type=contract.METADATA_TYPE,
             service_token=metadata_service_token.value_as_string,
             # Without a timeout, a handler that never responds would block the stack for an hour. Lambda retries after
             # one minute and after two more when it throttles or the handler fails; the timeout leaves time for that.
             service_timeout=Duration.seconds(300),
             properties={
-                "TenantId": tenant_id.value_as_string,
-                "InboundQueueArn": inbound_queue.queue_arn,
-                "InboundQueueUrl": inbound_queue.queue_url,
-                "Version": version,
+                contract.TENANT_PARAMETER: tenant_id.value_as_string,
+                contract.QUEUE_ARN: inbound_queue.queue_arn,
+                contract.QUEUE_URL: inbound_queue.queue_url,
+                contract.VERSION: version,
             },
         )
 
-        CfnOutput(self, "InboundQueueArn", value=inbound_queue.queue_arn)
-        CfnOutput(self, "InboundQueueUrl", value=inbound_queue.queue_url)
-        CfnOutput(self, "DeadLetterQueueArn", value=dead_letter_queue.queue_arn)
-        CfnOutput(self, "DeadLetterQueueUrl", value=dead_letter_queue.queue_url)
-        CfnOutput(self, "Version", value=version)
+        CfnOutput(self, contract.QUEUE_ARN, value=inbound_queue.queue_arn)
+        CfnOutput(self, contract.QUEUE_URL, value=inbound_queue.queue_url)
+        CfnOutput(self, contract.DEAD_LETTER_QUEUE_ARN, value=dead_letter_queue.queue_arn)
+        CfnOutput(self, contract.DEAD_LETTER_QUEUE_URL, value=dead_letter_queue.queue_url)
+        CfnOutput(self, contract.VERSION, value=version)
 
     def _queue(self, name: str, **settings: Any) -> sqs.Queue:
         queue = sqs.Queue(self, name, encryption=sqs.QueueEncryption.SQS_MANAGED, **settings)

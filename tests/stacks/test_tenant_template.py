@@ -12,7 +12,8 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
-from orchestrator.releases.published import KMS_KEY_PARAMETER
+from orchestrator.releases import template_contract as contract
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from stacks.project import read_version
 from stacks.releases.committed import (
     RELEASES,
@@ -49,6 +50,24 @@ def test_every_release_contains_its_own_version(file: Path) -> None:
     assert template["Outputs"]["Version"]["Value"] == file.stem
     assert template["Resources"]["TenantMetadata"]["Properties"]["Version"] == file.stem
     assert file.read_bytes() == canonical(template)
+
+
+@pytest.mark.parametrize("file", sorted(RELEASES.glob("*.json")), ids=lambda file: file.name)
+def test_every_release_has_what_the_code_expects_of_a_template(file: Path) -> None:
+    template = json.loads(file.read_bytes())
+    assert template["Parameters"].keys() >= contract.ALWAYS_GIVEN
+    types = {name: resource["Type"] for name, resource in template["Resources"].items()}
+    assert (
+        types.items()
+        >= {
+            contract.INBOUND_QUEUE: contract.QUEUE_TYPE,
+            contract.DEAD_LETTER_QUEUE: contract.QUEUE_TYPE,
+            contract.METADATA_RESOURCE: contract.METADATA_TYPE,
+        }.items()
+    )
+    assert template["Outputs"].keys() >= {contract.QUEUE_ARN, contract.QUEUE_URL, contract.VERSION}
+    recorded = template["Resources"][contract.METADATA_RESOURCE]["Properties"]
+    assert recorded.keys() >= {contract.TENANT_PARAMETER, contract.QUEUE_ARN, contract.QUEUE_URL, contract.VERSION}
 
 
 def test_all_releases_have_the_same_queues_and_parameters() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from orchestrator.common.errors import LostOwnership
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, stack_parameters
+from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
 from orchestrator.tenants.limits import Unlimited

@@ -12,7 +12,8 @@ import pytest
 
 from orchestrator.common.errors import QueueOutOfReach, Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint, stack_parameters
+from orchestrator.releases.published import fingerprint, stack_parameters
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import tenant_detail
 from orchestrator.tenants.get_queue import GetQueue, Provisioning

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import StackNotOurs
+from orchestrator.releases.template_contract import QUEUE_TYPE
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import record_failure
@@ -15,7 +16,6 @@ from orchestrator.tenants.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Change, Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, RootCause, Run
-from orchestrator.tenants.updating import QUEUE_TYPE
 from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, a_run, some_metadata, stack_arn
 from tests.unit.test_tenant_stack import TOKEN, World, for_each_operation
 

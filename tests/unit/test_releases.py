@@ -13,17 +13,9 @@ from hypothesis import strategies as st
 
 from orchestrator.common.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.common.versions import VERSION_PATTERN, is_older, order
-from orchestrator.releases.published import (
-    KMS_KEY_PARAMETER,
-    SERVICE_TOKEN_PARAMETER,
-    TENANT_PARAMETER,
-    canonical,
-    content_digest,
-    fingerprint,
-    publish_release,
-    stack_parameters,
-)
+from orchestrator.releases.published import canonical, content_digest, fingerprint, publish_release, stack_parameters
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, SERVICE_TOKEN_PARAMETER, TENANT_PARAMETER
 from tests.fakes import A_KEY, ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable, a_release
 
 TEMPLATE, CHANGED = canonical({"Resources": {}}), canonical({"Resources": {"More": {}}})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Throttled
-from orchestrator.releases.published import KMS_KEY_PARAMETER
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants import updating
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.operations import record_failure

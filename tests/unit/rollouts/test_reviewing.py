@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import Throttled
-from orchestrator.releases.published import KMS_KEY_PARAMETER, fingerprint
+from orchestrator.releases.published import fingerprint
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
