@@ -1,4 +1,4 @@
-"""Answers as HTTP sees them: getQueue's, and what all answers share.
+"""HTTP answers of getQueue, and the parts that all answers share.
 
 Errors are problem details (RFC 9457) with a stable type.
 """
@@ -41,7 +41,7 @@ from orchestrator.tenants.get_queue import Answer, Provisioning
 from orchestrator.tenants.records import RootCause, release_of
 
 RETRY_AFTER_SECONDS = 2
-"""When to ask again. The ready path is one cheap read, so asking often is no burden."""
+"""The value of Retry-After. It can be short, because asking for a ready queue costs one cheap read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Response:
     body: dict[str, object]
 
     def as_proxy_result(self) -> dict[str, object]:
-        """The shape that API Gateway takes; direct callers of the function get the same."""
+        """The response in API Gateway's format. Direct callers of the function get the same format."""
         return {"statusCode": self.status, "headers": self.headers, "body": json.dumps(self.body)}
 
 
@@ -113,7 +113,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
         case Deleted(audit):
             return problem(
                 TENANT_DELETED,
-                f"Tenant {tenant} was deleted. Only creating it explicitly brings it back.",
+                f"Tenant {tenant} was deleted. To use it again, create it explicitly.",
                 tenantId=tenant.value,
                 tenantState="DELETED",
                 tenantStatus="DELETED",
@@ -124,37 +124,37 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
 
 
 def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
-    """No queue, and none on its way."""
+    """The answer if the tenant has no queue and none is being provisioned."""
     match given:
         case Unknown():
             return problem(
                 UNKNOWN_TENANT,
-                f"No such tenant: {tenant}. Asking for its queue does not create it here. Ask an operator to create "
-                f"it: berth create {tenant}",
+                f"There is no tenant {tenant}, and this control plane does not create tenants on getQueue. Ask an "
+                f"operator to create it: berth create {tenant}",
                 tenantId=tenant.value,
             )
         case NotProvisioned(asking_provisions):
-            told = (
-                f"Tenant {tenant} has no queue yet. Ask for its queue first, which provisions it: "
-                f"GET /tenants/{tenant}/queue"
+            detail = (
+                f"Tenant {tenant} has no queue yet. To provision it, call GET /tenants/{tenant}/queue first."
                 if asking_provisions
-                else f"Tenant {tenant} has no queue in service. Asking for it does not create it here. Ask an operator "
-                f"to create it: berth create {tenant}"
+                else f"Tenant {tenant} has no queue, and this control plane does not create queues on getQueue. Ask an "
+                f"operator to create it: berth create {tenant}"
             )
-            return problem(NOT_PROVISIONED, told, tenantId=tenant.value)
+            return problem(NOT_PROVISIONED, detail, tenantId=tenant.value)
         case FleetFull():
-            # How many there are is not told: platforms do not see the fleet.
+            # The detail leaves out the number of tenants: platforms may not see the fleet.
             return problem(
                 FLEET_FULL,
-                f"Tenant {tenant} was not created: this control plane has as many tenants as it may have. Nothing was "
-                "started. Ask an operator to make room: berth doctor",
+                f"Tenant {tenant} was not created: this control plane has reached its limit of tenants "
+                "(berth:maxTenants). Nothing was started. Ask an operator to delete unused tenants or to "
+                "raise the limit: berth doctor",
                 tenantId=tenant.value,
             )
         case TooManyCreates(limit, seconds):
             response = problem(
                 TOO_MANY_CREATES,
-                f"Tenant {tenant} was not created: you have started {limit} creates within a minute, which is as many "
-                f"as a caller may (berth:createsPerMinute). Nothing was started. Ask again in {seconds} seconds.",
+                f"Tenant {tenant} was not created: you have reached the limit of {limit} creates per minute "
+                f"(berth:createsPerMinute). Nothing was started. Try again in {seconds} seconds.",
                 tenantId=tenant.value,
                 retryAfterSeconds=seconds,
             )
@@ -169,7 +169,7 @@ def refuse(error: InvalidRequest) -> Response:
 def not_through_the_api() -> Response:
     return problem(
         NOT_THROUGH_THE_API,
-        "The function was invoked without API Gateway, so it cannot know who is asking. Call the API's URL instead. "
+        "The function was invoked without API Gateway, so the caller is unknown. Call the API's URL instead. "
         "While the control plane is being deployed, try again in a minute.",
     )
 
@@ -177,7 +177,7 @@ def not_through_the_api() -> Response:
 def no_credentials() -> Response:
     return problem(
         CREDENTIALS_NOT_ENABLED,
-        "This control plane gives no credentials: it was deployed without berth:credentialsSeconds.",
+        "This control plane does not issue credentials: it was deployed without berth:credentialsSeconds.",
     )
 
 
@@ -192,7 +192,7 @@ def found(status: int, body: dict[str, object]) -> Response:
 
 
 def problem(kind: Problem, detail: str, **more: object) -> Response:
-    """Problem details. Their `status` is HTTP's; the tenant's own state is `tenantState`."""
+    """An answer with problem details. `status` is the HTTP status; the tenant's state is `tenantState`."""
     return Response(
         kind.status,
         {"Content-Type": "application/problem+json"},

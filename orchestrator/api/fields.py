@@ -1,4 +1,4 @@
-"""The values that requests and answers are made of: one word for one thing, with one rule.
+"""The types of the values in requests and answers. Each type is defined once, with its limits.
 
 A type with a title is a component of its own in the OpenAPI document.
 """
@@ -28,40 +28,43 @@ T = TypeVar("T")
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all wire models. Making one checks nothing: only reading one does.
+    """The base of all wire models. A model is validated when it is decoded, not when it is constructed.
 
-    A client ignores fields of an answer that it does not know, so that answers may have more of them later.
+    Clients ignore unknown fields of an answer, so that later versions can add fields.
     """
 
     schema_rules: ClassVar[Mapping[str, Any]] = {}
-    """What the document says about the model beyond its fields, as a JSON schema."""
+    """A JSON schema that the document adds to the schema of the model's fields."""
 
 
 class WireRequest(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of requests, and of what is in them. A field that is not known is refused."""
+    """The base of requests and of their parts. Unknown fields are refused."""
 
 
 class NothingMore(WireRequest, frozen=True, kw_only=True):
-    """For routes whose path says it all."""
+    """The request of routes that take no parameters."""
 
 
 def whole(pattern: str) -> str:
-    r"""The pattern of a whole text. Python's ``$`` would let a trailing newline through, ``\Z`` does not."""
+    r"""A pattern that matches the whole text. Python's ``$`` accepts a trailing newline, ``\Z`` does not."""
     return pattern.removesuffix("$") + r"\Z"
 
 
 def as_documented(pattern: str) -> str:
-    r"""The pattern as JSON schemas have it, where ``$`` is the very end and ``\Z`` is unknown."""
+    r"""The pattern for a JSON schema, where ``$`` matches only the end of the text and ``\Z`` is not supported."""
     return pattern.removesuffix(r"\Z") + "$" if pattern.endswith(r"\Z") else pattern
 
 
 def former_name_of(name: str) -> Meta:
-    """A field that has another name now, and goes with the next minor version."""
-    return Meta(description=f"The former name of {name}. It goes with 0.9.0.", extra_json_schema={"deprecated": True})
+    """The description of a field that was renamed. The old name is removed in the next minor version."""
+    return Meta(
+        description=f"The former name of {name}. This field will be removed in 0.9.0.",
+        extra_json_schema={"deprecated": True},
+    )
 
 
 def keys_of(title: str) -> Meta:
-    """An object whose keys are values of that type. msgspec checks them, but does not say so in a schema."""
+    """An object whose keys are of the type with this title. msgspec checks keys, but its schemas do not say so."""
     return Meta(extra_json_schema={"propertyNames": {"$ref": f"#/components/schemas/{title}"}})
 
 
@@ -71,7 +74,7 @@ TenantIdText = Annotated[
     str,
     Meta(
         title="TenantId",
-        description="1 to 40 letters, digits and inner dashes. Ids that differ only by case are two tenants.",
+        description="1 to 40 letters, digits and inner dashes. Tenant ids are case-sensitive.",
         pattern=whole(TENANT_ID_PATTERN),
         max_length=TENANT_ID_MAX_LENGTH,
         examples=["acme"],
@@ -93,7 +96,7 @@ Labels = Annotated[
     ],
     Meta(
         title="Labels",
-        description="What operators say about a tenant. Berth only keeps it.",
+        description="Labels that operators attach to a tenant. Rollouts can select tenants by label.",
         max_length=MAX_LABELS,
         examples=[{"plan": "gold"}],
     ),
@@ -102,45 +105,51 @@ TenantState = Annotated[
     records.TenantState,
     Meta(
         title="TenantState",
-        description="A tenant in one word. READY, UPDATING and UPDATE_FAILED are served their queue.",
+        description="The state of a tenant. getQueue answers with the queue if the tenant is READY, UPDATING or "
+        "UPDATE_FAILED.",
     ),
 ]
 QueueUrl = Annotated[str, Meta(title="QueueUrl", min_length=1)]
 QueueArn = Annotated[str, Meta(title="QueueArn", min_length=1)]
-Access = Annotated[QueueAccess, Meta(title="Access", description="What the credentials are for.")]
+Access = Annotated[QueueAccess, Meta(title="Access", description="The access that the credentials give.")]
 
 # Operations
 
-Operation = Annotated[records.Operation, Meta(title="Operation", description="An upgrade is an UPDATE.")]
+Operation = Annotated[
+    records.Operation, Meta(title="Operation", description="The kind of operation. An upgrade is an UPDATE.")
+]
 OperationVersion = Annotated[
     str | None,
     Meta(
         title="OperationVersion",
-        description="The release that the operation is about. null for a delete, which is about the tenant, and in "
-        "records from before there were versions.",
+        description="The release that the operation creates the tenant at or moves it to. null for a delete, and in "
+        "records that were written before releases had versions.",
     ),
 ]
-OperationStatus = Annotated[records.Status, Meta(title="OperationStatus", description="How far the operation is.")]
-Attempt = Annotated[int, Meta(title="Attempt", description="Which try at the operation it is.", ge=1)]
+OperationStatus = Annotated[records.Status, Meta(title="OperationStatus", description="The status of the operation.")]
+Attempt = Annotated[
+    int, Meta(title="Attempt", description="The number of the attempt at the operation, counted from 1.", ge=1)
+]
 Execution = Annotated[
     str, Meta(title="Execution", description="The ARN of the Step Functions execution.", min_length=1)
 ]
 
-# What all have in common
+# Common types
 
 Moment = Annotated[
     str,
-    Meta(title="Moment", description="In UTC, with milliseconds.", extra_json_schema={"format": "date-time"}),
+    Meta(title="Moment", description="A time in UTC, with milliseconds.", extra_json_schema={"format": "date-time"}),
 ]
 _ID = whole(ID_PATTERN)
-_ID_IS = "When it was asked for, and something that tells it from others of that second."
+_ID_IS = "The time of the request in UTC, with a suffix that distinguishes requests of the same second."
 RolloutId = Annotated[str, Meta(title="RolloutId", description=_ID_IS, pattern=_ID, examples=["20261116-023919-a21b"])]
 RolloutStatus = Annotated[
     rollouts.RolloutStatus,
     Meta(
         title="RolloutStatus",
-        description="PENDING, RUNNING, PAUSED and ABORTING keep other rollouts off its tenants. HALTED: it stopped "
-        "itself. FAILED: every tenant had its turn, and some failed, but no more than were tolerated.",
+        description="While a rollout is PENDING, RUNNING, PAUSED or ABORTING, no other rollout can move its tenants. "
+        "HALTED: the rollout stopped itself. FAILED: every tenant was tried, and some failed, but no more than were "
+        "tolerated.",
     ),
 ]
 ReconciliationId = Annotated[
@@ -151,13 +160,13 @@ AdoptionId = Annotated[
 ]
 RequestedBy = Annotated[
     Annotated[str, Meta(min_length=1)] | None,
-    Meta(title="RequestedBy", description="The ARN of who asked for it, where that is known."),
+    Meta(title="RequestedBy", description="The ARN of the caller that made the request. null if it is unknown."),
 ]
 Reason = Annotated[
     str,
     Meta(
         title="Reason",
-        description="Why it is asked for, in one line. It is kept in the history with who asked.",
+        description="The reason for the request, in one line. The history keeps the reason with the caller.",
         pattern=whole(REASON_PATTERN),
         min_length=1,
         max_length=REASON_MAX_LENGTH,
@@ -165,33 +174,38 @@ Reason = Annotated[
 ]
 GivenReason = Annotated[
     Reason | None,
-    Meta(title="GivenReason", description="Why it was asked for, in the words of whoever did, where they said so."),
+    Meta(
+        title="GivenReason",
+        description="The reason that the caller gave for the request. null if the caller gave none.",
+    ),
 ]
 Altered = Annotated[
     bool,
     Meta(
         title="Altered",
-        description="The entry does not say what it said when it was appended: somebody has put another over it.",
+        description="True if the entry is not as Berth wrote it: somebody changed, overwrote or added it by hand.",
     ),
 ]
-RetryAfterSeconds = Annotated[int, Meta(title="RetryAfterSeconds", description="As the header Retry-After.", ge=1)]
+RetryAfterSeconds = Annotated[
+    int, Meta(title="RetryAfterSeconds", description="The same number as in the header Retry-After.", ge=1)
+]
 Count = Annotated[int, Meta(ge=0)]
 SomeOf = Annotated[int, Meta(ge=1)]
-"""A count of what is listed only if there is any."""
+"""A count that is at least 1."""
 Text = Annotated[str, Meta(min_length=1)]
 OnlyTrue = Annotated[bool, Meta(extra_json_schema={"const": True})]
 
 
 class RootCause(Wire, frozen=True, kw_only=True):
-    """Why an operation failed: the first thing that broke, not what broke after it."""
+    """The first failure of an operation. Later failures, which are often its consequences, are left out."""
 
-    resource: Annotated[str, Meta(description="The resource that failed first, by its name in the stack.")]
+    resource: Annotated[str, Meta(description="The logical id of the resource that failed first.")]
     type: Annotated[str, Meta(examples=["AWS::SQS::Queue"])]
-    reason: Annotated[str, Meta(description="In AWS's own words.")]
+    reason: Annotated[str, Meta(description="The error message from AWS.")]
 
 
 class MessageCounts(Wire, frozen=True, kw_only=True):
-    """As SQS estimates them."""
+    """The numbers of messages in a queue, as estimated by SQS."""
 
     visible: Count
     in_flight: Count
@@ -199,7 +213,7 @@ class MessageCounts(Wire, frozen=True, kw_only=True):
 
 
 class ProblemMembers(Wire, frozen=True, kw_only=True):
-    """All that problems say beyond type, title, status and detail. Each kind of problem names its members."""
+    """The members of problems besides type, title, status and detail. Each kind of problem names its own."""
 
     tenant_id: TenantIdText | UnsetType = UNSET
     tenant_state: TenantState | UnsetType = UNSET
@@ -228,7 +242,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     rollout_status: RolloutStatus | UnsetType = UNSET
     awaiting_stage: (
         Annotated[
-            int, Meta(ge=1, le=rollouts.MAX_STAGES, description="The stage that does await approval, if there is one.")
+            int, Meta(ge=1, le=rollouts.MAX_STAGES, description="The stage that awaits approval, if there is one.")
         ]
         | UnsetType
     ) = UNSET
@@ -247,10 +261,10 @@ class OfTenant(WireRequest, frozen=True, kw_only=True):
 
 
 def or_unset(value: T | None) -> T | UnsetType:
-    """The value, or nothing at all if there is none."""
+    """The value, or UNSET in place of None, so that the field is left out."""
     return UNSET if value is None else value
 
 
 def given(value: Any, default: Any = None) -> Any:
-    """The value, or the default if the request did not say."""
+    """The value, or the default if the request left the field out."""
     return default if value is UNSET else value

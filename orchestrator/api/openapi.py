@@ -1,6 +1,6 @@
-"""docs/openapi.json, from the declaration of the routes: ``python -m orchestrator.api.openapi`` writes it.
+"""Generates docs/openapi.json from the declared routes: ``python -m orchestrator.api.openapi``.
 
-Examples are in docs/api-examples.json: of each model and each kind of problem, and of routes where theirs differ.
+docs/api-examples.json has the examples: one for each model and each kind of problem, and more for routes that differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXAMPLES = _ROOT / "docs" / "api-examples.json"
 _MODULES = (fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes)
 _SCHEMA = "#/components/schemas/"
 _CLOSED = {"additionalProperties": False}
-"""The document says all that is answered, though clients take more."""
+"""The document lists every field of an answer, although clients accept unknown fields."""
 _TAGS = {
     Audience.PLATFORM: "platforms",
     Audience.SENDER: "senders and receivers",
@@ -38,16 +38,16 @@ _TAGS = {
     Audience.OPERATOR: "operators",
 }
 _GATEWAY = {
-    403: ("ForbiddenByGateway", "This caller may not ask, says API Gateway.", "Forbidden"),
-    404: ("NoSuchPath", "There is no such path, says API Gateway: an id has no slashes.", "Not Found"),
-    429: ("TooManyRequests", "Too many calls at once, says API Gateway. Ask again.", "Too Many Requests"),
-    500: ("Fault", "A fault of Berth's, says API Gateway. It is in the logs.", "Internal Server Error"),
-    503: ("Unavailable", "Berth could not be reached, says API Gateway. Ask again.", "Service Unavailable"),
+    403: ("ForbiddenByGateway", "API Gateway: the caller may not call this route.", "Forbidden"),
+    404: ("NoSuchPath", "API Gateway: there is no such path. An id has no slashes.", "Not Found"),
+    429: ("TooManyRequests", "API Gateway: too many requests. Try again.", "Too Many Requests"),
+    500: ("Fault", "API Gateway: Berth failed unexpectedly. The logs have the error.", "Internal Server Error"),
+    503: ("Unavailable", "API Gateway: Berth could not be reached. Try again.", "Service Unavailable"),
 }
-"""What API Gateway itself answers, before or instead of Berth."""
+"""The answers that API Gateway itself gives, before or instead of Berth."""
 
 _GATEWAY_MESSAGE: Json = {
-    "description": "What API Gateway itself says, before or instead of Berth.",
+    "description": "An answer of API Gateway itself, before or instead of Berth.",
     "type": "object",
     "required": ["message"],
     "properties": {"message": {"type": ["string", "null"]}},
@@ -66,7 +66,7 @@ _PROBLEM: Json = {
 
 
 def document(version: str, examples: Json) -> Json:
-    """The OpenAPI document. ``examples`` is what docs/api-examples.json holds."""
+    """The OpenAPI document. ``examples`` is the content of docs/api-examples.json."""
     return _Document(examples).made(version)
 
 
@@ -75,7 +75,7 @@ class _Document:
         self._examples = examples
         self._schemas = _Schemas()
         self._used: Json = {}
-        """Examples that several routes show."""
+        """The examples that routes refer to, by name."""
 
     def made(self, version: str) -> Json:
         paths: Json = {}
@@ -155,8 +155,9 @@ class _Document:
         }
 
     def _problems(self, route: AnyRoute, status: int, problems: list[Problem], *, gateway: bool) -> Json:
-        told = [problem.description for problem in problems] + ([_GATEWAY[status][1]] if gateway else [])
-        response: Json = {"description": told[0] if len(told) == 1 else "\n".join(f"- {each}" for each in told)}
+        descriptions = [problem.description for problem in problems] + ([_GATEWAY[status][1]] if gateway else [])
+        listed = "\n".join(f"- {each}" for each in descriptions)
+        response: Json = {"description": descriptions[0] if len(descriptions) == 1 else listed}
         retry = [problem.retry for problem in problems]
         if any(retry):
             always = all(retry) and not gateway
@@ -164,7 +165,7 @@ class _Document:
         content: Json = {}
         if problems:
             refs = [{"$ref": _SCHEMA + self._schemas.of_problem(problem)} for problem in problems]
-            examples = {name: shown for each in problems for name, shown in self._told(route, each).items()}
+            examples = {name: shown for each in problems for name, shown in self._problem_examples(route, each).items()}
             content["application/problem+json"] = {
                 "schema": refs[0] if len(refs) == 1 else {"oneOf": refs},
                 "examples": examples,
@@ -176,14 +177,14 @@ class _Document:
             }
         return {**response, "content": content}
 
-    def _told(self, route: AnyRoute, problem: Problem) -> Json:
-        """Examples of a problem. Their type, status and title are in the declaration."""
+    def _problem_examples(self, route: AnyRoute, problem: Problem) -> Json:
+        """The examples of a problem, with type, status and title from its declaration."""
         declared = {"type": problem.type, "title": problem.title, "status": problem.status}
         own = self._examples["routes"].get(route.name, {}).get("problems", {}).get(problem.kind)
         if own is not None:
             return {name: {"value": {**declared, **each}} for name, each in own.items()}
-        given = self._example("problems", problem.kind)
-        return {name: self._shown(name, {**declared, **each}) for name, each in given.items()}
+        shared = self._example("problems", problem.kind)
+        return {name: self._shown(name, {**declared, **each}) for name, each in shared.items()}
 
     def _shown(self, name: str, value: Json) -> Json:
         self._used[name] = {"value": value}
@@ -202,7 +203,7 @@ class _Document:
 
 
 class _Schemas:
-    """The components' schemas: those of wire models, of named types, and of problems."""
+    """The schemas of wire models, named types and problems."""
 
     def __init__(self) -> None:
         self.components: Json = {}
@@ -226,7 +227,7 @@ class _Schemas:
         return schema["properties"], set(schema.get("required", ()))
 
     def of_body(self, route: AnyRoute) -> Json:
-        """The request without what is in the path."""
+        """The schema of the request without the path parameters."""
         name = route.request.__name__
         schema = dict(self._requests[name])
         inside = {key: value for key, value in schema["properties"].items() if key not in route.path_parameters}
@@ -261,7 +262,7 @@ class _Schemas:
         return {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
 
     def _find_enums(self, part: object) -> None:
-        """An enumeration is known by the title that a field gives it, not by the name of its class."""
+        """Map the class names of enumerations to the titles that their fields give them."""
         if isinstance(part, dict):
             if "$ref" in part and "title" in part:
                 self._enums[part["$ref"].removeprefix(_SCHEMA)] = part["title"]
@@ -296,14 +297,14 @@ class _Schemas:
         return self._without_its_own_description({**described, "$ref": _SCHEMA + title, **default}, title)
 
     def _without_its_own_description(self, reference: Json, name: str) -> Json:
-        """What the component says of itself is not said again."""
+        """Drop a description that only repeats the component's own."""
         if reference.get("description", "") in ("", self._named.get(name)):
             reference.pop("description", None)
         return reference
 
 
 def _enumerations() -> Iterator[tuple[str, Iterable[str]]]:
-    """msgspec sorts the values of an enumeration. In the document they are in its own order."""
+    """The values of each enumeration, in the order of their definition. msgspec would sort them."""
     for value in (value for module in _MODULES for value in vars(module).values()):
         if get_origin(value) is Annotated and isinstance(value.__origin__, enum.EnumType):
             values = list(map(str, value.__origin__))
@@ -311,7 +312,7 @@ def _enumerations() -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _named_types() -> Iterator[tuple[str, str]]:
-    """Every type that has a name in the document, with its description."""
+    """The title and description of every type that is a component of the document."""
     for module in _MODULES:
         for value in vars(module).values():
             if get_origin(value) is Annotated:
@@ -321,7 +322,7 @@ def _named_types() -> Iterator[tuple[str, str]]:
 
 
 def _with_bases(made: Mapping[str, object], models: set[type[Any]]) -> set[type[Any]]:
-    """All wire models that are in the document, also those that are only parts of others."""
+    """All wire models in the document, including those that are only parts of others."""
     known = {value for module in _MODULES for value in vars(module).values() if isinstance(value, type)}
     return models | {model for model in known if model.__name__ in made}
 
@@ -337,7 +338,7 @@ def _header(header: Header) -> Json:
 
 
 def _shared_responses(paths: Json) -> Json:
-    """Responses that several routes give are components, and are replaced by references."""
+    """Replace responses that several routes share by references, and return these responses as components."""
     operations = [operation for methods in paths.values() for operation in methods.values()]
     counts = Counter(
         json.dumps(response, sort_keys=True) for each in operations for response in each["responses"].values()
@@ -354,7 +355,7 @@ def _shared_responses(paths: Json) -> Json:
 
 
 def _response_name(status: int, response: Json) -> str:
-    """The one model or problem that the response is about; none if there are several."""
+    """The name of the response's model or problem. Empty if the response has several."""
     content = response["content"]
     schema = content.get("application/problem+json", content.get("application/json"))["schema"]
     if "$ref" not in schema:
@@ -386,10 +387,10 @@ def _heading(version: str) -> Json:
             "title": "Berth",
             "version": version,
             "summary": "Gives every tenant of a platform its own inbound SQS queue, in its own CloudFormation stack.",
-            "description": "Platforms ask for a tenant's queue; operators look after the tenants. Requests are signed "
+            "description": "Platforms get the queues of tenants; operators manage the tenants. Requests are signed "
             "with AWS credentials (SigV4, service execute-api) of a principal that may execute-api:Invoke the route. "
-            "Errors are problem details (RFC 9457) with a stable type. Whoever is told to come back, by 202, 409 or "
-            "503, finds in Retry-After when.",
+            "Errors are problem details (RFC 9457) with a stable type. The header Retry-After, if an answer "
+            "has it, is the number of seconds to wait before the next request.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [
@@ -401,9 +402,9 @@ def _heading(version: str) -> Json:
         ],
         "security": [{"sigv4": []}],
         "tags": [
-            {"name": "platforms", "description": "What platforms ask for."},
-            {"name": "senders and receivers", "description": "What those ask for who use tenants' queues."},
-            {"name": "operators", "description": "What operators ask for."},
+            {"name": "platforms", "description": "Routes for platforms."},
+            {"name": "senders and receivers", "description": "Routes for services that use the queues of tenants."},
+            {"name": "operators", "description": "Routes for operators."},
         ],
     }
 
@@ -412,7 +413,7 @@ _ENUMS = dict(_enumerations())
 
 
 def written() -> str:
-    """The document as docs/openapi.json is to hold it."""
+    """The text of docs/openapi.json."""
     version = (_ROOT / "version.txt").read_text(encoding="utf-8").strip()
     examples = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
     return json.dumps(document(version, examples), indent=2, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
-"""Kinds of problems (RFC 9457), each declared once: its type, status and title, and what else it says.
+"""Kinds of problems (RFC 9457), each declared once with its type, status, title and members.
 
-Here are those that getQueue's function knows. The others stand beside the routes that answer with them. This module
-loads no wire models: the members of a problem are named, and :mod:`orchestrator.api.fields` says what each name holds.
+This module has the problems that getQueue's function answers with. The others are declared beside their routes. It
+loads no wire models: a problem lists the names of its members, and :mod:`orchestrator.api.fields` defines their types.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ class Problem:
     status: int
     title: str
     description: str
-    """For the document. What happened to which tenant is in the detail of each answer."""
+    """The description in the OpenAPI document. The detail of each answer says what happened, and to which tenant."""
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Members that hold only these."""
+    """The allowed values of members that allow only some."""
     comes_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Members that do not come without others."""
+    """Members that require other members to be present."""
     retry: bool = False
-    """Whether the header Retry-After may say when to ask again."""
+    """True if the answer may have the header Retry-After."""
     model: str = ""
-    """The name in the document, if it is not that of the kind."""
+    """The name in the OpenAPI document. By default, it is derived from the kind."""
 
     @property
     def type(self) -> str:
@@ -39,7 +39,7 @@ class Problem:
         return self.model or "".join(part.capitalize() for part in self.kind.split("-"))
 
     def without_tenant(self, model: str, description: str) -> Problem:
-        """The same problem, of a request that names no tenant."""
+        """The same problem for a request that names no tenant."""
         return replace(self, model=model, description=description, required=(), optional=())
 
 
@@ -47,19 +47,19 @@ INVALID_REQUEST = Problem(
     "invalid-request",
     400,
     "The request is not valid",
-    "The request cannot be understood, and why. Nothing was written or started.",
+    "The request is not valid. The detail says why. Nothing was written or started.",
 )
 NOT_THROUGH_THE_API = Problem(
     "not-through-the-api",
     403,
     "The request did not come through the API",
-    "The function was invoked without API Gateway, which says who is asking.",
+    "The function was invoked without API Gateway, so the caller is unknown.",
 )
 TRY_AGAIN = Problem(
     "try-again",
     503,
-    "The request could not be answered now",
-    "The request could not be answered now. Ask again after Retry-After seconds.",
+    "The request cannot be answered now",
+    "The request cannot be answered now. Try again after Retry-After seconds.",
     retry=True,
 )
 CREDENTIALS_NOT_ENABLED = Problem(
@@ -72,7 +72,7 @@ PROVISIONING_FAILED = Problem(
     "provisioning-failed",
     424,
     "Provisioning failed",
-    "The tenant has no queue, because its create or delete failed, and why.",
+    "The tenant has no queue, because its create or delete failed. rootCause says why.",
     required=("tenantId", "tenantState", "tenantStatus", "operation", "version", "attempt", "execution", "rootCause"),
     values={"tenantState": ("FAILED",), "tenantStatus": ("FAILED",), "operation": ("CREATE", "DELETE")},
 )
@@ -97,7 +97,7 @@ UNKNOWN_TENANT = Problem(
     "unknown-tenant",
     404,
     "There is no such tenant",
-    "There is no such tenant. Where getQueue does not create tenants, asking for the queue does not help.",
+    "There is no such tenant. getQueue answers with this problem only if it does not create tenants.",
     required=("tenantId",),
 )
 NOT_PROVISIONED = Problem(
@@ -110,8 +110,9 @@ NOT_PROVISIONED = Problem(
 FLEET_FULL = Problem(
     "tenant-limit-reached",
     409,
-    "There are as many tenants as there may be",
-    "There are as many tenants as there may be, so no other is created. Operators are told how many.",
+    "The tenant limit is reached",
+    "The control plane has reached its limit of tenants, so the tenant was not created. Operators also get the number "
+    "of tenants and the limit.",
     required=("tenantId",),
     optional=("tenants", "maxTenants"),
 )
@@ -119,7 +120,7 @@ TOO_MANY_CREATES = Problem(
     "too-many-creates",
     429,
     "Too many creates",
-    "The caller has started as many creates within a minute as it may. Nothing was started.",
+    "The caller has reached its limit of creates per minute. Nothing was started.",
     required=("tenantId", "retryAfterSeconds"),
     retry=True,
 )

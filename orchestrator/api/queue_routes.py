@@ -1,6 +1,6 @@
-"""What platforms, senders and receivers ask for.
+"""The routes for platforms, senders and receivers.
 
-getQueue's function does not load this: it starts fast, and reads the little that it is sent by itself.
+getQueue's function does not load this module, so that the function starts fast. It parses its small requests itself.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Queue(Wire, frozen=True, kw_only=True):
 
 
 class Credentials(Wire, frozen=True, kw_only=True):
-    """Temporary credentials that can do this, on this queue, and nothing else."""
+    """Temporary credentials with one kind of access to this queue, and to nothing else."""
 
     access: Access
     access_key_id: str
@@ -59,7 +59,7 @@ class Credentials(Wire, frozen=True, kw_only=True):
     expires_at: Moment
 
     def __repr__(self) -> str:
-        """Neither printed nor logged by accident: only the key's id shows."""
+        """Show only the key's id, so that secrets are not printed or logged by accident."""
         return f"Credentials(access={self.access!r}, access_key_id={self.access_key_id!r}, ...)"
 
 
@@ -70,7 +70,7 @@ class QueueWithCredentials(Queue, frozen=True, kw_only=True):
 
 
 class Provisioning(Wire, frozen=True, kw_only=True):
-    """The tenant's queue is on its way."""
+    """The tenant's queue is being provisioned."""
 
     tenant_id: TenantIdText
     state: Literal["PROVISIONING"] | UnsetType = UNSET
@@ -80,7 +80,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
 
 
 _PROVISIONING = Answer(
-    202, Provisioning, "The queue is being provisioned. Ask again after Retry-After seconds.", (RETRY_AFTER,)
+    202, Provisioning, "The queue is being provisioned. Try again after Retry-After seconds.", (RETRY_AFTER,)
 )
 _NO_QUEUE = (UNKNOWN_TENANT, TENANT_BEING_DELETED, NOT_PROVISIONED, TENANT_DELETED, PROVISIONING_FAILED)
 
@@ -90,10 +90,10 @@ GET_QUEUE: Route[OfTenant, Queue | Provisioning] = Route(
     path="/tenants/{tenantId}/queue",
     audience=Audience.PLATFORM,
     rate=Rate.QUEUES,
-    summary="The tenant's queue, or what to do until there is one",
-    description="Asking for the queue of a tenant that was never heard of starts its provisioning, unless the control "
-    "plane was deployed with berth:createOnGetQueue=false. Each caller may start so many per minute "
-    "(berth:createsPerMinute), and there may be so many tenants (berth:maxTenants).",
+    summary="Get the tenant's queue, and provision it if there is none yet",
+    description="A request for the queue of an unknown tenant starts its provisioning, unless the control plane was "
+    "deployed with berth:createOnGetQueue=false. The number of creates per caller and minute is limited "
+    "(berth:createsPerMinute), and so is the number of tenants (berth:maxTenants).",
     request=OfTenant,
     answers=(Answer(200, Queue, "The queue."), _PROVISIONING),
     problems=(INVALID_REQUEST, *_NO_QUEUE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
@@ -112,8 +112,8 @@ def _credentials_route(
         audience=audience,
         rate=Rate.CREDENTIALS,
         summary=summary,
-        description="The credentials are good for this queue and for nothing else. A tenant that has no queue gets "
-        "none by this: ask for its queue first.",
+        description="The credentials give access to this queue and to nothing else. This route does not provision a "
+        "queue: call getQueue first.",
         request=OfTenant,
         answers=(Answer(200, QueueWithCredentials, "The queue, and credentials for it.", (NO_STORE,)), _PROVISIONING),
         problems=(INVALID_REQUEST, CREDENTIALS_NOT_ENABLED, NOT_THROUGH_THE_API, *_NO_QUEUE, TRY_AGAIN),
@@ -124,13 +124,13 @@ GET_SEND_CREDENTIALS = _credentials_route(
     "getSendCredentials",
     credentials.Access.SEND,
     Audience.SENDER,
-    "Temporary credentials to send to the tenant's queue",
+    "Get temporary credentials to send to the tenant's queue",
 )
 GET_RECEIVE_CREDENTIALS = _credentials_route(
     "getReceiveCredentials",
     credentials.Access.RECEIVE,
     Audience.RECEIVER,
-    "Temporary credentials to receive from the tenant's queue",
+    "Get temporary credentials to receive from the tenant's queue",
 )
 
 CREDENTIAL_ROUTES = {

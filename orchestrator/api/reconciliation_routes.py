@@ -1,4 +1,4 @@
-"""What operators ask for about reconciliations, adoptions and the control plane's own health."""
+"""The operators' routes for reconciliations, adoptions and the health of the control plane."""
 
 from __future__ import annotations
 
@@ -31,37 +31,44 @@ from orchestrator.reconciling.records import MOST_FINDINGS, Wish
 from orchestrator.tenants.admission import Refusal
 
 CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
-"""As adoptions return it: two partition keys and a sort key that somebody else wrote, of up to 5,120 bytes. JSON may
-spell each byte with six characters, and Base64 needs four characters for three."""
+"""The pattern of an adoption's cursor. A cursor holds two partition keys and a sort key that another system wrote, of
+up to 5,120 bytes in all. JSON may spell each byte with six characters, and Base64 needs four characters for three."""
 
 AdoptionCursor = Annotated[
     str,
-    Meta(title="AdoptionCursor", description="Where the table is looked at next.", pattern=whole(CURSOR_PATTERN)),
+    Meta(
+        title="AdoptionCursor",
+        description="The position in the table where the next adoption begins.",
+        pattern=whole(CURSOR_PATTERN),
+    ),
 ]
 ReconciliationStatus = Annotated[
     records.ReconciliationStatus,
     Meta(
         title="ReconciliationStatus",
-        description="INCOMPLETE: time ran out, or AWS had none. Only a part was looked at, and what was found is told.",
+        description="INCOMPLETE: time ran out, or AWS throttled the calls. Only a part was examined; its findings are "
+        "listed.",
     ),
 ]
 FindingKind = Annotated[
-    records.Kind, Meta(title="FindingKind", description="Where what is recorded and what is true differ.")
+    records.Kind, Meta(title="FindingKind", description="The kind of difference between the records and AWS.")
 ]
 Remedy = Annotated[
     records.Remedy,
-    Meta(title="Remedy", description="What a repair does about it. none: a person has to look."),
+    Meta(title="Remedy", description="The repair for a finding. none: a person has to decide."),
 ]
-Verdict = Annotated[health.Verdict, Meta(title="Verdict", description="From the best to the worst.")]
+Verdict = Annotated[health.Verdict, Meta(title="Verdict", description="The result of a check, from best to worst.")]
 
 # Requests
 
 
 class StartReconciliation(WireRequest, frozen=True, kw_only=True):
-    dry_run: Annotated[bool, Meta(description="Nothing is written and nothing ordered.")] = False
+    dry_run: Annotated[
+        bool, Meta(description="Only report the differences. Nothing is written and no operation is started.")
+    ] = False
     detect_drift: Annotated[
         bool,
-        Meta(description="Have CloudFormation compare every tenant's stack with its resources, a few at a time."),
+        Meta(description="Let CloudFormation compare every tenant's stack with its resources, a few at a time."),
     ] = False
     reason: Reason | UnsetType = UNSET
 
@@ -71,7 +78,7 @@ class StartReconciliation(WireRequest, frozen=True, kw_only=True):
 
 
 class StartAdoption(WireRequest, frozen=True, kw_only=True):
-    dry_run: Annotated[bool, Meta(description="Nothing is written.")] = False
+    dry_run: Annotated[bool, Meta(description="Only report the tenants. Nothing is written.")] = False
     cursor: AdoptionCursor | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
 
@@ -98,104 +105,115 @@ class OfAdoption(WireRequest, frozen=True, kw_only=True):
 
 
 class LookedAt(Wire, frozen=True, kw_only=True):
-    """How much was looked at so far."""
+    """The numbers of things that were examined so far."""
 
     operations: Count
     tenants: Count
-    stacks: Annotated[Count, Meta(description="With a tenant's name.")]
+    stacks: Annotated[Count, Meta(description="Stacks that have a tenant's name.")]
     all_stacks: Annotated[
         Count | None,
-        Meta(description="In the account and region, whoever they belong to; null as long as they were not counted."),
+        Meta(description="All stacks in the account and region. null until they are counted."),
     ]
     drift: Annotated[Count, Meta(description="Stacks that CloudFormation compared with their resources.")]
-    rows: Annotated[Count, Meta(description="Rows of the table, to find tenants that are in no list.")]
+    rows: Annotated[Count, Meta(description="Rows of the table that were read to find unlisted tenants.")]
 
 
 class Finding(Wire, frozen=True, kw_only=True):
-    """One difference, and what came of it."""
+    """One difference, and the result of its repair."""
 
     kind: FindingKind
     subject: Annotated[
-        Text, Meta(description="The tenant's id; a stack's name or a rollout's id where there is no tenant.")
+        Text, Meta(description="The tenant's id, or the stack's name or rollout's id if there is no tenant.")
     ]
     detail: Text
     remedy: Remedy
-    advice: Annotated[Text | None, Meta(description="What a person can do, where no repair does it.")]
-    result: Annotated[Text | None, Meta(description="What came of the repair; null when none was tried.")]
+    advice: Annotated[Text | None, Meta(description="The action for a person to take, if there is no repair.")]
+    result: Annotated[Text | None, Meta(description="The result of the repair. null if no repair was tried.")]
     repaired: bool
     ordered: bool
 
 
 class Reconciliation(Wire, frozen=True, kw_only=True):
-    """How far a reconciliation is, and what it found."""
+    """The progress and the findings of a reconciliation."""
 
     reconciliation_id: ReconciliationId
     status: ReconciliationStatus
-    reason: Annotated[Text | None, Meta(description="Why it is incomplete.")]
-    requested_by: Annotated[Text | None, Meta(description="As the history of what it repairs has it.")]
+    reason: Annotated[Text | None, Meta(description="The reason why it is INCOMPLETE.")]
+    requested_by: Annotated[
+        Text | None, Meta(description="The caller, as the history of the repaired tenants shows it.")
+    ]
     requested_because: GivenReason
     dry_run: bool
     detect_drift: bool
     started_at: Moment
     updated_at: Moment
     looked_at: LookedAt
-    total: Annotated[Count, Meta(description="How many findings there are.")]
-    repaired: Annotated[Count, Meta(description="How many findings the reconciliation has put right itself.")]
+    total: Annotated[Count, Meta(description="The number of findings.")]
+    repaired: Annotated[Count, Meta(description="The number of findings that the reconciliation repaired itself.")]
     ordered: Annotated[
         Count,
-        Meta(description="For how many findings an operation was ordered that puts it right. The tenant has its end."),
+        Meta(
+            description="The number of findings for which a repairing operation was started. The tenant has its result."
+        ),
     ]
     stuck: Annotated[Count, Meta(description="Operations that are past their deadline and could not be settled.")]
-    counts: Annotated[dict[FindingKind, SomeOf], keys_of("FindingKind"), Meta(description="All findings, by kind.")]
-    findings: Annotated[list[Finding], Meta(max_length=MOST_FINDINGS, description="The first of them.")]
+    counts: Annotated[
+        dict[FindingKind, SomeOf], keys_of("FindingKind"), Meta(description="The number of findings of each kind.")
+    ]
+    findings: Annotated[list[Finding], Meta(max_length=MOST_FINDINGS, description="The first findings.")]
 
 
 class UnlistedTenant(Wire, frozen=True, kw_only=True):
     """A tenant from before Berth."""
 
-    tenant_id: Annotated[str, Meta(description="As its rows have it. It need not be valid.")]
-    detail: Annotated[Text, Meta(description="What was found, or why it is not adopted.")]
+    tenant_id: Annotated[str, Meta(description="The tenant's id in its rows. It may be invalid.")]
+    detail: Annotated[Text, Meta(description="A description of the tenant, or the reason why it cannot be adopted.")]
     adoptable: bool
     adopted: bool
-    result: Annotated[Text | None, Meta(description="What came of its adoption; null when that was not tried.")]
-    advice: Annotated[Text | None, Meta(description="What a person can do where it cannot be adopted.")]
+    result: Annotated[Text | None, Meta(description="The result of the adoption. null if it was not tried.")]
+    advice: Annotated[Text | None, Meta(description="The action for a person to take if the tenant cannot be adopted.")]
 
 
 class Adoption(Wire, frozen=True, kw_only=True):
-    """How far an adoption is, and whom it found."""
+    """The progress of an adoption, and the tenants that it found."""
 
     adoption_id: AdoptionId
     status: ReconciliationStatus
-    reason: Annotated[Text | None, Meta(description="Why it is incomplete.")]
-    requested_by: Annotated[Text | None, Meta(description="As the history of those whom it adopts has it.")]
+    reason: Annotated[Text | None, Meta(description="The reason why it is INCOMPLETE.")]
+    requested_by: Annotated[
+        Text | None, Meta(description="The caller, as the history of the adopted tenants shows it.")
+    ]
     requested_because: GivenReason
     dry_run: bool
     started_at: Moment
     updated_at: Moment
-    rows: Annotated[Count, Meta(description="How many rows were looked at.")]
-    total: Annotated[Count, Meta(description="How many unlisted tenants were found.")]
-    adopted: Annotated[Count, Meta(description="How many of them were adopted.")]
+    rows: Annotated[Count, Meta(description="The number of rows that were read.")]
+    total: Annotated[Count, Meta(description="The number of unlisted tenants that were found.")]
+    adopted: Annotated[Count, Meta(description="The number of tenants that were adopted.")]
     tenants: Annotated[
         list[UnlistedTenant],
-        Meta(max_length=MOST_FINDINGS, description="All that were found, unless their texts are too long."),
+        Meta(
+            max_length=MOST_FINDINGS,
+            description="The tenants that were found. Some are left out if the list is too long.",
+        ),
     ]
     cursor: Annotated[
         AdoptionCursor | None,
-        Meta(description="Where another adoption goes on; null when the whole table was looked at."),
+        Meta(description="The cursor for the next adoption. null if the whole table was read."),
     ]
 
 
 class HealthCheck(Wire, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
-    name: Annotated[Text, Meta(description="What was looked at. There may be several checks of one name.")]
+    name: Annotated[Text, Meta(description="The name of the check. Several checks may have the same name.")]
     verdict: Verdict
     detail: Text
-    advice: Annotated[Text | None, Meta(description="What to do about it.")]
+    advice: Annotated[Text | None, Meta(description="The action to take, if there is one.")]
 
 
 class Health(Wire, frozen=True, kw_only=True):
-    """Whether the control plane itself is well."""
+    """The health of the control plane."""
 
     version: Version
     verdict: Verdict
@@ -227,16 +245,16 @@ START_RECONCILIATION: Route[StartReconciliation, Reconciliation] = Route(
     path="/reconciliations",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Have what is recorded compared with what is true, and differences repaired",
-    description="Operations whose execution died get the end that is true, every tenant is compared with its stack, "
-    "and what differs is put right: by an operation as operators order it, or by correcting what is recorded. Nothing "
-    "is forced, and no message is lost. It takes a while, so it runs by itself.",
+    summary="Start a reconciliation: compare the records with AWS, and repair the differences",
+    description="The reconciliation records the true result of operations whose execution died, and compares every "
+    "tenant with its stack. It repairs a difference by starting an operation or by correcting the record. It forces "
+    "nothing, so no message is lost. It runs in the background, because it can take a while.",
     request=StartReconciliation,
     answers=(
         Answer(
             202,
             Reconciliation,
-            "The reconciliation is recorded and about to run. See how it goes at Location.",
+            "The reconciliation is recorded and about to run. Follow its progress at Location.",
             (RETRY_AFTER, location("reconciliation", "/reconciliations", "0-9a-f-")),
         ),
     ),
@@ -248,13 +266,13 @@ GET_RECONCILIATION: Route[OfReconciliation, Reconciliation] = Route(
     path="/reconciliations/{reconciliationId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="One reconciliation: how far it is, what it found, and what came of it",
+    summary="Get one reconciliation: its progress, its findings and their repairs",
     request=OfReconciliation,
     answers=(
         Answer(
             200,
             Reconciliation,
-            "The reconciliation. Retry-After, as long as it goes on.",
+            "The reconciliation. While it runs, the answer has Retry-After.",
             (RETRY_AFTER_SOMETIMES,),
         ),
     ),
@@ -266,16 +284,17 @@ START_ADOPTION: Route[StartAdoption, Adoption] = Route(
     path="/adoptions",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Have tenants from before Berth brought into its lists",
-    description="Looks at every row of the table. Tenants that an earlier system has written there are listed, and "
-    "their stacks recorded; no stack and no queue is changed. Asking again does no harm. It takes a while, so it runs "
-    "by itself. An adoption that is INCOMPLETE and has a cursor is gone on with by another one, from there.",
+    summary="Start an adoption: find tenants from before Berth, and list them",
+    description="The adoption reads every row of the table. It lists the tenants that an earlier system wrote there, "
+    "and records their stacks. It changes no stack and no queue, and can be repeated safely. It runs in the "
+    "background, because it can take a while. If an adoption is INCOMPLETE and has a cursor, start another adoption "
+    "with that cursor.",
     request=StartAdoption,
     answers=(
         Answer(
             202,
             Adoption,
-            "The adoption is recorded and about to run. See how it goes at Location.",
+            "The adoption is recorded and about to run. Follow its progress at Location.",
             (RETRY_AFTER, location("adoption", "/adoptions", "0-9a-f-")),
         ),
     ),
@@ -287,9 +306,11 @@ GET_ADOPTION: Route[OfAdoption, Adoption] = Route(
     path="/adoptions/{adoptionId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="One adoption: how far it is, whom it found, and what came of it",
+    summary="Get one adoption: its progress, the tenants that it found, and the results",
     request=OfAdoption,
-    answers=(Answer(200, Adoption, "The adoption. Retry-After, as long as it goes on.", (RETRY_AFTER_SOMETIMES,)),),
+    answers=(
+        Answer(200, Adoption, "The adoption. While it runs, the answer has Retry-After.", (RETRY_AFTER_SOMETIMES,)),
+    ),
     problems=(*ALWAYS, UNKNOWN_ADOPTION),
 )
 GET_DIAGNOSIS: Route[NothingMore, Health] = Route(
@@ -298,9 +319,9 @@ GET_DIAGNOSIS: Route[NothingMore, Health] = Route(
     path="/diagnosis",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="Whether the control plane itself is well",
+    summary="Get the health of the control plane",
     request=NothingMore,
-    answers=(Answer(200, Health, "Every check, and the worst verdict of all. It is 200 also if that is bad."),),
+    answers=(Answer(200, Health, "Every check, and the worst verdict. The status is 200 whatever the verdict."),),
     problems=ALWAYS,
 )
 

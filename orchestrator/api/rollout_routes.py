@@ -1,4 +1,4 @@
-"""What operators ask for about rollouts: the requests, the answers, the problems, and the routes."""
+"""The operators' routes for rollouts, with their requests, answers and problems."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.fleet import PAGE_SIZE
 
 MAX_TENANTS = 500
-"""How many tenants a rollout may name. Each is looked up while the operator waits."""
+"""The maximum number of tenants that a rollout may name. Each tenant is looked up while the operator waits."""
 MAX_BAKE_SECONDS = 7 * 24 * 3600
 MAX_CONCURRENCY = 1_000
 MAX_CAUSES = 20
-"""How many causes of failures are told, the most frequent first."""
+"""The maximum number of causes of failures in an answer. The most frequent causes come first."""
 MAX_TENANTS_PER_CAUSE = 50
 MAX_SKIPPED_NAMED = 20
 
 _SHARE = "[1-9][0-9]{0,5}|([1-9][0-9]?|100)%"
 _SIZE_IS = (
-    "How many of the tenants, or how many in a hundred; or all that are left, which the last stage takes, and only "
-    "that."
+    'The number or the percentage of tenants in the stage, or "rest" for all remaining tenants. The last stage, and '
+    'only the last, must be "rest".'
 )
 
 Share = Annotated[
     str,
     Meta(
         title="Share",
-        description="So many, or so many in a hundred, rounded up.",
+        description="A number or a percentage of tenants. Percentages are rounded up.",
         pattern=rf"^({_SHARE})\Z",
         examples=["5", "10%"],
     ),
@@ -69,7 +69,7 @@ Bound = Annotated[
     str,
     Meta(
         title="Bound",
-        description="So many, or so many in a hundred.",
+        description="A number or a percentage of tenants.",
         pattern=r"^([0-9]{1,6}|([0-9]{1,2}|100)%)\Z",
         examples=["0", "5%"],
     ),
@@ -79,52 +79,58 @@ Concurrency = Annotated[
     Meta(
         ge=1,
         le=MAX_CONCURRENCY,
-        description="How many tenants are moved at once, at most. It begins with fewer, and goes down to fewer when "
-        "CloudFormation throttles. No more than the control plane allows.",
+        description="The maximum number of tenants that are moved at once. A stage begins with fewer, and slows down "
+        "when CloudFormation throttles. The control plane has a limit of its own.",
     ),
 ]
 Tolerated = Annotated[
     Bound,
     Meta(
-        description="How many of its tenants may fail, or how many in a hundred, rounded down. None of the first "
-        "stage's, unless it says so; 5% of the others'."
+        description="The number or the percentage of the stage's tenants that may fail. Percentages are rounded down. "
+        "Default: 0 for the first stage, 5% for the others."
     ),
 ]
 BakeSeconds = Annotated[
-    int, Meta(ge=0, le=MAX_BAKE_SECONDS, description="How long to wait after it before the next begins.")
+    int, Meta(ge=0, le=MAX_BAKE_SECONDS, description="The time to wait after the stage before the next stage begins.")
 ]
 AlarmName = Annotated[
     Annotated[str, Meta(pattern=r"^[A-Za-z0-9 ._:/@+=()-]{1,255}\Z")] | None,
-    Meta(description="A CloudWatch alarm that halts the rollout if it goes off until then."),
+    Meta(description="A CloudWatch alarm that halts the rollout if it goes off during bakeSeconds."),
 ]
-Approval = Annotated[bool, Meta(description="Whether someone has to approve of it before it begins.")]
-OnlyTenants = Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_TENANTS, description="Only these.")]
-OnlyLabels = Annotated[Labels, Meta(description="Only tenants with all of these.")]
-OnlyShare = Annotated[Share, Meta(description="Only so many of them. More of them later are these and others.")]
-Sample = Annotated[Share, Meta(description="How many tenants a dry run looks at. Without it: all of them.")]
+Approval = Annotated[bool, Meta(description="True if an operator must approve the stage before it begins.")]
+OnlyTenants = Annotated[
+    list[TenantIdText], Meta(min_length=1, max_length=MAX_TENANTS, description="Move only these tenants.")
+]
+OnlyLabels = Annotated[Labels, Meta(description="Move only tenants that have all of these labels.")]
+OnlyShare = Annotated[
+    Share,
+    Meta(description="Move only this share of the selected tenants. A larger share later includes the same tenants."),
+]
+Sample = Annotated[Share, Meta(description="The share of the tenants that a dry run examines. Default: all tenants.")]
 StageNumber = Annotated[int, Meta(ge=1, le=MAX_STAGES)]
 StageStatus = Annotated[
     records.StageStatus,
     Meta(
         title="StageStatus",
-        description="BAKING: all of its tenants had their turn, and time shows whether they are well.",
+        description="BAKING: all tenants of the stage were tried, and the rollout waits for bakeSeconds.",
     ),
 ]
-SkipReason = Annotated[records.Skip, Meta(title="SkipReason", description="Why a tenant is left out.")]
+SkipReason = Annotated[records.Skip, Meta(title="SkipReason", description="The reason why a tenant is skipped.")]
 TenantResult = Annotated[
     records.Result,
     Meta(
         title="TenantResult",
-        description="What became of a tenant. Of a dry run: SUCCEEDED would change, UNCHANGED would not.",
+        description="The result for one tenant. In a dry run, SUCCEEDED means that the tenant would change, and "
+        "UNCHANGED that it would not.",
     ),
 ]
-Order = Annotated[records.Order, Meta(title="Order", description="What somebody had done with a rollout.")]
+Order = Annotated[records.Order, Meta(title="Order", description="An operator's order to a rollout.")]
 
 # Requests
 
 
 class StageWish(WireRequest, frozen=True, kw_only=True):
-    """One stage, as asked for."""
+    """One stage of the request."""
 
     size: Size
     max_concurrency: Concurrency | UnsetType = UNSET
@@ -136,7 +142,7 @@ class StageWish(WireRequest, frozen=True, kw_only=True):
 
 class StartRollout(WireRequest, frozen=True, kw_only=True):
     version: (
-        Annotated[Version, Meta(description="The release to move to. Without it: the current one.")] | UnsetType
+        Annotated[Version, Meta(description="The release to move to. Default: the current release.")] | UnsetType
     ) = UNSET
     tenants: OnlyTenants | UnsetType = UNSET
     labels: OnlyLabels | UnsetType = UNSET
@@ -147,21 +153,21 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
             Meta(
                 min_length=1,
                 max_length=MAX_STAGES,
-                description="One after the other. Without any: one tenant, then 10%, then the rest.",
+                description="The stages, in order. Default: one tenant, then 10%, then the rest.",
             ),
         ]
         | UnsetType
     ) = UNSET
-    allow_downgrade: Annotated[bool, Meta(description="Also back to an older release.")] = False
+    allow_downgrade: Annotated[bool, Meta(description="Allow a move to an older release.")] = False
     allow_replacement: Annotated[
-        bool, Meta(description="Also if that replaces or removes a queue, with the messages in it.")
+        bool, Meta(description="Allow updates that replace or remove a queue. The messages in the queue are lost.")
     ] = False
-    dry_run: Annotated[bool, Meta(description="Only find out what would change.")] = False
+    dry_run: Annotated[bool, Meta(description="Only report what would change.")] = False
     sample: Sample | UnsetType = UNSET
     undo: (
         Annotated[
             RolloutId,
-            Meta(description="The rollout whose tenants are returned to where they were, or to the version named."),
+            Meta(description="The rollout to undo. Its tenants return to their previous release, or to version."),
         ]
         | UnsetType
     ) = UNSET
@@ -170,25 +176,30 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
     schema_rules: ClassVar[Mapping[str, Any]] = {
         "dependentSchemas": {
             "sample": {
-                "description": "Only a dry run looks at a sample.",
+                "description": "sample requires dryRun.",
                 "required": ["dryRun"],
                 "properties": {"dryRun": {"const": True}},
             },
-            "undo": {"description": "It is about the tenants of that rollout.", "properties": {"tenants": False}},
+            "undo": {
+                "description": "undo selects the tenants of that rollout, so it excludes tenants.",
+                "properties": {"tenants": False},
+            },
         }
     }
 
     def wish(self, *, max_concurrency: int) -> records.Wish:
-        """``max_concurrency`` is how many tenants the control plane moves at once, whatever is wished."""
+        """``max_concurrency`` is the control plane's own limit of tenants that are moved at once."""
         stages: list[StageWish] = given(self.stages, [])
         if [stage.size == REST for stage in stages] != [*(False for _ in stages[1:]), *(True for _ in stages[:1])]:
-            raise InvalidRequest(f"stages: the last one, and only that, takes the {REST}.")
+            raise InvalidRequest(f"stages: the last stage, and only the last, must have the size {REST}.")
         if self.undo is not UNSET and self.tenants is not UNSET:
-            raise InvalidRequest("undo: it is about the tenants of that rollout, so it does not go with tenants.")
+            raise InvalidRequest(
+                "undo: undo selects the tenants of that rollout, so it cannot be combined with tenants."
+            )
         if self.sample is not UNSET and not self.dry_run:
-            raise InvalidRequest("sample: only a dry run looks at a sample.")
+            raise InvalidRequest("sample: sample requires dryRun.")
         if any(given(stage.max_concurrency, 0) > max_concurrency for stage in stages):
-            raise InvalidRequest(f"maxConcurrency: this control plane moves {max_concurrency} tenants at once at most.")
+            raise InvalidRequest(f"maxConcurrency: this control plane moves at most {max_concurrency} tenants at once.")
         return wish_from(to_builtins(self), max_concurrency=max_concurrency)
 
 
@@ -199,28 +210,28 @@ class OfRollout(WireRequest, frozen=True, kw_only=True):
 
 
 class OrderRollout(OfRollout, frozen=True, kw_only=True):
-    """There is nothing more to say."""
+    """An order takes no parameters besides a reason."""
 
     reason: Reason | UnsetType = UNSET
 
 
 class ApproveStage(OfRollout, frozen=True, kw_only=True):
-    """The stage that may begin."""
+    """The stage to approve."""
 
     stage: StageNumber
     reason: Reason | UnsetType = UNSET
 
 
 class ListRollouts(WireRequest, frozen=True, kw_only=True):
-    cursor: Annotated[RolloutId, Meta(description="From the page before.")] | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="How many rollouts to a page.")] = PAGE_SIZE
+    cursor: Annotated[RolloutId, Meta(description="The cursor of the previous page.")] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of rollouts per page.")] = PAGE_SIZE
 
 
 # Answers
 
 
 class FullStageWish(Wire, frozen=True, kw_only=True):
-    """One stage, as asked for or as it is by default."""
+    """One stage of the request, with defaults filled in."""
 
     size: Size
     max_concurrency: Concurrency
@@ -231,7 +242,7 @@ class FullStageWish(Wire, frozen=True, kw_only=True):
 
 
 class RolloutWish(Wire, frozen=True, kw_only=True):
-    """What was asked for. What was not said is left out, except for stages."""
+    """The request for a rollout. Fields that were not given are left out, except for stages."""
 
     version: Version | UnsetType = UNSET
     tenants: OnlyTenants | UnsetType = UNSET
@@ -247,7 +258,7 @@ class RolloutWish(Wire, frozen=True, kw_only=True):
 
 
 class SkippedTenants(Wire, frozen=True, kw_only=True):
-    """Tenants that are left out for one reason. Not all of many are named."""
+    """The tenants that are skipped for one reason. If there are many, only some are named."""
 
     count: SomeOf
     tenants: Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_SKIPPED_NAMED)]
@@ -256,25 +267,25 @@ class SkippedTenants(Wire, frozen=True, kw_only=True):
 Skipped = Annotated[
     dict[SkipReason, SkippedTenants],
     keys_of("SkipReason"),
-    Meta(title="Skipped", description="By the reason. Not all of them are named."),
+    Meta(title="Skipped", description="The skipped tenants, by reason. If there are many, only some are named."),
 ]
 
 
 class Stage(Wire, frozen=True, kw_only=True):
-    """How far a stage is."""
+    """The progress of a stage."""
 
     number: SomeOf
     status: StageStatus
     wish: FullStageWish
     total: SomeOf
     tolerated: Annotated[
-        Count, Meta(description="How many may fail, with those that an operator has seen when resuming.")
+        Count, Meta(description="The number of tenants that may fail, including the failures that a resume accepted.")
     ]
     succeeded: Count
     failed: Count
     skipped: Count
     in_flight: Count
-    concurrency: Annotated[SomeOf, Meta(description="How many are moved at once now.")]
+    concurrency: Annotated[SomeOf, Meta(description="The number of tenants that are moved at once now.")]
     approved_by: RequestedBy
     started_at: Moment | None
     ended_at: Moment | None
@@ -282,75 +293,81 @@ class Stage(Wire, frozen=True, kw_only=True):
 
 
 class RolloutInBrief(Wire, frozen=True, kw_only=True):
-    """One rollout at a glance."""
+    """A summary of one rollout."""
 
     rollout_id: RolloutId
     status: RolloutStatus
-    reason: Annotated[Text | None, Meta(description="Why it is in that status, where that is not obvious.")]
+    reason: Annotated[Text | None, Meta(description="The reason for the status, if it is not obvious.")]
     dry_run: bool
     version: Annotated[
-        Version | None, Meta(description="null: each tenant to the release that it was moved away from.")
+        Version | None, Meta(description="The release to move to. null: each tenant returns to its previous release.")
     ]
-    undo: Annotated[RolloutId | None, Meta(description="The rollout whose tenants it returns.")]
-    retry: Annotated[RolloutId | None, Meta(description="The rollout whose failed tenants it tries again.")]
+    undo: Annotated[RolloutId | None, Meta(description="The rollout that this one undoes.")]
+    retry: Annotated[RolloutId | None, Meta(description="The rollout whose failed tenants this one tries again.")]
     requested_by: Text
     created_at: Moment
     ended_at: Moment | None
-    total: Annotated[SomeOf, Meta(description="How many tenants have their turn in it.")]
+    total: Annotated[SomeOf, Meta(description="The number of tenants in the rollout.")]
 
 
 class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
-    execution: Annotated[Execution | None, Meta(description="null until it runs.")]
+    execution: Annotated[Execution | None, Meta(description="null until the rollout runs.")]
     current_stage: SomeOf
-    selected: Annotated[SomeOf, Meta(description="How many tenants it is about. A dry run may look at fewer.")]
+    selected: Annotated[SomeOf, Meta(description="The number of selected tenants. A dry run may examine fewer.")]
     planned: Annotated[
         list[SomeOf],
-        Meta(min_length=1, max_length=MAX_STAGES, description="How many of them each stage has, or would have."),
+        Meta(min_length=1, max_length=MAX_STAGES, description="The number of selected tenants in each stage."),
     ]
     wish: RolloutWish
-    skipped: Annotated[Skipped, Meta(description="Who was left out from the beginning.")]
+    skipped: Annotated[Skipped, Meta(description="The tenants that were skipped when the rollout was requested.")]
     succeeded: Count
     failed: Count
-    skipped_since: Annotated[Count, Meta(description="How many were left out when it was their turn.")]
+    skipped_since: Annotated[
+        Count, Meta(description="The number of tenants that were skipped later, when their turn came.")
+    ]
     in_flight: Count
     stages: Annotated[list[Stage], Meta(min_length=1, max_length=MAX_STAGES)]
 
 
 class RolloutUnderWay(RolloutProgress, frozen=True, kw_only=True):
-    """The rollout as it is after what was asked for."""
+    """The rollout after the request."""
 
     retry_after_seconds: RetryAfterSeconds
 
 
 class Failures(Wire, frozen=True, kw_only=True):
-    """The tenants that failed for one reason."""
+    """The tenants that failed for one cause."""
 
-    root_cause: Annotated[RootCause, Meta(description="What tells one tenant from another is left out of it.")]
+    root_cause: Annotated[RootCause, Meta(description="The cause, without names and ids that differ between tenants.")]
     count: SomeOf
     tenants: Annotated[
         list[TenantIdText],
-        Meta(min_length=1, max_length=MAX_TENANTS_PER_CAUSE, description="Not all of many."),
+        Meta(
+            min_length=1,
+            max_length=MAX_TENANTS_PER_CAUSE,
+            description="The tenants, or the first of them if there are many.",
+        ),
     ]
 
 
 class ResourceChange(Wire, frozen=True, kw_only=True):
-    """What would change, and in how many tenants."""
+    """A change of a resource, and the number of tenants that would have it."""
 
     change: Text
     count: SomeOf
 
 
 class Changes(Wire, frozen=True, kw_only=True):
-    """What a dry run found out."""
+    """The result of a dry run."""
 
     tenants: Annotated[
-        dict[TenantResult, SomeOf], keys_of("TenantResult"), Meta(description="How many there are of each result.")
+        dict[TenantResult, SomeOf], keys_of("TenantResult"), Meta(description="The number of tenants with each result.")
     ]
     resources: Annotated[
         list[ResourceChange],
         Meta(
             max_length=MAX_CAUSES,
-            description="What would change in how many tenants, the most frequent first.",
+            description="The changes of resources, the most frequent first.",
         ),
     ]
 
@@ -360,16 +377,16 @@ def _all_null(*names: str) -> dict[str, Any]:
 
 
 class RolloutOrder(Wire, frozen=True, kw_only=True):
-    """One order. Entries are appended, never changed."""
+    """One order to a rollout. Entries are appended, never changed."""
 
-    at: Annotated[Moment | None, Meta(description="null only where the row does not say.")]
+    at: Annotated[Moment | None, Meta(description="The time of the entry. null only if the row has none.")]
     order: Order | None
     requested_by: RequestedBy
     reason: GivenReason
     stage: Annotated[StageNumber | None, Meta(description="The stage that was approved.")]
     rollout_id: Annotated[
         RolloutId | None,
-        Meta(description="The rollout that retries or undoes this one; of a start, the one that is retried or undone."),
+        Meta(description="The rollout that retries or undoes this one. In a start: the rollout to retry or undo."),
     ]
     altered: Altered
 
@@ -380,8 +397,8 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
                 "properties": {"at": {"type": "string"}, "order": {"type": "string"}},
             },
             {
-                "description": "A row of the rollout's history that is no order at all: somebody has put it there, or "
-                "over what was recorded.",
+                "description": "A row of the rollout's history that Berth cannot read as an order: somebody added it "
+                "by hand or overwrote an entry.",
                 "properties": {
                     **_all_null("order", "requestedBy", "reason", "stage", "rolloutId"),
                     "altered": {"const": True},
@@ -392,15 +409,16 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
 
 
 class Rollout(RolloutProgress, frozen=True, kw_only=True):
-    """One rollout in full."""
+    """One rollout with all details."""
 
     failures: Annotated[
-        list[Failures], Meta(max_length=MAX_CAUSES, description="By what failed, the most frequent first.")
+        list[Failures],
+        Meta(max_length=MAX_CAUSES, description="The failed tenants by cause, the most frequent cause first."),
     ]
-    changes: Annotated[Changes, Meta(description="Of a dry run: what it found out.")] | UnsetType = UNSET
+    changes: Annotated[Changes, Meta(description="The result of a dry run.")] | UnsetType = UNSET
     history: Annotated[
         list[RolloutOrder],
-        Meta(description="What was ordered, by whom and why. Rollouts from before 0.6.0 have none."),
+        Meta(description="The orders, with caller and reason. Rollouts from before 0.6.0 have none."),
     ]
 
     schema_rules: ClassVar[Mapping[str, Any]] = {
@@ -414,11 +432,11 @@ class Rollouts(Wire, frozen=True, kw_only=True):
     """One page of rollouts."""
 
     rollouts: Annotated[list[RolloutInBrief], Meta(max_length=MAX_PAGE_SIZE)]
-    cursor: Annotated[RolloutId | None, Meta(description="Where the next page begins. null when this is the last.")]
+    cursor: Annotated[RolloutId | None, Meta(description="The cursor for the next page. null on the last page.")]
 
 
 class NothingToMove(Wire, frozen=True, kw_only=True):
-    """No tenant has to be moved."""
+    """No tenant needs to be moved."""
 
     status: Literal["UNCHANGED"]
     detail: Text
@@ -438,47 +456,47 @@ UNKNOWN_ROLLOUT = Problem(
     Refusal.UNKNOWN_ROLLOUT,
     404,
     "There is no such rollout",
-    "There is no such rollout; or one was to be undone that is a dry run, and moved nobody.",
+    "There is no such rollout, or the rollout to undo is a dry run, which moved no tenant.",
     required=("rolloutId",),
 )
 UNKNOWN_ALARM = Problem(Refusal.UNKNOWN_ALARM, 422, "There is no such alarm", "There is no such CloudWatch alarm.")
 ROLLOUT_IN_THE_WAY = Problem(
     Refusal.ROLLOUT_IN_THE_WAY,
     409,
-    "A rollout is in the way",
-    "That rollout has to be over first.",
+    "A rollout has to end first",
+    "The rollout named in rolloutId has to end first.",
     required=("rolloutId",),
 )
 ROLLOUT_OVER = Problem(
     Refusal.ROLLOUT_OVER,
     409,
     "The rollout is over",
-    "The rollout has ended, or will not go on.",
+    "The rollout has ended, has halted, or is being aborted.",
     required=("rolloutId", "rolloutStatus"),
 )
 NOTHING_TO_APPROVE = Problem(
     Refusal.NOTHING_TO_APPROVE,
     409,
     "There is nothing to approve",
-    "That stage does not await approval.",
+    "The stage does not await approval.",
     required=("rolloutId",),
     optional=("awaitingStage",),
 )
-_RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "That version was never published.")
+_RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "The version was never published.")
 _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
-    "RolloutDowngrade", "That release is older than all of the tenants'. Allow the downgrade."
+    "RolloutDowngrade", "The release is older than the release of every tenant. To move them back, set allowDowngrade."
 )
-_NOTHING_FAILED = NOTHING_TO_RETRY.without_tenant(
-    "NothingFailed", "The rollout has no failed tenants that could be retried."
-)
+_NOTHING_FAILED = NOTHING_TO_RETRY.without_tenant("NothingFailed", "The rollout has no failed tenants to retry.")
 
 # Routes
 
 _AT_LOCATION = (RETRY_AFTER, location("rollout", "/rollouts", "0-9a-f-"))
 _STARTED = Answer(
-    202, RolloutUnderWay, "The rollout is recorded and about to run. See how it goes at Location.", _AT_LOCATION
+    202, RolloutUnderWay, "The rollout is recorded and about to run. Follow its progress at Location.", _AT_LOCATION
 )
-_UNDER_WAY = Answer(202, RolloutUnderWay, "The rollout as it is now. See how it goes at Location.", _AT_LOCATION)
+_UNDER_WAY = Answer(
+    202, RolloutUnderWay, "The rollout after the request. Follow its progress at Location.", _AT_LOCATION
+)
 _UNCHANGED = Answer(200, RolloutUnchanged, "The rollout is already in the requested state.")
 
 START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
@@ -488,10 +506,10 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Move tenants to a release, in stages",
-    description="Or only find out what that would change: a dry run. The stages go on by themselves: after each, time "
-    "shows whether its tenants are well; if too many failed or its alarm goes off, the rollout halts.",
+    description="A dry run only reports what would change. After each stage the rollout waits for bakeSeconds and then "
+    "begins the next stage by itself. It halts if too many tenants failed or the stage's alarm goes off.",
     request=StartRollout,
-    answers=(Answer(200, NothingToMove, "No tenant has to be moved."), _STARTED),
+    answers=(Answer(200, NothingToMove, "No tenant needs to be moved."), _STARTED),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, _ALL_DOWNGRADES, ROLLOUT_IN_THE_WAY, _RELEASE_UNKNOWN, UNKNOWN_ALARM),
 )
 LIST_ROLLOUTS: Route[ListRollouts, Rollouts] = Route(
@@ -500,7 +518,7 @@ LIST_ROLLOUTS: Route[ListRollouts, Rollouts] = Route(
     path="/rollouts",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="All rollouts, the newest first, a page at a time",
+    summary="List the rollouts, newest first, page by page",
     request=ListRollouts,
     answers=(Answer(200, Rollouts, "A page of rollouts."),),
     problems=ALWAYS,
@@ -511,7 +529,7 @@ GET_ROLLOUT: Route[OfRollout, Rollout] = Route(
     path="/rollouts/{rolloutId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="One rollout: how far it is, and what failed, by cause",
+    summary="Get one rollout: its progress, and its failures by cause",
     request=OfRollout,
     answers=(Answer(200, Rollout, "The rollout."),),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT),
@@ -522,8 +540,8 @@ PAUSE_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     path="/rollouts/{rolloutId}/pause",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Start no more tenants, until it is resumed",
-    description="Those that were started are finished.",
+    summary="Pause a rollout",
+    description="No further tenant is started until the rollout is resumed. Operations in flight finish.",
     request=OrderRollout,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER),
@@ -534,8 +552,8 @@ RESUME_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     path="/rollouts/{rolloutId}/resume",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Let a rollout go on: after a pause, after it halted, or after its execution died",
-    description="After it halted, only further failures count against what is tolerated.",
+    summary="Resume a rollout that was paused, that halted, or whose execution died",
+    description="If the rollout had halted, the failures so far are accepted, and only new ones count.",
     request=OrderRollout,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER, ROLLOUT_IN_THE_WAY),
@@ -546,8 +564,9 @@ ABORT_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     path="/rollouts/{rolloutId}/abort",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Start no more tenants, ever",
-    description="Those that were started are finished. What was moved stays moved: undo that by another rollout.",
+    summary="Abort a rollout",
+    description="No further tenant is started. Operations in flight finish. Tenants that were moved stay at their new "
+    "release: to move them back, start a rollout with undo.",
     request=OrderRollout,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER),
@@ -558,8 +577,8 @@ APPROVE_ROLLOUT: Route[ApproveStage, RolloutUnderWay | RolloutUnchanged] = Route
     path="/rollouts/{rolloutId}/approve",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Let a stage begin that waits for it",
-    description="The stage is named, so that a request which arrives twice does not approve of the next one, too.",
+    summary="Approve a stage that awaits approval",
+    description="The request names the stage, so that a repeated request does not approve the next stage as well.",
     request=ApproveStage,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, NOTHING_TO_APPROVE),
@@ -570,8 +589,8 @@ RETRY_ROLLOUT: Route[OrderRollout, RolloutUnderWay] = Route(
     path="/rollouts/{rolloutId}/retry",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Another rollout, of only the tenants that failed",
-    description="With the same stages, to where they were to be moved.",
+    summary="Start a rollout of the tenants that failed",
+    description="The new rollout has the same stages and the same target releases.",
     request=OrderRollout,
     answers=(_STARTED,),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, _NOTHING_FAILED, ROLLOUT_IN_THE_WAY, UNKNOWN_ALARM),

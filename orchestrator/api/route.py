@@ -1,4 +1,4 @@
-"""What a declaration of a route says. It loads no wire models, so that everybody can afford it."""
+"""The declaration of a route. This module loads no wire models, so that importing it is cheap."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 """The wire model of a request."""
 Told = TypeVar("Told", covariant=True)
-"""The wire models of the answers that are no problems."""
+"""The wire models of the answers that are not problems."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 class Audience(StrEnum):
-    """Who may call a route. Each audience has a managed policy; the operators' allows every route."""
+    """The callers of a route. Each audience has a managed policy; the operators' policy allows every route."""
 
     PLATFORM = "platform"
     SENDER = "sender"
@@ -29,7 +29,7 @@ class Audience(StrEnum):
 
 
 class Rate(StrEnum):
-    """How often a route may be called, by kind. The numbers are those of the deployment."""
+    """The kind of rate limit that a route has. The deployment sets the numbers."""
 
     QUEUES = "queues"
     CREDENTIALS = "credentials"
@@ -39,7 +39,7 @@ class Rate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A header of an answer. ``required`` is false where it comes only sometimes."""
+    """A header of an answer. ``required`` is false if some answers come without it."""
 
     name: str
     description: str
@@ -57,10 +57,10 @@ class Answer(Generic[Told]):
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[Asked, Told]):
-    """One route. A field of the request that the path names is in the path, and nowhere else.
+    """One route. Fields of the request that the path names are sent in the path only.
 
-    The other fields are in the body of a PUT or a POST, and in the query of a GET or a DELETE: many clients and
-    proxies drop the body of those.
+    The other fields are in the body of a PUT or a POST, and in the query of a GET or a DELETE, because many clients
+    and proxies drop the body of a GET or a DELETE.
     """
 
     name: str
@@ -90,14 +90,16 @@ class Route(Generic[Asked, Told]):
 
 AnyRoute = Route[Any, Any]
 
-RETRY_AFTER = Header("Retry-After", "In how many seconds to ask again.", {"type": "integer", "minimum": 1})
+RETRY_AFTER = Header(
+    "Retry-After", "The number of seconds to wait before the next request.", {"type": "integer", "minimum": 1}
+)
 RETRY_AFTER_SOMETIMES = Header(
     "Retry-After",
-    "In how many seconds to ask again, where that helps.",
+    "The number of seconds to wait before the next request, if trying again helps.",
     {"type": "integer", "minimum": 1},
     required=False,
 )
-NO_STORE = Header("Cache-Control", "Nobody else may be given the answer.", {"const": "no-store"})
+NO_STORE = Header("Cache-Control", "The answer holds credentials and must not be cached.", {"const": "no-store"})
 
 
 def location(of: str, path: str, characters: str) -> Header:

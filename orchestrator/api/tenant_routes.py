@@ -1,4 +1,4 @@
-"""What operators ask for about tenants and releases: the requests, the answers, the problems, and the routes."""
+"""The operators' routes for tenants and releases, with their requests, answers and problems."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class CreateTenant(OfTenant, frozen=True, kw_only=True):
         Annotated[
             Version | None,
             Meta(
-                description="The release to create the tenant at and to pin it to. null lifts the pin of a tenant "
-                "that is there."
+                description="The release to create the tenant at and to pin it to. null removes the pin of an "
+                "existing tenant."
             ),
         ]
         | UnsetType
@@ -92,13 +92,13 @@ class CreateTenant(OfTenant, frozen=True, kw_only=True):
 class UpgradeTenant(OfTenant, frozen=True, kw_only=True):
     version: (
         Annotated[
-            Version, Meta(description="Without it: the release that the tenant is pinned to, or else the current one.")
+            Version, Meta(description="The release to move to. Default: the tenant's pin, or else the current release.")
         ]
         | UnsetType
     ) = UNSET
-    allow_downgrade: Annotated[bool, Meta(description="Also back to an older release.")] = False
+    allow_downgrade: Annotated[bool, Meta(description="Allow a move to an older release.")] = False
     allow_replacement: Annotated[
-        bool, Meta(description="Also if that replaces or removes a queue, with the messages in it.")
+        bool, Meta(description="Allow an upgrade that replaces or removes a queue. The messages in the queue are lost.")
     ] = False
     reason: Reason | UnsetType = UNSET
 
@@ -112,13 +112,13 @@ class UpgradeTenant(OfTenant, frozen=True, kw_only=True):
 
 
 class RetryTenant(OfTenant, frozen=True, kw_only=True):
-    """There is nothing more to say."""
+    """A retry takes no parameters besides a reason."""
 
     reason: Reason | UnsetType = UNSET
 
 
 class PinTenant(OfTenant, frozen=True, kw_only=True):
-    version: Annotated[Version, Meta(description="The release to stay at.")]
+    version: Annotated[Version, Meta(description="The release to pin the tenant to.")]
     reason: Reason | UnsetType = UNSET
 
     def asked(self, by: str) -> Request:
@@ -133,7 +133,7 @@ class UnpinTenant(OfTenant, frozen=True, kw_only=True):
 
 
 class DeleteTenant(OfTenant, frozen=True, kw_only=True):
-    force: Annotated[bool, Meta(description="Also with messages in the queue.")] = False
+    force: Annotated[bool, Meta(description="Delete the tenant even if its queue has messages.")] = False
     drain_seconds: Annotated[
         int, Meta(ge=0, le=MOST_DRAIN_SECONDS, description="Wait this long for the queue to become empty.")
     ] = 0
@@ -148,10 +148,17 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
     status: Annotated[TenantState, former_name_of("state")] | UnsetType = UNSET
     version: Version | UnsetType = UNSET
     cursor: (
-        Annotated[str, Meta(min_length=1, max_length=400, description="From the page before, with the same filters.")]
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=400,
+                description="The cursor of the previous page. The filters must be the same.",
+            ),
+        ]
         | UnsetType
     ) = UNSET
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="How many tenants to a page.")] = PAGE_SIZE
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of tenants per page.")] = PAGE_SIZE
 
     @property
     def wanted_state(self) -> records.TenantState | None:
@@ -163,7 +170,7 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
 
 
 class Accepted(Wire, frozen=True, kw_only=True):
-    """The operation that was started, now or before."""
+    """The operation that this request, or an equal one before it, started."""
 
     tenant_id: TenantIdText
     state: Literal["PROVISIONING", "UPDATING", "DELETING"] | UnsetType = UNSET
@@ -184,7 +191,7 @@ class Unchanged(Wire, frozen=True, kw_only=True):
 
 
 class CurrentOperation(Wire, frozen=True, kw_only=True):
-    """The one operation that owns the tenant now."""
+    """The operation that holds the tenant's lock."""
 
     operation: Operation
     version: OperationVersion
@@ -196,7 +203,7 @@ class CurrentOperation(Wire, frozen=True, kw_only=True):
 
 
 class Audit(Wire, frozen=True, kw_only=True):
-    """How the latest try at an operation stands."""
+    """The status of the latest attempt at an operation."""
 
     operation: Operation
     version: OperationVersion
@@ -210,37 +217,42 @@ class Audit(Wire, frozen=True, kw_only=True):
 
 
 class AskingResource(Wire, frozen=True, kw_only=True):
-    """The resource of another stack that asked."""
+    """The resource of another stack that made the request."""
 
     stack_id: str
     logical_id: str
 
 
 class RecordedRequest(Wire, frozen=True, kw_only=True):
-    """All that was asked for beyond the operation itself. What was not said is left out."""
+    """The options of a request. Options that were not given are left out."""
 
     resource: AskingResource | UnsetType = UNSET
     explicit: (
-        Annotated[OnlyTrue, Meta(description="Somebody asked for the tenant itself, not just for its queue.")]
+        Annotated[OnlyTrue, Meta(description="The create was requested explicitly, not started by getQueue.")]
         | UnsetType
     ) = UNSET
     labels: Labels | UnsetType = UNSET
     pin: Version | UnsetType = UNSET
-    version: Annotated[Version, Meta(description="The release that was named.")] | UnsetType = UNSET
+    version: Annotated[Version, Meta(description="The release that the request named.")] | UnsetType = UNSET
     allow_downgrade: OnlyTrue | UnsetType = UNSET
     allow_replacement: OnlyTrue | UnsetType = UNSET
     force: OnlyTrue | UnsetType = UNSET
     drain_seconds: SomeOf | UnsetType = UNSET
-    asked_at: Annotated[Moment, Meta(description="When, if that was before its execution started.")] | UnsetType = UNSET
-    own: (
-        Annotated[OnlyTrue, Meta(description="Only a tenant that was brought into being by whoever asks.")] | UnsetType
+    asked_at: (
+        Annotated[Moment, Meta(description="The time of the request, if that was before its execution started.")]
+        | UnsetType
     ) = UNSET
-    unserved: Annotated[OnlyTrue, Meta(description="Only a tenant that never had a queue.")] | UnsetType = UNSET
+    own: (
+        Annotated[OnlyTrue, Meta(description="The request is only for a tenant that the caller created.")] | UnsetType
+    ) = UNSET
+    unserved: (
+        Annotated[OnlyTrue, Meta(description="The request is only for a tenant that never had a queue.")] | UnsetType
+    ) = UNSET
 
 
 class RecordedState(Wire, frozen=True, kw_only=True):
-    """What was recorded of the tenant: labels and pin; of a correction, what the stack says; of an adoption, also the
-    state that the tenant is listed in, and the operations that were given an end.
+    """The recorded values of a tenant before or after a change: labels and pin. A correction has the stack's values; an
+    adoption also has the state in which the tenant is listed, and the operations that the adoption ended.
     """
 
     labels: Labels | UnsetType = UNSET
@@ -258,8 +270,8 @@ def _all_null(*names: str) -> dict[str, Any]:
 
 
 class HistoryEntry(Wire, frozen=True, kw_only=True):
-    """One entry of a tenant's history. Entries are appended, never changed. All have the same fields: what does not
-    apply to one is null.
+    """One entry of a tenant's history. Entries are appended, never changed. All entries have the same fields; fields
+    that do not apply are null.
     """
 
     operation: Text | None
@@ -268,10 +280,10 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
     status: OperationStatus | None
     execution: Execution | None
     root_cause: RootCause | None
-    at: Annotated[Moment | None, Meta(description="null only where the row does not say.")]
+    at: Annotated[Moment | None, Meta(description="The time of the entry. null only if the row has none.")]
     requested_by: RequestedBy
     reason: GivenReason
-    request: Annotated[RecordedRequest | None, Meta(description="null in entries from before 0.6.0.")]
+    request: Annotated[RecordedRequest | None, Meta(description="null in entries that were written before 0.6.0.")]
     before: RecordedState | None
     after: RecordedState | None
     altered: Altered
@@ -279,7 +291,7 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
     schema_rules: ClassVar[Mapping[str, Any]] = {
         "oneOf": [
             {
-                "description": "One thing that happened in an operation.",
+                "description": "A step of an operation.",
                 "properties": {
                     "operation": {"enum": list(records.Operation)},
                     "attempt": {"type": "integer"},
@@ -290,9 +302,9 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
                 },
             },
             {
-                "description": "One change of what is recorded about the tenant that was no operation: labels or pin "
-                "were set, a reconciliation corrected the metadata, somebody changed the stack by hand and it has "
-                "another queue, or a tenant from before Berth was adopted.",
+                "description": "A change of the tenant's record that was not an operation: labels or pin were set, a "
+                "reconciliation corrected the metadata, somebody changed the stack by hand so that it has another "
+                "queue, or a tenant from before Berth was adopted.",
                 "properties": {
                     "operation": {"enum": list(ChangeKind)},
                     **_all_null("version", "attempt", "status", "execution", "rootCause"),
@@ -301,8 +313,8 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
                 },
             },
             {
-                "description": "A row of the history that is no entry at all: somebody has put it there, or over what "
-                "was recorded.",
+                "description": "A row of the history that Berth cannot read as an entry: somebody added it by hand or "
+                "overwrote an entry.",
                 "properties": {
                     **_all_null("operation", "version", "attempt", "status", "execution", "rootCause"),
                     **_all_null("requestedBy", "reason", "request", "before", "after"),
@@ -314,12 +326,12 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
 
 
 class ListedTenant(Wire, frozen=True, kw_only=True):
-    """One tenant at a glance."""
+    """A summary of one tenant."""
 
     tenant_id: TenantIdText
     state: TenantState
     version: str | None
-    pinned_version: Annotated[str | None, Meta(description="The release that the tenant is to stay at.")]
+    pinned_version: Annotated[str | None, Meta(description="The release that the tenant is pinned to.")]
     labels: Labels
     updated_at: Moment | None
     queue_url: QueueUrl | None
@@ -328,14 +340,17 @@ class ListedTenant(Wire, frozen=True, kw_only=True):
 
 
 class Tenant(ListedTenant, frozen=True, kw_only=True):
-    """One tenant in full."""
+    """One tenant with all details."""
 
     created_at: Moment | None
     stack_id: str | None
     current_operation: CurrentOperation | None
-    audits: Annotated[list[Audit], Meta(description="The latest of each operation at each version, oldest first.")]
+    audits: Annotated[
+        list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")
+    ]
     history: Annotated[
-        list[HistoryEntry], Meta(description="All that happened, oldest first. It is only ever added to.")
+        list[HistoryEntry],
+        Meta(description="All events of the tenant, oldest first. Entries are never changed or removed."),
     ]
 
 
@@ -345,12 +360,12 @@ class Tenants(Wire, frozen=True, kw_only=True):
     tenants: Annotated[list[ListedTenant], Meta(max_length=MAX_PAGE_SIZE)]
     cursor: Annotated[
         Annotated[str, Meta(min_length=1, max_length=400)] | None,
-        Meta(description="Where the next page begins. null when this is the last."),
+        Meta(description="The cursor for the next page. null on the last page."),
     ]
 
 
 class TenantCounts(Wire, frozen=True, kw_only=True):
-    """Deleted tenants are not counted."""
+    """Numbers of tenants. Deleted tenants are not counted."""
 
     total: Count
     by_state: Annotated[dict[TenantState, SomeOf], keys_of("TenantState")]
@@ -363,20 +378,20 @@ class Release(Wire, frozen=True, kw_only=True):
     digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
     template_url: Text
     published_at: Moment
-    notes: Annotated[Text | None, Meta(description="What is new in it, from the changelog.")]
-    tenants: Annotated[TenantCounts, Meta(description="How many tenants are at it.")]
+    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
+    tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
 
 
 class Releases(Wire, frozen=True, kw_only=True):
-    """The published releases, and how many tenants are at each."""
+    """The published releases, and the number of tenants at each."""
 
-    current: Annotated[Version, Meta(description="What tenants are created at, unless another is named.")]
+    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
     releases: Annotated[list[Release], Meta(description="Newest first.")]
     elsewhere: Annotated[
         dict[str, TenantCounts],
         Meta(
-            description="Tenants at versions that are no releases, by version; under the empty one, those that have "
-            "none."
+            description="Tenants at versions that are not published releases, by version. Tenants without a version "
+            "are under the empty text."
         ),
     ]
 
@@ -387,14 +402,14 @@ UNKNOWN_RELEASE = Problem(
     Refusal.UNKNOWN_RELEASE,
     422,
     "There is no such release",
-    "That version was never published.",
+    "The version was never published.",
     required=("tenantId",),
 )
 DOWNGRADE = Problem(
     Refusal.DOWNGRADE,
     409,
-    "That would be a downgrade",
-    "That release is older than the tenant's. Allow the downgrade.",
+    "The operation would be a downgrade",
+    "The release is older than the tenant's. To move the tenant back, set allowDowngrade.",
     required=("tenantId",),
 )
 PINNED = Problem(
@@ -408,7 +423,7 @@ BUSY = Problem(
     Refusal.BUSY,
     409,
     "The tenant is busy",
-    "Another operation owns the tenant: this one, where it is named.",
+    "Another operation holds the tenant's lock. The problem names the operation if it is known.",
     required=("tenantId",),
     optional=("operation", "version", "execution"),
     comes_with={"execution": ("operation", "version"), "operation": ("version",), "version": ("operation",)},
@@ -418,14 +433,14 @@ NOT_EMPTY = Problem(
     Refusal.NOT_EMPTY,
     409,
     "The queue is not empty",
-    "Deleting would lose these messages. Receive them, drain, or force it.",
+    "Deleting the tenant would lose these messages. Receive them, set drainSeconds, or set force.",
     required=("tenantId", "messages"),
 )
 NOT_ADOPTED = Problem(
     Refusal.NOT_ADOPTED,
     409,
-    "The tenant has to be adopted first",
-    "The tenant is from before Berth, and its stack is not on record: the tenant cannot be upgraded, and deleting it "
+    "The tenant must be adopted first",
+    "The tenant is from before Berth, and its stack is not recorded. The tenant cannot be upgraded, and deleting it "
     "would leave the stack behind.",
     required=("tenantId",),
 )
@@ -433,21 +448,21 @@ NOTHING_TO_RETRY = Problem(
     Refusal.NOTHING_TO_RETRY,
     409,
     "There is nothing to retry",
-    "The tenant's latest operation succeeded; or it was a delete that failed and left the tenant in service.",
+    "The tenant's latest operation succeeded, or was a delete that failed and left the tenant in service.",
     required=("tenantId",),
 )
 
 # Routes
 
 ALWAYS = (INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN)
-"""Problems that every route of the operators' function may answer with."""
+"""The problems that every route of the operators' function can answer with."""
 _ACCEPTED = Answer(
     202,
     Accepted,
-    "Under way: this very operation has been started, now or before. See how it goes at Location.",
+    "The operation was started, by this request or by an equal one before it. Follow its progress at Location.",
     (RETRY_AFTER, location("tenant", "/tenants", "A-Za-z0-9-")),
 )
-_UNCHANGED = Answer(200, Unchanged, "There was nothing to do.")
+_UNCHANGED = Answer(200, Unchanged, "The tenant is already in the requested state.")
 
 CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
     name="createTenant",
@@ -455,10 +470,10 @@ CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
     path="/tenants/{tenantId}",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Create a tenant, also one that was deleted",
-    description="Sets labels and pin of a tenant that is there. A pin says where the tenant stays; it moves nothing.",
+    summary="Create a tenant, or create a deleted tenant again",
+    description="If the tenant exists, this sets its labels and its pin. Setting a pin does not move the tenant.",
     request=CreateTenant,
-    answers=(Answer(200, Unchanged, "The tenant is there. What was said about it is recorded."), _ACCEPTED),
+    answers=(Answer(200, Unchanged, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
     problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE),
 )
 GET_TENANT: Route[OfTenant, Tenant] = Route(
@@ -467,7 +482,7 @@ GET_TENANT: Route[OfTenant, Tenant] = Route(
     path="/tenants/{tenantId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="One tenant in full, with its history",
+    summary="Get one tenant, with its history",
     request=OfTenant,
     answers=(Answer(200, Tenant, "The tenant."),),
     problems=(*ALWAYS, UNKNOWN_TENANT),
@@ -478,9 +493,9 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     path="/tenants/{tenantId}",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Delete a tenant, with its queue",
-    description="Not while there are messages, unless they are waited for or given up. From then on getQueue answers "
-    "409, and once the tenant is gone 410.",
+    summary="Delete a tenant and its queue",
+    description="A tenant whose queue has messages is not deleted, unless drainSeconds or force is set. While the "
+    "tenant is being deleted, getQueue answers 409; after that, 410.",
     request=DeleteTenant,
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),
@@ -492,7 +507,7 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Move a tenant to a release",
-    description="The queue is served all the while, and as before should it fail.",
+    description="getQueue answers with the queue during the upgrade, and also after an upgrade that failed.",
     request=UpgradeTenant,
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(
@@ -513,7 +528,7 @@ RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
     path="/tenants/{tenantId}/retry",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Try the latest operation again, as it was asked for, if it failed",
+    summary="Repeat the latest operation with the same options, if it failed",
     request=RetryTenant,
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(
@@ -537,8 +552,9 @@ PIN_TENANT: Route[PinTenant, Unchanged] = Route(
     path="/tenants/{tenantId}/pin",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Have a tenant stay at a release",
-    description="It is not moved by this. Upgrades and rollouts move it to that release, and no further.",
+    summary="Pin a tenant to a release",
+    description="Pinning does not move the tenant. Upgrades and rollouts move a pinned tenant only to the release of "
+    "its pin.",
     request=PinTenant,
     answers=(Answer(200, Unchanged, "The pin is recorded."),),
     problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE),
@@ -549,9 +565,9 @@ UNPIN_TENANT: Route[UnpinTenant, Unchanged] = Route(
     path="/tenants/{tenantId}/pin",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Let a tenant be moved again",
+    summary="Remove a tenant's pin",
     request=UnpinTenant,
-    answers=(Answer(200, Unchanged, "There is no pin any more."),),
+    answers=(Answer(200, Unchanged, "The tenant has no pin."),),
     problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED),
 )
 LIST_TENANTS: Route[ListTenants, Tenants] = Route(
@@ -560,8 +576,9 @@ LIST_TENANTS: Route[ListTenants, Tenants] = Route(
     path="/tenants",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="All tenants at a glance, a page at a time",
-    description="By state, in it by version, in it by id. Deleted tenants are listed only when asked for.",
+    summary="List the tenants, page by page",
+    description="Tenants are sorted by state, then by version, then by id. Deleted tenants are listed only with "
+    "state=DELETED.",
     request=ListTenants,
     answers=(Answer(200, Tenants, "A page of tenants."),),
     problems=ALWAYS,
@@ -572,7 +589,7 @@ LIST_RELEASES: Route[NothingMore, Releases] = Route(
     path="/releases",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
-    summary="The published releases of the tenant stack, and how many tenants are at each",
+    summary="List the published releases of the tenant stack, with the number of tenants at each",
     request=NothingMore,
     answers=(Answer(200, Releases, "The releases."),),
     problems=ALWAYS,

@@ -160,9 +160,9 @@ def test_where_asking_creates_nothing_the_caller_is_told_who_does(given: Unknown
     assert "Ask an operator to create it: berth create acme" in str(answer(ACME, given).body["detail"])
 
 
-def test_who_asks_for_credentials_too_soon_is_told_to_ask_for_the_queue_first_where_that_helps() -> None:
-    told = str(answer(ACME, NotProvisioned(asking_provisions=True)).body["detail"])
-    assert "Ask for its queue first, which provisions it: GET /tenants/acme/queue" in told
+def test_credentials_without_a_queue_are_refused_with_advice_to_call_get_queue_first() -> None:
+    detail = str(answer(ACME, NotProvisioned(asking_provisions=True)).body["detail"])
+    assert "To provision it, call GET /tenants/acme/queue first." in detail
 
 
 def test_a_failure_tells_the_resource_that_failed_and_cloudformations_reason() -> None:
@@ -195,8 +195,8 @@ def test_a_deleted_tenants_state_and_execution_are_told(kind: type, status: str)
     assert body["execution"] == DELETE.execution
 
 
-def test_a_deleted_tenants_answer_says_how_it_comes_back() -> None:
-    assert "creating it explicitly" in str(answer(ACME, ANSWERS[Deleted][0]).body["detail"])
+def test_the_answer_for_a_deleted_tenant_says_how_to_use_it_again() -> None:
+    assert "create it explicitly" in str(answer(ACME, ANSWERS[Deleted][0]).body["detail"])
 
 
 def test_where_credentials_are_not_enabled_the_answer_names_the_setting() -> None:

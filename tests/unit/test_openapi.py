@@ -845,13 +845,13 @@ def test_a_wish_is_allowed_if_and_only_if_it_is_understood(body: object) -> None
 
 
 @pytest.mark.parametrize("sizes", [["1"], ["rest", "rest"], ["rest", "1"]])
-def test_that_the_last_stage_takes_the_rest_is_said_in_words_only(sizes: list[str]) -> None:
+def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: list[str]) -> None:
     body = {"stages": [{"size": size} for size in sizes]}
     assert validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     with pytest.raises(InvalidRequest, match="rest"):
         read(START_ROLLOUT, {"body": json.dumps(body)}).wish(max_concurrency=MAX_CONCURRENCY)
-    told = schema("StageWish")["properties"]["size"]["description"]
-    assert "the last stage takes, and only that" in told
+    description = schema("StageWish")["properties"]["size"]["description"]
+    assert "The last stage, and only the last, must be" in description
 
 
 @pytest.mark.parametrize(

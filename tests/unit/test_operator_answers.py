@@ -70,6 +70,7 @@ def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Ope
     }
     assert as_sent(response) == {
         "tenantId": "acme",
+        "state": state,
         "status": state,
         "operation": operation.value,
         "version": None if operation is Operation.DELETE else VERSION,

@@ -133,8 +133,8 @@ def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.GONE
     assert result.stderr == (
-        "Error: No such tenant: acme. Asking for its queue does not create it here. Ask an operator to create it: "
-        "berth create acme\n"
+        "Error: There is no tenant acme, and this control plane does not create tenants on getQueue. Ask an operator "
+        "to create it: berth create acme\n"
     )
 
 
@@ -142,7 +142,7 @@ def test_a_tenant_beyond_the_limit_is_refused_with_advice(scene: Scene) -> None:
     scene.queue_answers(FleetFull(1_900, 1_900))
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.REFUSED
-    assert "as many tenants as it may have" in result.stderr
+    assert "has reached its limit of tenants" in result.stderr
     assert "berth doctor" in result.stderr
 
 
@@ -150,7 +150,7 @@ def test_a_create_beyond_the_rate_is_refused_with_the_time_to_wait(scene: Scene)
     scene.queue_answers(TooManyCreates(60, 37))
     result = scene.berth("get-queue", "acme")
     assert result.exit_code == ExitCode.NOT_READY
-    assert "Ask again in 37 seconds." in result.stderr
+    assert "Try again in 37 seconds." in result.stderr
     assert scene.pauses == []
 
 
@@ -255,14 +255,14 @@ class TestCredentials:
         scene.queue_answers(NotProvisioned(asking_provisions=True))
         result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive")
         assert result.exit_code == ExitCode.REFUSED
-        assert result.stderr.startswith("Error: Tenant acme has no queue yet. Ask for its queue first")
+        assert result.stderr.startswith("Error: Tenant acme has no queue yet. To provision it")
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
 
     def test_that_are_switched_off(self, scene: Scene) -> None:
         scene.queue_answers(no_credentials())
         result = scene.berth("get-queue", "acme", "--credentials", "receive")
         assert result.exit_code == ExitCode.REFUSED
-        assert result.stderr.startswith("Error: This control plane gives no credentials")
+        assert result.stderr.startswith("Error: This control plane does not issue credentials")
 
     def test_are_only_for_send_or_receive(self, scene: Scene) -> None:
         assert scene.berth("get-queue", "acme", "--credentials", "own").exit_code == ExitCode.BAD_USAGE

@@ -134,7 +134,7 @@ class TestFiles:
             ("--stages-file", b"{}", "the file is not a list"),
             ("--stages-file", b"[]", "stages"),
             ("--stages-file", b"[1]", "stages.0"),
-            ("--stages-file", b'[{"size": "1"}]', "the last one"),
+            ("--stages-file", b'[{"size": "1"}]', "the last stage"),
             ("--stages-file", b'[{"size": "rest", "speed": 1}]', "speed"),
             ("--stages-file", b'[{"size": "rest", "maxConcurrency": 0}]', "maxConcurrency"),
             ("--stages-file", b"[" * 100_000, "the file is not JSON"),
@@ -231,7 +231,7 @@ def test_bad_usage_of_some(scene: Scene, arguments: list[str], told: str) -> Non
     [
         (["--to", "9.9.9"], ExitCode.BAD_USAGE, "Version 9.9.9 was never published"),
         (["--alarm", "none"], ExitCode.BAD_USAGE, "There is no CloudWatch alarm named none"),
-        (["--concurrency", str(MAX_CONCURRENCY + 1)], ExitCode.BAD_USAGE, f"moves {MAX_CONCURRENCY} tenants at once"),
+        (["--concurrency", str(MAX_CONCURRENCY + 1)], ExitCode.BAD_USAGE, f"at most {MAX_CONCURRENCY} tenants at once"),
         (["--undo", ROLLOUT], ExitCode.GONE, f"No such rollout: {ROLLOUT}"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
