@@ -1,4 +1,4 @@
-"""Custom::ApiProof: the deployment makes what API Gateway proves itself with. It is in no template, log or output."""
+"""Custom::ApiProof: makes the secret by which functions recognise API Gateway. No template, log or output has it."""
 
 import secrets
 
@@ -15,8 +15,9 @@ def handler(given: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         another = asks_for_another_proof(event) and not wiring.deployment.is_undone()
-        # What the stage has stays, unless another one is wanted: a deployment that fails before it comes to the stage
-        # gives the functions back the digest of that. Otherwise of letters, digits, - and _, as stage variables are.
+        # The stage keeps its secret unless the deployment asks for a new one: if a deployment fails before it updates
+        # the stage, its rollback gives the functions the digest of the old secret again. A new secret has only letters,
+        # digits, - and _, because stage variables allow no others.
         proof = (None if another else wiring.api_stage.proof()) or secrets.token_urlsafe(_BYTES)
         return {"Value": proof, "Digest": digest_of(proof)}
 

@@ -1,4 +1,4 @@
-"""The operators' API: tenants created, upgraded, retried, pinned, deleted and looked at; releases and rollouts."""
+"""The operators' API: tenants, releases, rollouts, reconciliations, adoptions and health."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,19 +7,24 @@ from lambdas.runtime import count, logger, wiring
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.answers import Response, come_back_later, not_through_the_api, refuse
+from orchestrator.api.answers import Response, not_through_the_api, refuse, try_again_later
 from orchestrator.api.fields import NothingMore, OfTenant, given
-from orchestrator.api.operator_answers import tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.api.operator_answers import order_response, releases_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
-    tell_adoption,
-    tell_adoption_started,
-    tell_health,
-    tell_reconciliation,
-    tell_reconciliation_started,
+    adoption_response,
+    adoption_start_response,
+    health_response,
+    reconciliation_response,
+    reconciliation_start_response,
 )
-from orchestrator.api.rollout_answers import tell_changed, tell_rollout, tell_rollouts, tell_started
-from orchestrator.api.route import Asked, Route
+from orchestrator.api.rollout_answers import (
+    rollout_order_response,
+    rollout_response,
+    rollout_start_response,
+    rollouts_response,
+)
+from orchestrator.api.route import RequestT, Route
 from orchestrator.common.callers import caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.rollouts.control import unknown_rollout
@@ -28,116 +33,124 @@ from orchestrator.tenants.fleet import list_tenants, tenant_detail
 Event = Mapping[str, Any]
 
 ROUTES: dict[str, Callable[[Event], Response]] = {}
-"""What each route is answered by, by the route's key."""
+"""The function that answers each route, by the route's key."""
 
 
-def _serve(route: Route[Asked, Any], answer: Callable[[Asked, str], Response]) -> None:
+def _serve(route: Route[RequestT, Any], answer: Callable[[RequestT, str], Response]) -> None:
     """``answer`` gets the request in the route's own model, and the caller's ARN."""
     ROUTES[route.key] = lambda event: answer(read(route, event), caller(event))
 
 
-def _create(asked: tenants.CreateTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.create(asked.tenant, asked.asked(by), unpin=asked.unpin))
+def _create(request: tenants.CreateTenant, by: str) -> Response:
+    return order_response(
+        request.tenant, wiring.lifecycle.create(request.tenant, request.to_domain(by), unpin=request.unpin)
+    )
 
 
-def _tenant(asked: OfTenant, _by: str) -> Response:
-    return tell_tenant(tenant_detail(asked.tenant, wiring.table))
+def _tenant(request: OfTenant, _by: str) -> Response:
+    return tenant_response(tenant_detail(request.tenant, wiring.table))
 
 
-def _delete(asked: tenants.DeleteTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.delete(asked.tenant, asked.asked(by)))
+def _delete(request: tenants.DeleteTenant, by: str) -> Response:
+    return order_response(request.tenant, wiring.lifecycle.delete(request.tenant, request.to_domain(by)))
 
 
-def _upgrade(asked: tenants.UpgradeTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.upgrade(asked.tenant, given(asked.version), asked.asked(by)))
+def _upgrade(request: tenants.UpgradeTenant, by: str) -> Response:
+    return order_response(
+        request.tenant, wiring.lifecycle.upgrade(request.tenant, given(request.version), request.to_domain(by))
+    )
 
 
-def _retry(asked: tenants.RetryTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.retry(asked.tenant, by, reason=given(asked.reason, "")))
+def _retry(request: tenants.RetryTenant, by: str) -> Response:
+    return order_response(request.tenant, wiring.lifecycle.retry(request.tenant, by, reason=given(request.reason, "")))
 
 
-def _pin(asked: tenants.PinTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.pin(asked.tenant, asked.version, asked.asked(by)))
+def _pin(request: tenants.PinTenant, by: str) -> Response:
+    return order_response(request.tenant, wiring.lifecycle.pin(request.tenant, request.version, request.to_domain(by)))
 
 
-def _unpin(asked: tenants.UnpinTenant, by: str) -> Response:
-    return tell_order(asked.tenant, wiring.lifecycle.unpin(asked.tenant, asked.asked(by)))
+def _unpin(request: tenants.UnpinTenant, by: str) -> Response:
+    return order_response(request.tenant, wiring.lifecycle.unpin(request.tenant, request.to_domain(by)))
 
 
-def _tenants(asked: tenants.ListTenants, _by: str) -> Response:
+def _tenants(request: tenants.ListTenants, _by: str) -> Response:
     page = list_tenants(
         wiring.table,
-        state=asked.wanted_state,
-        version=given(asked.version),
-        cursor=given(asked.cursor),
-        limit=asked.limit,
+        state=request.wanted_state,
+        version=given(request.version),
+        cursor=given(request.cursor),
+        limit=request.limit,
     )
-    return tell_tenants(page)
+    return tenants_response(page)
 
 
-def _releases(_asked: NothingMore, _by: str) -> Response:
-    return tell_releases(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
+def _releases(_request: NothingMore, _by: str) -> Response:
+    return releases_response(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
 
 
-def _start_rollout(asked: rollouts.StartRollout, by: str) -> Response:
-    wish = asked.wish(max_concurrency=wiring.settings.rollout_concurrency)
-    return tell_started(wiring.rollouts.start(wish, by, reason=given(asked.reason, "")))
+def _start_rollout(request: rollouts.StartRollout, by: str) -> Response:
+    wish = request.wish(max_concurrency=wiring.settings.rollout_concurrency)
+    return rollout_start_response(wiring.rollouts.start(wish, by, reason=given(request.reason, "")))
 
 
-def _rollouts(asked: rollouts.ListRollouts, _by: str) -> Response:
-    return tell_rollouts(wiring.rollout_table.rollouts(limit=asked.limit, after=given(asked.cursor)), asked.limit)
+def _rollouts(request: rollouts.ListRollouts, _by: str) -> Response:
+    return rollouts_response(
+        wiring.rollout_table.rollouts(limit=request.limit, after=given(request.cursor)), request.limit
+    )
 
 
-def _rollout(asked: rollouts.OfRollout, _by: str) -> Response:
-    table, rollout_id = wiring.rollout_table, asked.rollout_id
+def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
+    table, rollout_id = wiring.rollout_table, request.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
-        return tell_changed(unknown_rollout(rollout_id))
-    # Every tenant's row is read only where that is the answer: a fleet may have thousands of them.
+        return rollout_order_response(unknown_rollout(rollout_id))
+    # The rows of all tenants are read only for a dry run, because a fleet may have thousands.
     looked_at = table.outcomes(rollout_id) if rollout.wish.dry_run else ()
-    return tell_rollout(
+    return rollout_response(
         rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at, table.orders(rollout_id)
     )
 
 
-def _pause_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
-    return tell_changed(wiring.rollouts.pause(asked.rollout_id, by, reason=given(asked.reason, "")))
+def _pause_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+    return rollout_order_response(wiring.rollouts.pause(request.rollout_id, by, reason=given(request.reason, "")))
 
 
-def _resume_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
-    return tell_changed(wiring.rollouts.resume(asked.rollout_id, by, reason=given(asked.reason, "")))
+def _resume_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+    return rollout_order_response(wiring.rollouts.resume(request.rollout_id, by, reason=given(request.reason, "")))
 
 
-def _abort_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
-    return tell_changed(wiring.rollouts.abort(asked.rollout_id, by, reason=given(asked.reason, "")))
+def _abort_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+    return rollout_order_response(wiring.rollouts.abort(request.rollout_id, by, reason=given(request.reason, "")))
 
 
-def _approve_rollout(asked: rollouts.ApproveStage, by: str) -> Response:
-    return tell_changed(wiring.rollouts.approve(asked.rollout_id, asked.stage, by, reason=given(asked.reason, "")))
+def _approve_rollout(request: rollouts.ApproveStage, by: str) -> Response:
+    return rollout_order_response(
+        wiring.rollouts.approve(request.rollout_id, request.stage, by, reason=given(request.reason, ""))
+    )
 
 
-def _retry_rollout(asked: rollouts.OrderRollout, by: str) -> Response:
-    return tell_started(wiring.rollouts.retry(asked.rollout_id, by, reason=given(asked.reason, "")))
+def _retry_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+    return rollout_start_response(wiring.rollouts.retry(request.rollout_id, by, reason=given(request.reason, "")))
 
 
-def _reconcile(asked: reconciliations.StartReconciliation, by: str) -> Response:
-    return tell_reconciliation_started(wiring.reconciliations.start(asked.wish, by))
+def _reconcile(request: reconciliations.StartReconciliation, by: str) -> Response:
+    return reconciliation_start_response(wiring.reconciliations.start(request.wish, by))
 
 
-def _reconciliation(asked: reconciliations.OfReconciliation, _by: str) -> Response:
-    return tell_reconciliation(wiring.reconciliations.find(asked.reconciliation_id))
+def _reconciliation(request: reconciliations.OfReconciliation, _by: str) -> Response:
+    return reconciliation_response(wiring.reconciliations.find(request.reconciliation_id))
 
 
-def _adopt(asked: reconciliations.StartAdoption, by: str) -> Response:
-    return tell_adoption_started(wiring.reconciliations.start(asked.wish, by))
+def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
+    return adoption_start_response(wiring.reconciliations.start(request.wish, by))
 
 
-def _adoption(asked: reconciliations.OfAdoption, _by: str) -> Response:
-    return tell_adoption(wiring.reconciliations.find_adoption(asked.adoption_id))
+def _adoption(request: reconciliations.OfAdoption, _by: str) -> Response:
+    return adoption_response(wiring.reconciliations.find_adoption(request.adoption_id))
 
 
-def _health(_asked: NothingMore, _by: str) -> Response:
-    return tell_health(wiring.settings.version, wiring.health.examine())
+def _health(_request: NothingMore, _by: str) -> Response:
+    return health_response(wiring.settings.version, wiring.health.examine())
 
 
 _serve(tenants.CREATE_TENANT, _create)
@@ -174,21 +187,21 @@ def _route(event: Event) -> str:
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    asked = event if isinstance(event, dict) else {}
-    route = _route(asked)
+    request = event if isinstance(event, dict) else {}
+    route = _route(request)
     try:
-        # Everything after this believes the event about who the caller is.
-        by_api = wiring.api_gateway.sent(asked)
-        response = ROUTES.get(route, _no_such_route)(asked) if by_api else not_through_the_api()
+        # From here on, the caller in the event is trusted.
+        by_api = wiring.api_gateway.sent(request)
+        response = ROUTES.get(route, _no_such_route)(request) if by_api else not_through_the_api()
     except InvalidRequest as error:
         response = refuse(error)
     except (Throttled, Unsettled) as error:
-        response = come_back_later(str(error))
+        response = try_again_later(str(error))
     logger.info(
         "Asked by an operator",
         extra={
             "route": route if route in ROUTES else None,
-            "caller": wiring.api_gateway.caller(asked),
+            "caller": wiring.api_gateway.caller(request),
             "tenant_id": response.body.get("tenantId"),
             "rollout_id": response.body.get("rolloutId"),
             "status": response.status,

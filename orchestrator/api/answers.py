@@ -58,7 +58,7 @@ class Response:
 def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = None) -> Response:
     match given:
         case Ready(queue, version):
-            response = found(
+            response = json_response(
                 200,
                 {
                     "tenantId": tenant.value,
@@ -74,7 +74,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
                 response.body["credentials"] = _credentials_document(credentials)
             return response
         case Provisioning(execution):
-            response = found(
+            response = json_response(
                 202,
                 {
                     "tenantId": tenant.value,
@@ -181,13 +181,13 @@ def no_credentials() -> Response:
     )
 
 
-def come_back_later(detail: str) -> Response:
+def try_again_later(detail: str) -> Response:
     response = problem(TRY_AGAIN, detail)
     response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
 
-def found(status: int, body: dict[str, object]) -> Response:
+def json_response(status: int, body: dict[str, object]) -> Response:
     return Response(status, {"Content-Type": "application/json"}, body)
 
 

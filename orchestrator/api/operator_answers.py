@@ -1,4 +1,4 @@
-"""What operators are told, as HTTP sees it. Documents are the same on the command line."""
+"""HTTP answers to operators about tenants and releases. The command line shows the same documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from orchestrator.api.answers import (
     RETRY_AFTER_SECONDS,
     Response,
-    found,
+    json_response,
     problem,
     root_cause_document,
 )
@@ -35,10 +35,10 @@ from orchestrator.tenants.records import (
 )
 
 
-def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
+def order_response(tenant: TenantId, ordered: Ordered) -> Response:
     match ordered:
         case Accepted(attempt, execution):
-            response = found(
+            response = json_response(
                 202,
                 {
                     "tenantId": tenant.value,
@@ -54,7 +54,7 @@ def tell_order(tenant: TenantId, ordered: Ordered) -> Response:
             response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/tenants/{tenant}"})
             return response
         case AlreadySo(reason):
-            return found(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
+            return json_response(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
         case Refused():
             return refuse_order(tenant, ordered)
 
@@ -70,11 +70,11 @@ def refuse(refused: Refused, **more: str) -> Response:
     return response
 
 
-def tell_tenant(detail: TenantDetail) -> Response:
+def tenant_response(detail: TenantDetail) -> Response:
     if not detail.known:
         return refuse_order(detail.tenant, unknown_tenant(detail.tenant))
     metadata = detail.metadata
-    return found(
+    return json_response(
         200,
         {
             "tenantId": detail.tenant.value,
@@ -95,19 +95,19 @@ def tell_tenant(detail: TenantDetail) -> Response:
     )
 
 
-def tell_tenants(page: Page) -> Response:
-    return found(
+def tenants_response(page: Page) -> Response:
+    return json_response(
         200,
         {"tenants": [_listed_document(listed) for listed in page.tenants], "cursor": page.cursor},
     )
 
 
-def tell_releases(
+def releases_response(
     releases: Sequence[Release], current: str, in_use: Mapping[str, Mapping[TenantState, int]]
 ) -> Response:
-    """``in_use`` has how many tenants are at which version, by state; also at versions that are no releases."""
+    """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
-    return found(
+    return json_response(
         200,
         {
             "current": current,
@@ -150,7 +150,7 @@ def _listed_document(listed: ListedTenant) -> dict[str, object]:
 
 
 def _lock_document(lock: Lock) -> dict[str, object]:
-    # Without the task token: whoever has it can let the execution go on.
+    # The task token is left out: its holder could resume the execution.
     attempt = lock.run.attempt
     return {
         "operation": attempt.operation.value,
@@ -158,7 +158,7 @@ def _lock_document(lock: Lock) -> dict[str, object]:
         "attempt": attempt.number,
         "execution": lock.run.execution,
         "startedAt": timestamp(lock.run.started_at),
-        **_asked_document(lock.run.request),
+        **_requester_document(lock.run.request),
     }
 
 
@@ -166,12 +166,12 @@ def _audit_document(audit: Audit) -> dict[str, object]:
     return {
         **_outcome_document(audit),
         "updatedAt": timestamp(audit.updated_at),
-        **_asked_document(audit.request),
+        **_requester_document(audit.request),
     }
 
 
 def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) -> dict[str, object]:
-    """All entries have the same fields. What does not apply to one is null."""
+    """All entries have the same fields. Fields that do not apply are null."""
     if isinstance(entry, UnreadableEntry):
         return {
             **dict.fromkeys(("operation", "version", "attempt", "status", "execution", "rootCause")),
@@ -184,7 +184,7 @@ def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) ->
             "operation": entry.kind.value,
             **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
             "at": timestamp(entry.at),
-            **_asked_document(entry.request),
+            **_requester_document(entry.request),
             "request": _request_document(entry.request),
             "before": entry.before,
             "after": entry.after,
@@ -193,7 +193,7 @@ def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) ->
     return {
         **_outcome_document(entry),
         "at": timestamp(entry.at),
-        **_asked_document(entry.request or Request(by=entry.requested_by)),
+        **_requester_document(entry.request or Request(by=entry.requested_by)),
         "request": _request_document(entry.request) if entry.request else None,
         "before": None,
         "after": None,
@@ -201,12 +201,12 @@ def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) ->
     }
 
 
-def _asked_document(request: Request) -> dict[str, object]:
+def _requester_document(request: Request) -> dict[str, object]:
     return {"requestedBy": request.by or None, "reason": request.reason or None}
 
 
 def _request_document(request: Request) -> dict[str, object]:
-    """All that was asked for, but for who and why, which stand beside it."""
+    """The options of a request, without caller and reason, which the entry has itself."""
     return {name: value for name, value in request_document(request).items() if name not in ("by", "reason")}
 
 

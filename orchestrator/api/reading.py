@@ -1,4 +1,4 @@
-"""Requests as API Gateway hands them over, read into the wire model of their route, or refused with a reason."""
+"""Decodes API Gateway's events into the wire models of their routes, and refuses invalid requests with a reason."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 
 from orchestrator.api.fields import as_documented
-from orchestrator.api.route import Asked, Route
+from orchestrator.api.route import RequestT, Route
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import REASON_PATTERN, check_can_be_handled
 from orchestrator.common.tenant_ids import TENANT_ID_PATTERN, TenantId
 from orchestrator.common.versions import VERSION_PATTERN
 
 MAX_CHARACTERS = 65_536
-"""Of a body: more than twice the longest that could be valid. To say what is wrong with a million things takes long."""
+"""The maximum length of a body: more than twice the longest valid body. Explaining errors of a huge body is slow."""
 
-_WANTED = {
+_HINTS = {
     VERSION_PATTERN: "is not a version like 1.2.3",
     REASON_PATTERN: "is not one line of printable text",
     TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
@@ -39,22 +39,22 @@ _PATTERN = re.compile(r"Expected `str` matching regex (.*)\Z", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `.*`)?\Z")
 
 
-def read(route: Route[Asked, Any], event: Mapping[str, Any]) -> Asked:
-    """The request. Whatever would be ignored is refused instead, so that nobody believes it was heeded."""
+def read(route: Route[RequestT, Any], event: Mapping[str, Any]) -> RequestT:
+    """The decoded request. Unknown parameters are refused, so that no caller believes that they had an effect."""
     given = _path_parameters(route, event)
     query, body = _query_of(event), _body_of(event)
     if route.has_body:
         _refuse_any(query, "the query")
-        said, what = body, "the body"
+        fields, what = body, "the body"
     else:
         _refuse_any(body, "the body")
-        said, what = _typed(route.request, query), "the query"
-    _refuse_any({name: value for name, value in said.items() if name in given}, what)
-    return decode(route.request, {**given, **said}, what)
+        fields, what = _typed(route.request, query), "the query"
+    _refuse_any({name: value for name, value in fields.items() if name in given}, what)
+    return decode(route.request, {**given, **fields}, what)
 
 
-def decode(model: type[Asked], given: object, what: str = "the body") -> Asked:
-    """A document as the wire model has it. ``what`` names the document in messages."""
+def decode(model: type[RequestT], given: object, what: str = "the body") -> RequestT:
+    """Decode a document into a wire model. ``what`` names the document in messages."""
     check_can_be_handled(given, what)
     try:
         return msgspec.convert(given, model)
@@ -67,7 +67,7 @@ def _path_parameters(route: Route[Any, Any], event: Mapping[str, Any]) -> dict[s
     known = parameters if isinstance(parameters, Mapping) else {}
     given = {name: known.get(name) for name in route.path_parameters}
     if "tenantId" in given:
-        # It says more about what is wrong than a pattern can.
+        # The messages of TenantId.parse are more precise than those of a pattern.
         TenantId.parse(given["tenantId"])
     return given
 
@@ -81,7 +81,7 @@ def _query_of(event: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The body as JSON. None is as good as an empty object."""
+    """The body as a JSON object. A missing body is an empty object."""
     text = event.get("body") or ""
     if not isinstance(text, str):
         raise InvalidRequest("The body is not text.")
@@ -100,7 +100,7 @@ def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-    """To JSON 5.0 is the same number as 5."""
+    """Parse 5.0 as 5: in JSON they are the same number."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
@@ -114,7 +114,7 @@ def _unexpected(name: str) -> str:
     return f"Additional properties are not allowed ({_shown(name)} was unexpected)"
 
 
-# What is in a query is text
+# Flags and numbers in a query
 
 
 def _typed(model: type[Any], query: Mapping[str, str]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _typed(model: type[Any], query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _readers(model: type[Any]) -> Mapping[str, Callable[[str, str], object]]:
-    """How flags and numbers are read, by the names of their fields."""
+    """Parsers of flags and numbers, by field name."""
     return {field.encode_name: reader for field in msgspec.structs.fields(model) if (reader := _reader(field.type))}
 
 
@@ -139,7 +139,7 @@ def _reader(annotation: Any) -> Callable[[str, str], object] | None:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """The types and the rules that an annotation is made of."""
+    """The types and the rules in an annotation."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from annotation.__metadata__
@@ -158,19 +158,19 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _whole_number(name: str, text: str, lowest: int, highest: int) -> int:
-    # Python refuses to convert thousands of digits. Nine are more than any number here has.
+    # Python refuses to convert thousands of digits. No valid number here has more than nine.
     if re.fullmatch("0*[0-9]{1,9}", text) and lowest <= int(text[-9:]) <= highest:
         return int(text[-9:])
     raise InvalidRequest(f"{name}: {_shown(text)} is not a whole number from {lowest} to {highest}")
 
 
-# What is said about what does not fit
+# Messages about invalid values
 
 
 def _explained(message: str, model: type[Any], given: object, what: str) -> str:
-    """msgspec says where and what in one text, and quotes what was sent at any length."""
+    """A short message from msgspec's, which mixes the place with the rule and quotes input of any length."""
     place = _PLACE.search(message)
-    # The name of an unknown field is the caller's, and may look like a place: then nothing is there.
+    # The caller chose the name of an unknown field, and it may look like a place.
     if (unknown := _UNKNOWN_FIELD.match(message[: place.start()] if place else message)) is not None:
         return f"{_where(_steps(place), what)}: {_unexpected(unknown[1])}"
     rule, steps = message[: place.start()] if place else message, _steps(place)
@@ -182,7 +182,7 @@ def _explained(message: str, model: type[Any], given: object, what: str) -> str:
 
 
 def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any], *, by_key: bool) -> str:
-    """msgspec does not say which entry of an object it is. The first that does not fit alone is one."""
+    """Find the invalid entry of an object, which msgspec does not name: the first entry that is invalid on its own."""
     path = steps if by_key else steps[:-1]
     entries = _at(given, path)
     for name, value in entries.items() if isinstance(entries, dict) else ():
@@ -198,7 +198,7 @@ def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any
 def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> str:
     if (pattern := _PATTERN.match(rule)) is not None:
         documented = _documented(pattern[1])
-        return f"{_shown(value)} {_WANTED.get(documented, f'does not match {documented!r}')}"
+        return f"{_shown(value)} {_HINTS.get(documented, f'does not match {documented!r}')}"
     if rule.startswith("Invalid enum value"):
         return f"{_shown(value)} is not one of {', '.join(_allowed(model, steps))}"
     if (expected := _EXPECTED.match(rule)) is not None:
@@ -208,7 +208,7 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
 
 
 def _documented(shown: str) -> str:
-    """A pattern as the document has it. msgspec shows it as Python does."""
+    """The pattern in the form of the OpenAPI document, from the Python literal in msgspec's message."""
     return as_documented(shown[1:-1].encode().decode("unicode_escape"))
 
 
@@ -219,7 +219,7 @@ def _allowed(model: type[Any], steps: list[Any]) -> list[str]:
 
 
 def _steps(place: re.Match[str] | None) -> list[Any]:
-    """Names, numbers, and ``...`` for any entry."""
+    """The steps to a place: field names, list indexes, and ``...`` for any entry."""
     found = _STEP.finditer(place[2]) if place else ()
     return [step[1] or (... if step[3] else int(step[2])) for step in found]
 

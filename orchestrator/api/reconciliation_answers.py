@@ -1,10 +1,10 @@
-"""What operators are told about reconciliations and the control plane's health, as HTTP sees it."""
+"""HTTP answers to operators about reconciliations, adoptions and the control plane's health."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, found
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.operator_answers import refuse
 from orchestrator.common.times import timestamp
 from orchestrator.reconciling.health import Check, Verdict
@@ -12,41 +12,41 @@ from orchestrator.reconciling.records import Finding, Reconciliation, Remedy
 from orchestrator.tenants.admission import Refused
 
 
-def tell_reconciliation_started(reconciliation: Reconciliation) -> Response:
-    response = found(202, _document(reconciliation))
+def reconciliation_start_response(reconciliation: Reconciliation) -> Response:
+    response = json_response(202, _document(reconciliation))
     response.headers.update(
         {"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/reconciliations/{reconciliation.id}"}
     )
     return response
 
 
-def tell_reconciliation(reconciliation: Reconciliation | Refused) -> Response:
+def reconciliation_response(reconciliation: Reconciliation | Refused) -> Response:
     if isinstance(reconciliation, Refused):
         return refuse(reconciliation)
-    response = found(200, _document(reconciliation))
+    response = json_response(200, _document(reconciliation))
     if not reconciliation.over:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
 
-def tell_adoption_started(adoption: Reconciliation) -> Response:
-    response = found(202, _adoption_document(adoption))
+def adoption_start_response(adoption: Reconciliation) -> Response:
+    response = json_response(202, _adoption_document(adoption))
     response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/adoptions/{adoption.id}"})
     return response
 
 
-def tell_adoption(adoption: Reconciliation | Refused) -> Response:
+def adoption_response(adoption: Reconciliation | Refused) -> Response:
     if isinstance(adoption, Refused):
         return refuse(adoption)
-    response = found(200, _adoption_document(adoption))
+    response = json_response(200, _adoption_document(adoption))
     if not adoption.over:
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
 
 
-def tell_health(version: str, checks: Sequence[Check]) -> Response:
+def health_response(version: str, checks: Sequence[Check]) -> Response:
     worst = max((check.verdict for check in checks), key=list(Verdict).index, default=Verdict.OK)
-    return found(
+    return json_response(
         200,
         {
             "version": version,

@@ -1,4 +1,4 @@
-"""A request as HTTP sends it, from its route and its wire model. :mod:`orchestrator.api.reading` reads it again."""
+"""Builds an HTTP request from a route and a wire model. :mod:`orchestrator.api.reading` does the reverse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from orchestrator.api.route import Asked, Route
+from orchestrator.api.route import RequestT, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class HttpRequest:
 
     @property
     def target(self) -> str:
-        """Path and query, encoded as a signature has them, where a blank is %20 and not +."""
+        """Path and query, encoded as SigV4 requires: a blank is %20, not +."""
         return self.path + (f"?{urlencode(self.query, quote_via=quote, safe='')}" if self.query else "")
 
 
-def request_of(route: Route[Asked, Any], asked: Asked) -> HttpRequest:
-    """Only what was said: what is left out is as the API has it by default."""
-    said: dict[str, Any] = msgspec.to_builtins(asked)
+def request_of(route: Route[RequestT, Any], request: RequestT) -> HttpRequest:
+    """The HTTP request. Fields that are unset are left out, so that the API's defaults apply."""
+    fields: dict[str, Any] = msgspec.to_builtins(request)
     path = route.path
     for name in route.path_parameters:
-        path = path.replace(f"{{{name}}}", quote(said.pop(name), safe=""))
+        path = path.replace(f"{{{name}}}", quote(fields.pop(name), safe=""))
     if route.has_body:
-        return HttpRequest(route.method, path, {}, said or None)
-    return HttpRequest(route.method, path, {name: _text(value) for name, value in said.items()}, None)
+        return HttpRequest(route.method, path, {}, fields or None)
+    return HttpRequest(route.method, path, {name: _text(value) for name, value in fields.items()}, None)
 
 
 def _text(value: object) -> str:

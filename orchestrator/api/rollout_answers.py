@@ -1,4 +1,4 @@
-"""What operators are told about rollouts, as HTTP sees it. Documents are the same on the command line."""
+"""HTTP answers to operators about rollouts. The command line shows the same documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, found
+from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.operator_answers import refuse
 from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
@@ -21,50 +21,52 @@ from orchestrator.tenants.records import RootCause, UnreadableEntry
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HASH = re.compile(r"\b(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}\b")
-"""Also what CloudFormation puts at the end of the names that it makes up."""
+"""Ids, including the suffixes of names that CloudFormation generates."""
 
 
-def tell_started(started: Underway | NothingToDo | Refused) -> Response:
+def rollout_start_response(started: Underway | NothingToDo | Refused) -> Response:
     if isinstance(started, NothingToDo):
         skipped = _skipped_document(started.selected.skipped)
-        return found(200, {"status": "UNCHANGED", "detail": started.reason, "skipped": skipped})
-    return tell_changed(started)
+        return json_response(200, {"status": "UNCHANGED", "detail": started.reason, "skipped": skipped})
+    return rollout_order_response(started)
 
 
-def tell_changed(changed: Underway | AlreadySo | Refused) -> Response:
+def rollout_order_response(changed: Underway | AlreadySo | Refused) -> Response:
     match changed:
         case Underway(rollout, stages):
-            response = found(202, {**rollout_document(rollout, stages), "retryAfterSeconds": RETRY_AFTER_SECONDS})
+            response = json_response(
+                202, {**rollout_document(rollout, stages), "retryAfterSeconds": RETRY_AFTER_SECONDS}
+            )
             response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/rollouts/{rollout.id}"})
             return response
         case AlreadySo(reason):
-            return found(200, {"status": "UNCHANGED", "detail": reason})
+            return json_response(200, {"status": "UNCHANGED", "detail": reason})
         case Refused():
             return refuse(changed)
 
 
-def tell_rollout(
+def rollout_response(
     rollout: Rollout,
     stages: Sequence[Stage],
     failures: Iterable[TenantOutcome],
     looked_at: Iterable[TenantOutcome],
     orders: Iterable[RecordedOrder | UnreadableEntry],
 ) -> Response:
-    """``looked_at`` is what a dry run found out about its tenants."""
-    told = {
+    """``looked_at`` has the outcomes of a dry run."""
+    document = {
         **rollout_document(rollout, stages),
         "failures": group_by_cause(failures),
         "history": [_order_document(order) for order in orders],
     }
     if rollout.wish.dry_run:
-        told["changes"] = _changes_document(looked_at)
-    return found(200, told)
+        document["changes"] = _changes_document(looked_at)
+    return json_response(200, document)
 
 
-def tell_rollouts(rollouts: Sequence[Rollout], limit: int) -> Response:
+def rollouts_response(rollouts: Sequence[Rollout], limit: int) -> Response:
     documents = [_summary(rollout) for rollout in rollouts]
     cursor = rollouts[-1].id if len(rollouts) == limit else None
-    return found(200, {"rollouts": documents, "cursor": cursor})
+    return json_response(200, {"rollouts": documents, "cursor": cursor})
 
 
 def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, object]:
@@ -85,7 +87,7 @@ def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, obj
 
 
 def group_by_cause(failures: Iterable[TenantOutcome]) -> list[dict[str, object]]:
-    """Failed tenants by what failed: a cause that names its tenant is the same cause in another."""
+    """Failed tenants by cause. Causes that differ only in the names and ids of tenants are the same cause."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for failure in failures:
         cause = failure.root_cause or RootCause("", "", "No reason was recorded.")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from orchestrator.api.problems import Problem
 
-Asked = TypeVar("Asked")
+RequestT = TypeVar("RequestT")
 """The wire model of a request."""
-Told = TypeVar("Told", covariant=True)
+AnswerT = TypeVar("AnswerT", covariant=True)
 """The wire models of the answers that are not problems."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -48,15 +48,15 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Told]):
+class Answer(Generic[AnswerT]):
     status: int
-    model: type[Told]
+    model: type[AnswerT]
     description: str
     headers: tuple[Header, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Route(Generic[Asked, Told]):
+class Route(Generic[RequestT, AnswerT]):
     """One route. Fields of the request that the path names are sent in the path only.
 
     The other fields are in the body of a PUT or a POST, and in the query of a GET or a DELETE, because many clients
@@ -69,8 +69,8 @@ class Route(Generic[Asked, Told]):
     audience: Audience
     rate: Rate
     summary: str
-    request: type[Asked]
-    answers: tuple[Answer[Told], ...]
+    request: type[RequestT]
+    answers: tuple[Answer[AnswerT], ...]
     problems: tuple[Problem, ...] = ()
     description: str = ""
 

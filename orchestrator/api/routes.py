@@ -1,4 +1,4 @@
-"""Every route of the API. The function, the gateway, the policies, the client and the document read this."""
+"""Every route of the API. The function, the gateway, the policies, the client and the document read this module."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ ROUTES: tuple[AnyRoute, ...] = (
 )
 
 PROBLEMS: Mapping[str, Problem] = {problem.kind: problem for route in ROUTES for problem in route.problems}
-"""Every kind of problem. A kind has one status and one title, whichever route answers with it."""
+"""Every kind of problem, by kind. A kind has the same status and title on every route."""

@@ -85,7 +85,7 @@ class CreateTenant(OfTenant, frozen=True, kw_only=True):
     def unpin(self) -> bool:
         return self.version is None
 
-    def asked(self, by: str) -> Request:
+    def to_domain(self, by: str) -> Request:
         return Request(by=by, labels=given(self.labels), pin=given(self.version), reason=given(self.reason, ""))
 
 
@@ -102,7 +102,7 @@ class UpgradeTenant(OfTenant, frozen=True, kw_only=True):
     ] = False
     reason: Reason | UnsetType = UNSET
 
-    def asked(self, by: str) -> Request:
+    def to_domain(self, by: str) -> Request:
         return Request(
             by=by,
             allow_downgrade=self.allow_downgrade,
@@ -121,14 +121,14 @@ class PinTenant(OfTenant, frozen=True, kw_only=True):
     version: Annotated[Version, Meta(description="The release to pin the tenant to.")]
     reason: Reason | UnsetType = UNSET
 
-    def asked(self, by: str) -> Request:
+    def to_domain(self, by: str) -> Request:
         return Request(by=by, reason=given(self.reason, ""))
 
 
 class UnpinTenant(OfTenant, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
-    def asked(self, by: str) -> Request:
+    def to_domain(self, by: str) -> Request:
         return Request(by=by, reason=given(self.reason, ""))
 
 
@@ -139,7 +139,7 @@ class DeleteTenant(OfTenant, frozen=True, kw_only=True):
     ] = 0
     reason: Reason | UnsetType = UNSET
 
-    def asked(self, by: str) -> Request:
+    def to_domain(self, by: str) -> Request:
         return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=given(self.reason, ""))
 
 

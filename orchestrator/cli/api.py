@@ -1,4 +1,4 @@
-"""How commands ask Berth's API. :class:`orchestrator.client.client.Client` asks it over HTTP."""
+"""The API as commands use it. :class:`orchestrator.client.client.Client` implements it over HTTP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from orchestrator.api.route import Asked, Route
+    from orchestrator.api.route import RequestT, Route
     from orchestrator.client.transport import ApiAnswer
 
 Document = Mapping[str, Any]
@@ -14,5 +14,5 @@ Document = Mapping[str, Any]
 
 
 class Api(Protocol):
-    def ask(self, route: Route[Asked, Any], asked: Asked) -> ApiAnswer:
-        """One request, and whatever the API says to it."""
+    def ask(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
+        """Send one request, and return the answer whatever its status."""

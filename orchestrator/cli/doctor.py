@@ -33,7 +33,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     reached or credentials are missing. If there are only warnings it is 0.
     """
     # Imported here because these modules load most of the domain, and --help does not need it.
-    from orchestrator.api.reconciliation_answers import tell_health
+    from orchestrator.api.reconciliation_answers import health_response
     from orchestrator.cli.examination import Examination
     from orchestrator.reconciling.health import Verdict
 
@@ -46,7 +46,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
             if not as_json:
                 _show(check)
         if as_json:
-            health = tell_health("", checks).body
+            health = health_response("", checks).body
             render.show_json({"verdict": health["verdict"], "checks": health["checks"]})
         else:
             _show_summary(checks)

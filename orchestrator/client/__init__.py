@@ -1,7 +1,7 @@
-"""The Python client of Berth's API: what platforms, the command line and the console use.
+"""The Python client of Berth's API, for platforms, the command line and the console.
 
-1. :mod:`orchestrator.client.client`     a tenant's queue, and whatever else a route offers
-2. :mod:`orchestrator.client.errors`     what the client raises
-3. :mod:`orchestrator.client.asking`     asking again where that helps, and not for ever
+1. :mod:`orchestrator.client.client`     the client: a queue of a tenant, and every other route
+2. :mod:`orchestrator.client.errors`     the errors that the client raises
+3. :mod:`orchestrator.client.asking`     repeating requests until a deadline
 4. :mod:`orchestrator.client.transport`  one signed request, one answer
 """

@@ -1,4 +1,4 @@
-"""Asking the API: again where that helps, as often as the API wishes, and not for ever."""
+"""Repeats requests to the API until there is a final answer or a deadline has passed, at the pace of Retry-After."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 PATIENCE_SECONDS = 20
-"""How long an API that is too busy to answer is asked again by commands that do not wait for anything else."""
+"""The time for which requests to a busy API are repeated by commands that do not wait for a result."""
 
 _TOO_BUSY = frozenset({429, 502, 503, 504})
 
 Later = Callable[["ApiAnswer"], str | None]
-"""What is to be waited for before asking again; ``None`` when the answer is one."""
+"""Returns the text of what is awaited if the request should be repeated, or ``None`` if the answer is final."""
 
 
 def too_busy(answer: ApiAnswer) -> str | None:
     if answer.status not in _TOO_BUSY:
         return None
     reason = answer.body.get("detail") or answer.body.get("message") or "no reason was given"
-    return f"The API asks to come back later ({answer.status}): {reason}"
+    return f"The API asks to try again later ({answer.status}): {reason}"
 
 
 class Telling(Protocol):
     def tell(self, what: str) -> None:
-        """Say what is being waited for."""
+        """Show what is being waited for."""
 
 
 class Asking:
@@ -46,10 +46,10 @@ class Asking:
         self._began = monotonic()
         self._deadline = self._began + seconds
 
-    def __call__(self, question: Callable[[], ApiAnswer], later: Later = too_busy) -> ApiAnswer:
-        """Ask until the answer is other than "later", or the time is up. The last answer is returned then."""
+    def __call__(self, send: Callable[[], ApiAnswer], later: Later = too_busy) -> ApiAnswer:
+        """Repeat the request until ``later`` returns ``None`` or the time is up, and return the last answer."""
         while True:
-            answer = question()
+            answer = send()
             awaited = later(answer)
             pause = max(1, answer.retry_after or RETRY_AFTER_SECONDS)
             if awaited is None or self._monotonic() + pause > self._deadline:
@@ -59,5 +59,5 @@ class Asking:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds since the start."""
         return self._monotonic() - self._began

@@ -1,4 +1,4 @@
-"""Berth's API from Python: ``Client().get_queue("acme", wait=True)``."""
+"""The client of Berth's API: ``Client().get_queue("acme", wait=True)``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orchestrator.api.queue_routes import (
     QueueWithCredentials,
 )
 from orchestrator.api.requesting import HttpRequest, request_of
-from orchestrator.api.route import Asked, Route, Told
+from orchestrator.api.route import AnswerT, RequestT, Route
 from orchestrator.client.asking import PATIENCE_SECONDS, Asking, too_busy
 from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProvisioning, UnexpectedAnswer
 from orchestrator.client.transport import ApiAnswer, SignedHttp
@@ -38,9 +38,9 @@ class Transport(Protocol):
 
 
 class Client:
-    """``url`` is the output ApiUrl of the control plane's stack; by default the environment's ``BERTH_API_URL``.
+    """``url`` is the output ApiUrl of the control plane's stack. Default: the environment variable ``BERTH_API_URL``.
 
-    Credentials and region are found as by boto3. ``transport`` sends the requests in place of signed HTTP.
+    Credentials and region come from the same places as boto3's. ``transport`` replaces signed HTTP.
     """
 
     def __init__(
@@ -62,46 +62,46 @@ class Client:
     def get_queue(self, tenant: str, *, wait: bool = ..., timeout: float = ...) -> Queue | Provisioning: ...
 
     def get_queue(self, tenant: str, *, wait: bool = False, timeout: float = 900) -> Queue | Provisioning:
-        """The tenant's queue. A tenant that nobody has heard of is provisioned, unless Berth was deployed otherwise.
+        """The tenant's queue. An unknown tenant is created, unless Berth was deployed with createOnGetQueue=false.
 
-        ``wait`` waits until the queue is ready, for ``timeout`` seconds at most; then StillProvisioning is raised.
+        ``wait`` waits until the queue is ready, and raises StillProvisioning after ``timeout`` seconds.
         """
-        asked = OfTenant(tenant_id=TenantId.parse(tenant).value)
+        request = OfTenant(tenant_id=TenantId.parse(tenant).value)
         if not wait:
-            return self.call(GET_QUEUE, asked)
-        answer = self._asking(timeout)(lambda: self.ask(GET_QUEUE, asked), _until_ready)
-        told = self._read(GET_QUEUE, answer)
-        if isinstance(told, Provisioning):
+            return self.call(GET_QUEUE, request)
+        answer = self._asking(timeout)(lambda: self.ask(GET_QUEUE, request), _until_ready)
+        queue = self._read(GET_QUEUE, answer)
+        if isinstance(queue, Provisioning):
             raise StillProvisioning(
-                f"Tenant {tenant} has no queue after {timeout:.0f} s: it is being provisioned by {told.execution}. Ask "
-                "again later.",
+                f"Tenant {tenant} has no queue after {timeout:.0f} s: it is still being provisioned by "
+                f"{queue.execution}. Try again later.",
                 status=answer.status,
                 body=answer.body,
             )
-        return told
+        return queue
 
     def get_credentials(self, tenant: str, access: Access) -> QueueWithCredentials | Provisioning:
-        """Temporary credentials to send to the tenant's queue, or to receive from it. This provisions nothing."""
+        """Temporary credentials to send to the tenant's queue, or to receive from it. No queue is provisioned."""
         return self.call(CREDENTIAL_ROUTES[access], OfTenant(tenant_id=TenantId.parse(tenant).value))
 
-    def call(self, route: Route[Asked, Told], asked: Asked) -> Told:
-        """The route's answer in its own model. An API that is too busy is asked again for a while."""
-        return self._read(route, self._asking(PATIENCE_SECONDS)(lambda: self.ask(route, asked)))
+    def call(self, route: Route[RequestT, AnswerT], request: RequestT) -> AnswerT:
+        """The route's answer in its own model. If the API is too busy, the request is repeated for a while."""
+        return self._read(route, self._asking(PATIENCE_SECONDS)(lambda: self.ask(route, request)))
 
-    def ask(self, route: Route[Asked, Any], asked: Asked) -> ApiAnswer:
-        """One request, and whatever the API says to it."""
-        return self._transport.send(request_of(route, asked))
+    def ask(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
+        """Send one request, and return the answer whatever its status."""
+        return self._transport.send(request_of(route, request))
 
     def _asking(self, seconds: float) -> Asking:
         return Asking(_Silent(), seconds=seconds, monotonic=self._monotonic, sleep=self._sleep)
 
-    def _read(self, route: Route[Any, Told], answer: ApiAnswer) -> Told:
+    def _read(self, route: Route[Any, AnswerT], answer: ApiAnswer) -> AnswerT:
         for expected in route.answers:
             if expected.status == answer.status:
                 try:
                     return msgspec.convert(answer.body, expected.model)
                 except msgspec.ValidationError as error:
-                    message = f"{route.key} answered what this client cannot read: {error}. Is it of the same version?"
+                    message = f"{route.key} gave an answer that this client cannot read: {error}. Compare the versions."
                     raise UnexpectedAnswer(message[:300], status=answer.status, body=answer.body) from None
         detail = answer.body.get("detail") or answer.body.get("message") or "no reason was given"
         message = f"{route.key} answered {answer.status}: {detail}"
@@ -123,7 +123,7 @@ def _until_ready(answer: ApiAnswer) -> str | None:
 def _signed_http(url: str | None) -> SignedHttp:
     endpoint = url or os.environ.get(URL_VARIABLE)
     if not endpoint:
-        raise MissingSetting(f"Name the API: Client(url), or {URL_VARIABLE} in the environment.")
+        raise MissingSetting(f"The API's URL is missing: use Client(url), or set {URL_VARIABLE} in the environment.")
     session = Session()
     credentials, region = session.get_credentials(), session.get_config_variable("region")
     if credentials is None:

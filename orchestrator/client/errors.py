@@ -1,11 +1,11 @@
-"""What the client raises.
+"""The errors that the client raises.
 
 BerthError
 └── ApiError
-    ├── RequestRefused     the API understood, and will not: a problem with a stable kind
-    ├── ApiUnavailable     the API was too busy to answer for as long as the client asked
-    ├── StillProvisioning  the queue was not ready in time; its provisioning goes on
-    └── UnexpectedAnswer   what answered is not Berth's API, or of a version that this client cannot read
+    ├── RequestRefused     the API refused the request: a problem with a stable kind
+    ├── ApiUnavailable     the API was too busy for the whole time that the client tried
+    ├── StillProvisioning  the queue was not ready in time; its provisioning continues
+    └── UnexpectedAnswer   the answer is not from Berth's API, or from an incompatible version
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orchestrator.common.errors import BerthError
 
 
 class ApiError(BerthError):
-    """``kind`` is the last part of a problem's type, such as ``tenant-deleted``; empty if it was no problem."""
+    """``kind`` is the last part of a problem's type, such as ``tenant-deleted``; empty without a problem."""
 
     def __init__(self, message: str, *, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -27,15 +27,15 @@ class ApiError(BerthError):
 
 
 class RequestRefused(ApiError):
-    """The API understood, and will not. The message says why, and what to do."""
+    """The API refused the request. The message says why, and what to do."""
 
 
 class ApiUnavailable(ApiError):
-    """The API was too busy to answer for as long as the client asked. Ask again later."""
+    """The API was too busy for the whole time that the client tried. Try again later."""
 
 
 class StillProvisioning(ApiError):
-    """The tenant's queue was not ready in time. Its provisioning goes on."""
+    """The tenant's queue was not ready in time. Its provisioning continues."""
 
 
 class UnexpectedAnswer(ApiError):

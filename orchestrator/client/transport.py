@@ -1,4 +1,4 @@
-"""One signed request, one answer."""
+"""Sends one signed request, and returns the answer."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
     from orchestrator.api.requesting import HttpRequest
 
-# API Gateway gives up after 30 seconds and says so; that answer tells more than a timeout of our own.
+# Longer than API Gateway's own timeout of 30 seconds, whose answer says more than a timeout of the client.
 _TIMEOUT_SECONDS = 35
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """What the API said. The body is empty when it was not a JSON object, as from a proxy on the way."""
+    """An answer of the API. The body is empty if it was not a JSON object, for example if a proxy answered."""
 
     status: int
     body: Mapping[str, Any] = field(repr=False)
-    """Not shown by accident: it may hold credentials."""
+    """Left out of repr(), because the body may hold credentials."""
     retry_after: float | None = None
 
 
 class SignedHttp:
-    """``connect_to`` is where requests are sent when the endpoint's own host does not lead to the API.
+    """``connect_to`` is the address to send requests to if the endpoint's own host does not lead to the API.
 
-    They are signed for, and name, the endpoint's host all the same.
+    Signature and Host header still use the endpoint's host.
     """
 
     def __init__(self, endpoint: str, credentials: Credentials, region: str, *, connect_to: str | None = None) -> None:
@@ -53,7 +53,7 @@ class SignedHttp:
             headers["Content-Type"] = "application/json"
         data = b"" if request.body is None else json.dumps(request.body).encode()
         signed = AWSRequest(request.method, url, headers=headers, data=data)
-        # Frozen anew for every request: while a caller waits, temporary credentials may be renewed.
+        # Credentials are frozen for every request, because temporary ones may be renewed while a caller waits.
         SigV4Auth(self._credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(signed)
         prepared = signed.prepare()
         prepared.url = self._address(prepared.url)
@@ -76,6 +76,6 @@ def _json_object(content: bytes) -> dict[str, Any]:
 
 
 def _seconds(headers: Mapping[str, str]) -> float | None:
-    """Retry-After in its one form that Berth sends; as a date it is left alone."""
+    """The seconds in Retry-After. A date, which Berth never sends, is ignored."""
     value = headers.get("Retry-After", "")
     return float(value) if value.isdecimal() else None

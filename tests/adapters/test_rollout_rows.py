@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-from orchestrator.api.rollout_answers import rollout_document, tell_rollout
+from orchestrator.api.rollout_answers import rollout_document, rollout_response
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
@@ -238,7 +238,7 @@ def test_an_unreadable_order_is_reported_as_altered_and_hides_no_others(
     assert isinstance(readable, RecordedOrder)
     assert (readable.order, readable.altered) == (Order.ABORT, False)
 
-    history = tell_rollout(rollout, stages, [], [], [unreadable, readable]).body["history"]
+    history = rollout_response(rollout, stages, [], [], [unreadable, readable]).body["history"]
     nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
     assert isinstance(history, list)
     assert history[0] == {"at": AT, **nothing, "altered": True}

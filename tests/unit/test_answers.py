@@ -12,13 +12,13 @@ from orchestrator.api.answers import (
     RETRY_AFTER_SECONDS,
     Response,
     answer,
-    come_back_later,
-    found,
+    json_response,
     no_credentials,
     not_through_the_api,
     problem,
     refuse,
     root_cause_document,
+    try_again_later,
 )
 from orchestrator.api.problems import Problem
 from orchestrator.common.errors import InvalidRequest
@@ -60,7 +60,7 @@ PROBLEMS = [
     pytest.param(refuse(InvalidRequest("No.")), 400, id="400"),
     pytest.param(no_credentials(), 403, id="403, not enabled"),
     pytest.param(not_through_the_api(), 403, id="403, not through the API"),
-    pytest.param(come_back_later("Later."), 503, id="503"),
+    pytest.param(try_again_later("Later."), 503, id="503"),
 ]
 
 
@@ -216,7 +216,7 @@ def test_more_may_be_told_of_a_problem() -> None:
 
 
 def test_what_was_found_is_json() -> None:
-    assert found(200, {"a": 1}) == Response(200, {"Content-Type": "application/json"}, {"a": 1})
+    assert json_response(200, {"a": 1}) == Response(200, {"Content-Type": "application/json"}, {"a": 1})
 
 
 def test_no_root_cause_is_told_as_none() -> None:

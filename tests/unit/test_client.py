@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.api.answers import Response, answer, come_back_later, no_credentials
+from orchestrator.api.answers import Response, answer, no_credentials, try_again_later
 from orchestrator.api.fields import NothingMore
 from orchestrator.api.queue_routes import Provisioning, Queue
 from orchestrator.api.requesting import HttpRequest
@@ -78,7 +78,7 @@ def test_who_does_not_wait_is_told_that_the_queue_is_on_its_way(time: Time) -> N
 
 def test_who_waits_asks_as_often_as_the_api_says(time: Time) -> None:
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, None)
-    client, _ = a_client(time, ON_ITS_WAY, come_back_later("Rate exceeded"), busy, ApiAnswer(503, {}, 7.0), READY)
+    client, _ = a_client(time, ON_ITS_WAY, try_again_later("Rate exceeded"), busy, ApiAnswer(503, {}, 7.0), READY)
     assert client.get_queue("acme", wait=True).queue_url == QUEUE.url
     assert time.pauses == [2.0, 2.0, 2.0, 7.0]
 
@@ -100,7 +100,7 @@ def test_what_is_in_the_way_is_raised_with_its_kind_and_its_own_words(time: Time
 
 
 def test_an_api_that_stays_busy_is_given_up(time: Time) -> None:
-    client, transport = a_client(time, come_back_later("Rate exceeded"))
+    client, transport = a_client(time, try_again_later("Rate exceeded"))
     with pytest.raises(ApiUnavailable, match="Rate exceeded"):
         client.get_queue("acme")
     assert len(transport.requests) > 1

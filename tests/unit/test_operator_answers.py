@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
-from orchestrator.api.operator_answers import refuse, refuse_order, tell_order, tell_releases, tell_tenant, tell_tenants
+from orchestrator.api.operator_answers import (
+    order_response,
+    refuse,
+    refuse_order,
+    releases_response,
+    tenant_response,
+    tenants_response,
+)
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.admission import Refusal, Refused
@@ -61,7 +68,7 @@ def as_sent(response: Response) -> dict[str, Any]:
 )
 def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Operation, state: str) -> None:
     attempt = an_attempt(3, operation=operation)
-    response = tell_order(ACME, Accepted(attempt, execution_arn(attempt.name)))
+    response = order_response(ACME, Accepted(attempt, execution_arn(attempt.name)))
     assert response.status == 202
     assert response.headers == {
         "Content-Type": "application/json",
@@ -81,7 +88,7 @@ def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Ope
 
 
 def test_what_was_so_already_is_a_success_that_says_so() -> None:
-    response = tell_order(ACME, AlreadySo("Tenant acme is at version 0.1.0 already."))
+    response = order_response(ACME, AlreadySo("Tenant acme is at version 0.1.0 already."))
     assert response.status == 200
     assert as_sent(response) == {
         "tenantId": "acme",
@@ -117,7 +124,7 @@ STATUSES = {
 @pytest.mark.parametrize("kind", list(Refusal))
 def test_every_refusal_is_a_problem_with_its_own_status_and_type(kind: Refusal) -> None:
     status, name = STATUSES[kind]
-    response = tell_order(ACME, Refused(kind, "Because of this."))
+    response = order_response(ACME, Refused(kind, "Because of this."))
     assert response.status == status
     assert response.headers["Content-Type"] == "application/problem+json"
     document = as_sent(response)
@@ -143,17 +150,17 @@ def test_only_who_is_told_busy_is_told_to_come_back(kind: Refusal) -> None:
 
 def test_the_details_of_a_refusal_are_in_its_document() -> None:
     held = {"inbound queue": {"visible": 3, "inFlight": 2, "delayed": 1}}
-    document = as_sent(tell_order(ACME, Refused(Refusal.NOT_EMPTY, "Still messages.", {"messages": held})))
+    document = as_sent(order_response(ACME, Refused(Refusal.NOT_EMPTY, "Still messages.", {"messages": held})))
     assert document["messages"] == held
     busy = {"operation": "DELETE", "version": None, "execution": "an execution"}
-    document = as_sent(tell_order(ACME, Refused(Refusal.BUSY, "Busy.", busy)))
+    document = as_sent(order_response(ACME, Refused(Refusal.BUSY, "Busy.", busy)))
     assert busy.items() <= document.items()
     assert document["status"] == 409
 
 
 def test_a_refusal_is_the_same_however_it_is_told() -> None:
     refused = Refused(Refusal.PINNED, "Pinned.")
-    assert tell_order(ACME, refused) == refuse_order(ACME, refused) == refuse(refused, tenantId="acme")
+    assert order_response(ACME, refused) == refuse_order(ACME, refused) == refuse(refused, tenantId="acme")
 
 
 def test_a_refusal_that_is_about_no_tenant_names_none() -> None:
@@ -169,7 +176,7 @@ def test_a_refusal_that_is_about_no_tenant_names_none() -> None:
 
 def test_a_response_is_not_changed_by_the_next_one() -> None:
     ordered: list[Ordered] = [Refused(Refusal.BUSY, ""), Refused(Refusal.PINNED, "")]
-    busy, pinned = [tell_order(ACME, each) for each in ordered]
+    busy, pinned = [order_response(ACME, each) for each in ordered]
     assert "Retry-After" in busy.headers
     assert "Retry-After" not in pinned.headers
 
@@ -192,7 +199,7 @@ def a_detail() -> TenantDetail:
 
 
 def test_a_tenant_in_full() -> None:
-    response = tell_tenant(a_detail())
+    response = tenant_response(a_detail())
     assert response.status == 200
     document = as_sent(response)
     audits, history = document.pop("audits"), document.pop("history")
@@ -240,7 +247,7 @@ def test_what_was_said_about_a_tenant_is_told_with_what_was_there_before() -> No
     table.plant_metadata(some_metadata(labels={"team": "billing"}))
     asked = Request(by=EXPLICIT.by, reason="Ticket 4711", labels={})
     table.describe(ACME, labels={}, pin=Pin(VERSION), request=asked, at=NOON + AN_HOUR)
-    (entry,) = as_sent(tell_tenant(tenant_detail(ACME, table)))["history"]
+    (entry,) = as_sent(tenant_response(tenant_detail(ACME, table)))["history"]
     assert entry == {
         "operation": "DESCRIBE",
         **dict.fromkeys(("version", "attempt", "status", "execution", "rootCause")),
@@ -257,7 +264,7 @@ def test_what_was_said_about_a_tenant_is_told_with_what_was_there_before() -> No
 def test_a_reason_is_told_wherever_the_operation_is() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request(by="ada", reason="Ticket 4711")))
-    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    document = as_sent(tenant_response(tenant_detail(ACME, table)))
     told = (document["currentOperation"], *document["audits"], *document["history"])
     assert [each["reason"] for each in told] == ["Ticket 4711"] * 3
 
@@ -265,14 +272,14 @@ def test_a_reason_is_told_wherever_the_operation_is() -> None:
 def test_an_entry_from_before_requests_were_recorded_says_only_who_asked() -> None:
     entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, "execution", requested_by="ada")
     detail = replace(a_detail(), history=[entry])
-    (told,) = as_sent(tell_tenant(detail))["history"]
+    (told,) = as_sent(tenant_response(detail))["history"]
     assert (told["requestedBy"], told["reason"], told["request"]) == ("ada", None, None)
 
 
 def test_an_entry_that_was_altered_is_told_as_such() -> None:
     detail = a_detail()
     altered = [replace(entry, altered=True) for entry in detail.history]
-    assert all(entry["altered"] for entry in as_sent(tell_tenant(replace(detail, history=altered)))["history"])
+    assert all(entry["altered"] for entry in as_sent(tenant_response(replace(detail, history=altered)))["history"])
 
 
 def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
@@ -280,7 +287,7 @@ def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
     run = a_run()
     take(table, run)
     table.fail(run, QUEUE_TABOO, NOON + AN_HOUR)
-    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    document = as_sent(tenant_response(tenant_detail(ACME, table)))
     assert document["state"] == "FAILED"
     assert document["rootCause"] == CAUSE
     assert document["currentOperation"] is None
@@ -292,7 +299,7 @@ def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
 def test_a_queue_that_is_not_served_is_not_told() -> None:
     table = InMemoryTable()
     table.plant_metadata(replace(some_metadata(), withdrawn_by="a delete"))
-    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    document = as_sent(tenant_response(tenant_detail(ACME, table)))
     assert document["queueUrl"] is None
     assert document["queueArn"] is None
 
@@ -300,7 +307,7 @@ def test_a_queue_that_is_not_served_is_not_told() -> None:
 def test_a_deleted_tenant_is_told_as_such() -> None:
     table = InMemoryTable()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE))
-    response = tell_tenant(tenant_detail(ACME, table))
+    response = tenant_response(tenant_detail(ACME, table))
     assert response.status == 200
     document = as_sent(response)
     assert document["state"] == "DELETED"
@@ -309,7 +316,7 @@ def test_a_deleted_tenant_is_told_as_such() -> None:
 
 
 def test_a_tenant_that_nobody_has_heard_of_is_not_found() -> None:
-    response = tell_tenant(tenant_detail(ACME, InMemoryTable()))
+    response = tenant_response(tenant_detail(ACME, InMemoryTable()))
     assert response.status == 404
     document = as_sent(response)
     assert document["type"] == "urn:berth:problem:unknown-tenant"
@@ -319,7 +326,7 @@ def test_a_tenant_that_nobody_has_heard_of_is_not_found() -> None:
 def test_an_operation_of_which_nobody_knows_who_asked_for_it_says_so() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request()))
-    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    document = as_sent(tenant_response(tenant_detail(ACME, table)))
     for told in (document["currentOperation"], *document["audits"], *document["history"]):
         assert told["requestedBy"] is None
 
@@ -327,7 +334,7 @@ def test_an_operation_of_which_nobody_knows_who_asked_for_it_says_so() -> None:
 def test_rows_from_before_versions_are_told() -> None:
     table = InMemoryTable()
     table.plant_audit(an_audit(Status.STARTED, version=None), numbered=False)
-    assert as_sent(tell_tenant(tenant_detail(ACME, table)))["audits"][0]["version"] is None
+    assert as_sent(tenant_response(tenant_detail(ACME, table)))["audits"][0]["version"] is None
 
 
 # All tenants
@@ -345,7 +352,7 @@ def a_fleet() -> InMemoryTable:
 
 
 def test_a_page_of_tenants() -> None:
-    response = tell_tenants(list_tenants(a_fleet()))
+    response = tenants_response(list_tenants(a_fleet()))
     assert response.status == 200
     document = as_sent(response)
     assert document["cursor"] is None
@@ -367,20 +374,20 @@ def test_a_page_of_tenants() -> None:
 
 def test_a_page_says_where_the_next_one_begins() -> None:
     table = a_fleet()
-    document = as_sent(tell_tenants(list_tenants(table, limit=1)))
+    document = as_sent(tenants_response(list_tenants(table, limit=1)))
     assert [each["tenantId"] for each in document["tenants"]] == ["acme"]
-    following = as_sent(tell_tenants(list_tenants(table, limit=1, cursor=document["cursor"])))
+    following = as_sent(tenants_response(list_tenants(table, limit=1, cursor=document["cursor"])))
     assert [each["tenantId"] for each in following["tenants"]] == ["other"]
     assert following["cursor"] is None
 
 
 def test_an_empty_page_is_a_page() -> None:
-    assert as_sent(tell_tenants(Page([], None))) == {"tenants": [], "cursor": None}
+    assert as_sent(tenants_response(Page([], None))) == {"tenants": [], "cursor": None}
 
 
 @pytest.mark.parametrize("state", list(TenantState))
 def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
-    document = as_sent(tell_tenants(list_tenants(a_fleet(), state=state)))
+    document = as_sent(tenants_response(list_tenants(a_fleet(), state=state)))
     assert {each["state"] for each in document["tenants"]} <= {state.value}
 
 
@@ -389,7 +396,7 @@ def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
 
 def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
     releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
-    response = tell_releases(releases, "0.9.0", {})
+    response = releases_response(releases, "0.9.0", {})
     assert response.status == 200
     document = as_sent(response)
     assert document["current"] == "0.9.0"
@@ -406,13 +413,13 @@ def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
 
 
 def test_a_release_is_told_with_what_is_new_in_it() -> None:
-    document = as_sent(tell_releases([a_release(notes="- Everything is better.")], VERSION, {}))
+    document = as_sent(releases_response([a_release(notes="- Everything is better.")], VERSION, {}))
     assert document["releases"][0]["notes"] == "- Everything is better."
 
 
 def test_a_release_is_told_with_how_many_tenants_are_at_it_and_in_which_states() -> None:
     in_use = {VERSION: {TenantState.UPDATE_FAILED: 1, TenantState.READY: 41}, NEXT_VERSION: {TenantState.READY: 7}}
-    document = as_sent(tell_releases([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
+    document = as_sent(releases_response([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
     assert [each["tenants"] for each in document["releases"]] == [
         {"total": 7, "byState": {"READY": 7}},
         {"total": 42, "byState": {"READY": 41, "UPDATE_FAILED": 1}},
@@ -423,7 +430,7 @@ def test_a_release_is_told_with_how_many_tenants_are_at_it_and_in_which_states()
 def test_tenants_at_no_release_are_counted_elsewhere_and_so_none_is_left_out() -> None:
     """At a version from before releases were recorded; or, under the empty one, at none yet or any more."""
     in_use = {VERSION: {TenantState.READY: 2}, "0.0.9": {TenantState.READY: 3}, "": {TenantState.FAILED: 1}}
-    document = as_sent(tell_releases([a_release(VERSION)], VERSION, in_use))
+    document = as_sent(releases_response([a_release(VERSION)], VERSION, in_use))
     assert document["elsewhere"] == {
         "": {"total": 1, "byState": {"FAILED": 1}},
         "0.0.9": {"total": 3, "byState": {"READY": 3}},
@@ -433,7 +440,7 @@ def test_tenants_at_no_release_are_counted_elsewhere_and_so_none_is_left_out() -
 def test_the_counts_are_of_the_fleet_as_it_is_listed() -> None:
     table = a_fleet()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
-    document = as_sent(tell_releases([a_release()], VERSION, table.versions_in_use()))
+    document = as_sent(releases_response([a_release()], VERSION, table.versions_in_use()))
     assert document["releases"][0]["tenants"] == {"total": 1, "byState": {"READY": 1}}
     assert document["elsewhere"] == {"": {"total": 1, "byState": {"FAILED": 1}}}
 
@@ -455,11 +462,11 @@ def test_the_task_token_is_in_no_document() -> None:
     take(table, a_run(2))
     table.remember_token(a_run(2), TASK_TOKEN)
     documents = [
-        tell_tenant(detail),
-        tell_tenant(replace(detail, lock=Lock(a_run(request=Request()), TASK_TOKEN))),
-        tell_tenants(list_tenants(table)),
-        tell_order(ACME, busy),
-        tell_order(ACME, Accepted(detail.lock.run.attempt, detail.lock.run.execution)),
+        tenant_response(detail),
+        tenant_response(replace(detail, lock=Lock(a_run(request=Request()), TASK_TOKEN))),
+        tenants_response(list_tenants(table)),
+        order_response(ACME, busy),
+        order_response(ACME, Accepted(detail.lock.run.attempt, detail.lock.run.execution)),
     ]
     for response in documents:
         sent = json.dumps(response.as_proxy_result()).lower()
@@ -472,9 +479,9 @@ def test_a_delete_is_of_no_version_wherever_it_is_told_of() -> None:
     run = a_run(operation=Operation.DELETE)
     table.plant_metadata(some_metadata())
     table.begin(run, at=NOON)
-    going_on = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    going_on = as_sent(tenant_response(tenant_detail(ACME, table)))
     assert going_on["currentOperation"]["version"] is None
     table.fail(run, QUEUE_TABOO, NOON, restore=True)
-    document = as_sent(tell_tenant(tenant_detail(ACME, table)))
+    document = as_sent(tenant_response(tenant_detail(ACME, table)))
     assert {each["version"] for each in [*document["audits"], *document["history"]]} == {None}
     assert document["version"] == VERSION

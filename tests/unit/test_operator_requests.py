@@ -42,33 +42,33 @@ class Order:
 
 
 def parse_create(event: dict[str, Any]) -> Order:
-    asked = read(tenants.CREATE_TENANT, event)
-    return Order(asked.tenant, asked.asked(caller(event)), unpin=asked.unpin)
+    request = read(tenants.CREATE_TENANT, event)
+    return Order(request.tenant, request.to_domain(caller(event)), unpin=request.unpin)
 
 
 def parse_upgrade(event: dict[str, Any]) -> Order:
-    asked = read(tenants.UPGRADE_TENANT, event)
-    return Order(asked.tenant, asked.asked(caller(event)), said(asked.version))
+    request = read(tenants.UPGRADE_TENANT, event)
+    return Order(request.tenant, request.to_domain(caller(event)), said(request.version))
 
 
 def parse_retry(event: dict[str, Any]) -> Order:
-    asked = read(tenants.RETRY_TENANT, event)
-    return Order(asked.tenant, Request(by=caller(event), reason=said(asked.reason, "")))
+    request = read(tenants.RETRY_TENANT, event)
+    return Order(request.tenant, Request(by=caller(event), reason=said(request.reason, "")))
 
 
 def parse_delete(event: dict[str, Any]) -> Order:
-    asked = read(tenants.DELETE_TENANT, event)
-    return Order(asked.tenant, asked.asked(caller(event)))
+    request = read(tenants.DELETE_TENANT, event)
+    return Order(request.tenant, request.to_domain(caller(event)))
 
 
 def parse_pin(event: dict[str, Any]) -> Order:
-    asked = read(tenants.PIN_TENANT, event)
-    return Order(asked.tenant, asked.asked(caller(event)), asked.version)
+    request = read(tenants.PIN_TENANT, event)
+    return Order(request.tenant, request.to_domain(caller(event)), request.version)
 
 
 def parse_unpin(event: dict[str, Any]) -> Order:
-    asked = read(tenants.UNPIN_TENANT, event)
-    return Order(asked.tenant, asked.asked(caller(event)))
+    request = read(tenants.UNPIN_TENANT, event)
+    return Order(request.tenant, request.to_domain(caller(event)))
 
 
 def parse_tenant(event: dict[str, Any]) -> TenantId:

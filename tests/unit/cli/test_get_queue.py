@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api.answers import answer, come_back_later, no_credentials, refuse
+from orchestrator.api.answers import answer, no_credentials, refuse, try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.client.transport import ApiAnswer
@@ -120,12 +120,12 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, retry_after=7)
     silent = ApiAnswer(503, {})
     at_once = ApiAnswer(503, {}, retry_after=0.5)
-    scene.queue_answers(PROVISIONING, busy, come_back_later("Rate exceeded"), silent, at_once, READY)
+    scene.queue_answers(PROVISIONING, busy, try_again_later("Rate exceeded"), silent, at_once, READY)
     result = scene.berth("get-queue", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert scene.pauses == [2, 7, 2, 2, 1]
-    assert "The API asks to come back later (429): Too Many Requests" in result.stderr
-    assert "The API asks to come back later (503): Rate exceeded" in result.stderr
+    assert "The API asks to try again later (429): Too Many Requests" in result.stderr
+    assert "The API asks to try again later (503): Rate exceeded" in result.stderr
 
 
 def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api.answers import come_back_later
+from orchestrator.api.answers import try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.asking import PATIENCE_SECONDS
 from orchestrator.client.transport import ApiAnswer
@@ -78,7 +78,7 @@ def test_responses_that_are_not_berths_own(
 def test_a_throttled_request_is_retried(scene: Scene, command: list[str]) -> None:
     scene.has()
     scene.queue_answers(Ready(QUEUE, VERSION))
-    scene.api.interjections = [TOO_MANY, heard(come_back_later("Rate exceeded")), ApiAnswer(504, {}, retry_after=3)]
+    scene.api.interjections = [TOO_MANY, heard(try_again_later("Rate exceeded")), ApiAnswer(504, {}, retry_after=3)]
     result = scene.berth(*command)
     assert "Too Many Requests" in result.stderr
     assert "Rate exceeded" in result.stderr
@@ -91,7 +91,7 @@ def test_a_throttled_request_is_retried(scene: Scene, command: list[str]) -> Non
 
 
 @COMMANDS
-@pytest.mark.parametrize("given", [TOO_MANY, heard(come_back_later("Rate exceeded"))], ids=["429", "503"])
+@pytest.mark.parametrize("given", [TOO_MANY, heard(try_again_later("Rate exceeded"))], ids=["429", "503"])
 def test_an_api_that_keeps_throttling_is_given_up(scene: Scene, command: list[str], given: ApiAnswer) -> None:
     scene.api.interjections = [given] * 100
     result = scene.berth(*command)

@@ -247,7 +247,7 @@ class TestOnATerminal:
         underway.meanwhile = [busy, lambda: None, lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
         result = underway.berth("rollout", "watch")
         assert result.exit_code == ExitCode.OK
-        assert plain(result.stderr).count("come back later (503): Rate exceeded") == 1
+        assert plain(result.stderr).count("try again later (503): Rate exceeded") == 1
 
 
 class TestTrouble:

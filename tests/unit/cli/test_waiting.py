@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api.answers import come_back_later
+from orchestrator.api.answers import try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.client.transport import ApiAnswer
@@ -205,13 +205,13 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
 
     def begin() -> None:
         scene.api.begin()
-        scene.api.interjections = [busy, heard(come_back_later("Rate exceeded")), at_once]
+        scene.api.interjections = [busy, heard(try_again_later("Rate exceeded")), at_once]
 
     scene.meanwhile = [begin, lambda: None, lambda: None, scene.api.succeed]
     result = scene.berth("create", "acme", "--wait")
     assert result.exit_code == ExitCode.OK
     assert scene.pauses == [2, 7, 2, 1]
-    assert "The API asks to come back later (429): Too Many Requests\n" in result.stderr
+    assert "The API asks to try again later (429): Too Many Requests\n" in result.stderr
 
 
 def test_waiting_ends_when_the_api_denies_access(scene: Scene) -> None:

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
-from orchestrator.api.reconciliation_answers import tell_health, tell_reconciliation, tell_reconciliation_started
+from orchestrator.api.reconciliation_answers import (
+    health_response,
+    reconciliation_response,
+    reconciliation_start_response,
+)
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.records import Kind, LookedAt, ReconciliationStatus, Remedy, Wish, counted
 from orchestrator.tenants.admission import Refusal, Refused
@@ -21,7 +25,7 @@ def body(response: Response) -> Any:
 
 
 def test_one_that_was_started_is_found_where_it_is_said_to_be() -> None:
-    response = tell_reconciliation_started(asked_for())
+    response = reconciliation_start_response(asked_for())
     assert response.status == 202
     assert response.headers["Location"] == f"/reconciliations/{RECONCILIATION}"
     assert response.headers["Retry-After"] == str(RETRY_AFTER_SECONDS)
@@ -44,7 +48,7 @@ def test_everything_about_it_is_told() -> None:
         ordered=1,
         stuck=2,
     )
-    assert body(tell_reconciliation(reconciliation)) == {
+    assert body(reconciliation_response(reconciliation)) == {
         "reconciliationId": RECONCILIATION,
         "status": "INCOMPLETE",
         "reason": "no time",
@@ -87,20 +91,20 @@ def test_everything_about_it_is_told() -> None:
 
 @pytest.mark.parametrize("status", list(ReconciliationStatus))
 def test_only_whoever_has_to_come_back_is_told_when(status: ReconciliationStatus) -> None:
-    response = tell_reconciliation(asked_for(status=status))
+    response = reconciliation_response(asked_for(status=status))
     assert response.status == 200
     over = status in (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
     assert ("Retry-After" in response.headers) is not over
 
 
 def test_what_is_not_known_is_null() -> None:
-    told = body(tell_reconciliation(asked_for(by="")))
+    told = body(reconciliation_response(asked_for(by="")))
     assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy", "requestedBecause"]
     assert told["lookedAt"]["allStacks"] is None
 
 
 def test_one_that_there_is_not_is_a_problem() -> None:
-    response = tell_reconciliation(Refused(Refusal.UNKNOWN_RECONCILIATION, "There is none."))
+    response = reconciliation_response(Refused(Refusal.UNKNOWN_RECONCILIATION, "There is none."))
     assert response.status == 404
     assert response.body["type"] == "urn:berth:problem:unknown-reconciliation"
     assert response.body["detail"] == "There is none."
@@ -114,7 +118,7 @@ def a_check(verdict: Verdict) -> Check:
 
 
 def test_every_check_is_told() -> None:
-    assert body(tell_health(VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
+    assert body(health_response(VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
         "version": VERSION,
         "verdict": "warning",
         "checks": [
@@ -135,6 +139,6 @@ def test_every_check_is_told() -> None:
     ],
 )
 def test_the_whole_is_as_well_as_its_worst_part(verdicts: list[str], worst: str) -> None:
-    response = tell_health(VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
+    response = health_response(VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
     assert response.status == 200
     assert response.body["verdict"] == worst

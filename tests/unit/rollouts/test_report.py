@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from orchestrator.api.rollout_answers import (
     group_by_cause,
     rollout_document,
-    tell_changed,
-    tell_rollout,
-    tell_rollouts,
-    tell_started,
+    rollout_order_response,
+    rollout_response,
+    rollout_start_response,
+    rollouts_response,
 )
 from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
@@ -205,7 +205,7 @@ def an_order() -> RecordedOrder:
 
 
 def test_a_rollouts_document_contains_its_failures() -> None:
-    response = tell_rollout(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [], [an_order()])
+    response = rollout_response(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [], [an_order()])
 
     assert response.status == 200
     assert response.body["failures"] == group_by_cause([a_failure(tenant("acme"))])
@@ -231,7 +231,7 @@ def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() 
         replace(a_failure(tenant("d")), changes=("changes Q",)),
     ]
 
-    response = tell_rollout(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
+    response = rollout_response(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
 
     assert response.body["changes"] == {
         "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
@@ -247,7 +247,7 @@ def test_the_largest_possible_rollout_fits_into_a_response() -> None:
     rollout = replace(a_rollout(wish, reason="x" * 2_000), skipped=skipped)
     failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
 
-    response = tell_rollout(rollout, stages, failures, [], [replace(an_order(), reason="x" * 500)] * 100)
+    response = rollout_response(rollout, stages, failures, [], [replace(an_order(), reason="x" * 500)] * 100)
 
     assert len(json.dumps(response.body)) < 300_000
 
@@ -256,7 +256,7 @@ def test_the_largest_possible_rollout_fits_into_a_response() -> None:
 
 
 def test_a_started_rollout_is_accepted_with_its_location() -> None:
-    response = tell_started(Underway(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
+    response = rollout_start_response(Underway(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
 
     assert response.status == 202
     assert response.headers["Location"] == f"/rollouts/{ROLLOUT}"
@@ -267,7 +267,7 @@ def test_a_started_rollout_is_accepted_with_its_location() -> None:
 def test_nothing_to_do_is_no_error_and_lists_the_skipped_tenants() -> None:
     selected = Selected([], {Skip.CURRENT: Skipped(3, ("a", "b", "c"))})
 
-    response = tell_started(NothingToDo("No tenant has to be moved (3 current).", selected))
+    response = rollout_start_response(NothingToDo("No tenant has to be moved (3 current).", selected))
 
     assert response.status == 200
     assert response.body == {
@@ -278,7 +278,7 @@ def test_nothing_to_do_is_no_error_and_lists_the_skipped_tenants() -> None:
 
 
 def test_an_unchanged_rollout_is_no_error() -> None:
-    response = tell_changed(AlreadySo("It is already paused."))
+    response = rollout_order_response(AlreadySo("It is already paused."))
 
     assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is already paused."})
 
@@ -305,7 +305,7 @@ def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
 
     for answer in answers:
         assert isinstance(answer, Refused)
-        response = tell_changed(answer)
+        response = rollout_order_response(answer)
         assert 400 <= response.status < 500
         assert response.body["status"] == response.status
         assert str(response.body["type"]).endswith(answer.kind)
@@ -315,6 +315,6 @@ def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
 def test_a_list_ends_with_a_cursor_if_there_may_be_more() -> None:
     rollouts = [a_rollout(), replace(a_rollout(), id="20261116-110000-0000")]
 
-    assert tell_rollouts(rollouts, 2).body["cursor"] == "20261116-110000-0000"
-    assert tell_rollouts(rollouts, 3).body["cursor"] is None
-    assert tell_rollouts([], 3).body == {"rollouts": [], "cursor": None}
+    assert rollouts_response(rollouts, 2).body["cursor"] == "20261116-110000-0000"
+    assert rollouts_response(rollouts, 3).body["cursor"] is None
+    assert rollouts_response([], 3).body == {"rollouts": [], "cursor": None}
