@@ -149,10 +149,10 @@ class GetQueue:
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and now - audit.updated_at > self._patience_with(audit.execution)
+            and now - audit.updated_at > self._suspect_after(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
 
-    def _patience_with(self, execution: str) -> timedelta:
-        """How long an execution is waited for before it is suspected. An earlier system's machines cannot be asked."""
+    def _suspect_after(self, execution: str) -> timedelta:
+        """How long an execution is believed to run. An earlier system's machines cannot be asked about theirs."""
         return SUSPECT_AFTER if self.executions.is_berths(execution) else MAY_STILL_RUN
