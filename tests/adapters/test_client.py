@@ -32,7 +32,7 @@ from orchestrator.tenants.records import TenantState
 API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
 REGION = "eu-west-1"
 ACME = OfTenant(tenant_id="acme")
-ASKED = request_of(queues.GET_QUEUE, ACME)
+REQUEST = request_of(queues.GET_QUEUE, ACME)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Received:
 
 @dataclass
 class Server:
-    """Remembers what it was asked, and answers as it was told to."""
+    """Records requests, and gives the configured answer."""
 
     url: str = ""
     status: int = 200
@@ -56,17 +56,17 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    told = Server()
+    recorder = Server()
 
     class Handler(BaseHTTPRequestHandler):
         def do_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            told.requests.append(Received(self.command, self.path, dict(self.headers), body))
-            self.send_response(told.status)
-            for name, value in told.headers.items():
+            recorder.requests.append(Received(self.command, self.path, dict(self.headers), body))
+            self.send_response(recorder.status)
+            for name, value in recorder.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(told.body)
+            self.wfile.write(recorder.body)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_any  # noqa: N815 - the names are http.server's
 
@@ -74,10 +74,10 @@ def server() -> Iterator[Server]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as http:
-        told.url = f"http://127.0.0.1:{http.server_port}"
+        recorder.url = f"http://127.0.0.1:{http.server_port}"
         thread = Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield told
+        yield recorder
         http.shutdown()
         thread.join()
 
@@ -91,7 +91,7 @@ def credentials() -> Credentials:
 
 
 def expected_authorization(received: Received, signer: Credentials) -> str:
-    """What API Gateway would work out: the signature over its own host, and over all else as it was received.
+    """The signature that API Gateway would compute: over its own host, and over everything else as received.
 
     The query goes through botocore's own encoding, from its decoded names and values.
     """
@@ -113,7 +113,7 @@ def expected_authorization(received: Received, signer: Credentials) -> str:
 
 @pytest.mark.parametrize("endpoint", [API, f"{API}/"])
 def test_the_request_is_signed_for_the_apis_own_host_wherever_it_is_sent(server: Server, endpoint: str) -> None:
-    SignedHttp(endpoint, credentials(), REGION, connect_to=server.url).send(ASKED)
+    SignedHttp(endpoint, credentials(), REGION, connect_to=server.url).send(REQUEST)
     [received] = server.requests
     assert received.path == "/tenants/acme/queue"
     assert received.headers["Host"] == "a1b2c3.execute-api.eu-west-1.amazonaws.com"
@@ -122,14 +122,14 @@ def test_the_request_is_signed_for_the_apis_own_host_wherever_it_is_sent(server:
     assert "host;" in received.headers["Authorization"]
 
 
-def test_a_request_goes_to_the_endpoint_itself_unless_told_otherwise(server: Server) -> None:
-    SignedHttp(server.url, credentials(), REGION).send(ASKED)
+def test_a_request_goes_to_the_endpoint_itself_by_default(server: Server) -> None:
+    SignedHttp(server.url, credentials(), REGION).send(REQUEST)
     [received] = server.requests
     assert received.headers["Host"] == server.url.removeprefix("http://")
 
 
 def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
-    # The model is made without being read, which would let none of these characters through.
+    # The model is constructed, not decoded: decoding would refuse these characters.
     client(server).ask(queues.GET_QUEUE, OfTenant(tenant_id="../a b?c#d%2F"))
     [received] = server.requests
     assert received.path == "/tenants/..%2Fa%20b%3Fc%23d%252F/queue"
@@ -221,15 +221,15 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
 ]
 
 
-def test_these_are_requests_to_every_route() -> None:
+def test_the_requests_cover_every_route() -> None:
     assert {route.key for route, *_ in REQUESTS} == {route.key for route in ROUTES}
 
 
-@pytest.mark.parametrize(("route", "asked", "path", "body"), REQUESTS)
+@pytest.mark.parametrize(("route", "model", "path", "body"), REQUESTS)
 def test_every_request_is_signed_with_its_query_and_its_body(
-    server: Server, route: AnyRoute, asked: Wire, path: str, body: dict[str, object] | None
+    server: Server, route: AnyRoute, model: Wire, path: str, body: dict[str, object] | None
 ) -> None:
-    assert client(server).ask(route, asked).status == 200
+    assert client(server).ask(route, model).status == 200
     [received] = server.requests
     assert (received.method, received.path) == (route.method, path)
     assert (json.loads(received.body) if received.body else None) == body
@@ -238,9 +238,9 @@ def test_every_request_is_signed_with_its_query_and_its_body(
     assert received.headers["Authorization"] == expected_authorization(received, credentials())
 
 
-@pytest.mark.parametrize(("route", "asked"), [(route, asked) for route, asked, *_ in REQUESTS])
-def test_what_is_sent_is_read_as_it_was_meant(route: AnyRoute, asked: Wire) -> None:
-    request = request_of(route, asked)
+@pytest.mark.parametrize(("route", "model"), [(route, model) for route, model, *_ in REQUESTS])
+def test_a_sent_request_is_decoded_to_the_same_model(route: AnyRoute, model: Wire) -> None:
+    request = request_of(route, model)
     named = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), request.path)
     assert named is not None
     event = {
@@ -248,18 +248,18 @@ def test_what_is_sent_is_read_as_it_was_meant(route: AnyRoute, asked: Wire) -> N
         "queryStringParameters": dict(request.query),
         "body": None if request.body is None else json.dumps(request.body),
     }
-    assert read(route, event) == asked
+    assert read(route, event) == model
 
 
 @pytest.mark.parametrize("value", ["a b", "a+b", "a&b=c", "100%", "ä/ö", "~-_.", "a%20b", "=", "?#"])
-def test_a_query_arrives_as_it_was_meant_whatever_is_in_it(server: Server, value: str) -> None:
+def test_a_query_with_special_characters_arrives_unchanged(server: Server, value: str) -> None:
     client(server).ask(tenants.LIST_TENANTS, tenants.ListTenants(cursor=value, version="0.1.0"))
     [received] = server.requests
     assert parse_qsl(received.path.partition("?")[2]) == [("version", "0.1.0"), ("cursor", value)]
     assert received.headers["Authorization"] == expected_authorization(received, credentials())
 
 
-def test_a_body_that_was_changed_on_the_way_has_the_wrong_signature(server: Server) -> None:
+def test_a_body_that_was_changed_in_transit_has_a_wrong_signature(server: Server) -> None:
     client(server).ask(tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version="0.2.0"))
     [received] = server.requests
     changed = replace(received, body=received.body.replace(b"0.2.0", b"0.1.0"))
@@ -273,37 +273,37 @@ def test_an_answer_is_not_shown_by_accident() -> None:
 def test_renewed_credentials_are_used(server: Server) -> None:
     current = credentials()
     http = SignedHttp(API, current, REGION, connect_to=server.url)
-    http.send(ASKED)
+    http.send(REQUEST)
     current.access_key = "AKIDRENEWED"
-    http.send(ASKED)
+    http.send(REQUEST)
     assert ["AKIDRENEWED" in each.headers["Authorization"] for each in server.requests] == [False, True]
 
 
-def test_an_answer(server: Server) -> None:
+def test_an_answer_has_status_body_and_retry_after(server: Server) -> None:
     server.status, server.headers = 202, {"Retry-After": "2"}
     server.body = json.dumps({"status": "PROVISIONING"}).encode()
     assert client(server).ask(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"status": "PROVISIONING"}, 2.0)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b"\xff"])
-def test_an_answer_that_is_not_a_json_object(server: Server, body: bytes) -> None:
+def test_an_answer_that_is_not_a_json_object_has_an_empty_body(server: Server, body: bytes) -> None:
     server.status, server.body = 502, body
     assert client(server).ask(queues.GET_QUEUE, ACME) == ApiAnswer(502, {}, None)
 
 
 @pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon"])
-def test_a_retry_after_that_is_no_number_of_seconds_is_left_alone(server: Server, value: str) -> None:
+def test_a_retry_after_that_is_not_a_number_of_seconds_is_ignored(server: Server, value: str) -> None:
     server.status, server.headers = 503, {"Retry-After": value}
     assert client(server).ask(queues.GET_QUEUE, ACME).retry_after is None
 
 
-def test_a_proxy_is_not_asked_for_a_local_api(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_a_local_api_bypass_the_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert client(server).ask(queues.GET_QUEUE, ACME).status == 200
 
 
-def test_an_api_that_cannot_be_reached() -> None:
-    # No port 0 ever listens.
+def test_an_unreachable_api_is_a_connection_error() -> None:
+    # Nothing listens on port 0.
     with pytest.raises(EndpointConnectionError):
-        SignedHttp(API, credentials(), REGION, connect_to="http://127.0.0.1:0").send(ASKED)
+        SignedHttp(API, credentials(), REGION, connect_to="http://127.0.0.1:0").send(REQUEST)

@@ -22,12 +22,12 @@ from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, QUEUE, VERSION, an_audit
 
 READY = answer(ACME, Ready(QUEUE, VERSION))
-ON_ITS_WAY = answer(ACME, BeingProvisioned("arn:execution"))
+PROVISIONING = answer(ACME, BeingProvisioned("arn:execution"))
 DELETED = answer(ACME, Deleted(an_audit(Status.SUCCESS, Operation.DELETE)))
 
 
 class Transport:
-    """Answers as it was told to, and the last answer for ever."""
+    """Gives the configured answers in order, and then repeats the last one."""
 
     def __init__(self, *answers: Response | ApiAnswer) -> None:
         self._answers = list(answers)
@@ -62,7 +62,7 @@ def a_client(time: Time, *answers: Response | ApiAnswer) -> tuple[Client, Transp
     return Client(transport=transport, monotonic=lambda: time.now, sleep=time.sleep), transport
 
 
-def test_a_queue_that_is_ready(time: Time) -> None:
+def test_a_ready_queue_is_returned(time: Time) -> None:
     client, transport = a_client(time, READY)
     queue = client.get_queue("acme")
     assert isinstance(queue, Queue)
@@ -70,27 +70,27 @@ def test_a_queue_that_is_ready(time: Time) -> None:
     assert [request.path for request in transport.requests] == ["/tenants/acme/queue"]
 
 
-def test_who_does_not_wait_is_told_that_the_queue_is_on_its_way(time: Time) -> None:
-    client, _ = a_client(time, ON_ITS_WAY)
+def test_without_wait_a_queue_being_provisioned_is_reported_at_once(time: Time) -> None:
+    client, _ = a_client(time, PROVISIONING)
     assert isinstance(client.get_queue("acme"), Provisioning)
     assert not time.pauses
 
 
-def test_who_waits_asks_as_often_as_the_api_says(time: Time) -> None:
+def test_waiting_repeats_the_request_at_the_pace_of_retry_after(time: Time) -> None:
     busy = ApiAnswer(429, {"message": "Too Many Requests"}, None)
-    client, _ = a_client(time, ON_ITS_WAY, try_again_later("Rate exceeded"), busy, ApiAnswer(503, {}, 7.0), READY)
+    client, _ = a_client(time, PROVISIONING, try_again_later("Rate exceeded"), busy, ApiAnswer(503, {}, 7.0), READY)
     assert client.get_queue("acme", wait=True).queue_url == QUEUE.url
     assert time.pauses == [2.0, 2.0, 2.0, 7.0]
 
 
-def test_who_waits_does_not_wait_for_ever(time: Time) -> None:
-    client, _ = a_client(time, ON_ITS_WAY)
+def test_waiting_ends_at_the_timeout(time: Time) -> None:
+    client, _ = a_client(time, PROVISIONING)
     with pytest.raises(StillProvisioning, match=r"^Tenant acme has no queue after 10 s: .* arn:execution"):
         client.get_queue("acme", wait=True, timeout=10)
     assert time.now <= 10
 
 
-def test_what_is_in_the_way_is_raised_with_its_kind_and_its_own_words(time: Time) -> None:
+def test_a_problem_is_raised_with_its_kind_and_its_detail(time: Time) -> None:
     client, _ = a_client(time, DELETED)
     with pytest.raises(RequestRefused, match=r"^Tenant acme was deleted") as refused:
         client.get_queue("acme", wait=True)
@@ -99,7 +99,7 @@ def test_what_is_in_the_way_is_raised_with_its_kind_and_its_own_words(time: Time
     assert isinstance(refused.value, BerthError)
 
 
-def test_an_api_that_stays_busy_is_given_up(time: Time) -> None:
+def test_an_api_that_stays_busy_is_reported_as_unavailable(time: Time) -> None:
     client, transport = a_client(time, try_again_later("Rate exceeded"))
     with pytest.raises(ApiUnavailable, match="Rate exceeded"):
         client.get_queue("acme")
@@ -107,7 +107,7 @@ def test_an_api_that_stays_busy_is_given_up(time: Time) -> None:
     assert time.now <= 20
 
 
-def test_what_is_no_tenant_id_is_not_even_sent(time: Time) -> None:
+def test_an_invalid_tenant_id_is_refused_before_a_request_is_sent(time: Time) -> None:
     client, transport = a_client(time, READY)
     with pytest.raises(InvalidTenantId):
         client.get_queue("no tenant")
@@ -118,14 +118,14 @@ def test_credentials_are_not_shown_by_accident(time: Time) -> None:
     given = {"access": "send", "accessKeyId": "an id", "secretAccessKey": "a secret", "sessionToken": "a token"}
     body = {**READY.body, "credentials": {**given, "expiresAt": "2026-11-16T02:54:24.000Z"}}
     client, transport = a_client(time, ApiAnswer(200, body))
-    told: Any = client.get_credentials("acme", Access.SEND)
-    assert told.credentials.secret_access_key == "a secret"
-    assert "a secret" not in repr(told)
-    assert "a token" not in repr(told)
+    queue: Any = client.get_credentials("acme", Access.SEND)
+    assert queue.credentials.secret_access_key == "a secret"
+    assert "a secret" not in repr(queue)
+    assert "a token" not in repr(queue)
     assert [request.path for request in transport.requests] == ["/tenants/acme/queue/credentials/send"]
 
 
-def test_credentials_that_are_not_given(time: Time) -> None:
+def test_credentials_that_are_not_enabled_are_refused(time: Time) -> None:
     client, _ = a_client(time, no_credentials())
     with pytest.raises(RequestRefused) as refused:
         client.get_credentials("acme", Access.RECEIVE)
@@ -138,19 +138,19 @@ def test_a_field_that_a_later_version_adds_is_ignored(time: Time) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {**READY.body, "queueUrl": 5}])
-def test_an_answer_that_cannot_be_read_is_told(time: Time, body: dict[str, Any]) -> None:
+def test_an_unreadable_answer_is_an_error(time: Time, body: dict[str, Any]) -> None:
     client, _ = a_client(time, ApiAnswer(200, body))
     with pytest.raises(UnexpectedAnswer, match="this client cannot read"):
         client.get_queue("acme")
 
 
-def test_what_is_not_berths_api_is_told(time: Time) -> None:
+def test_an_answer_that_is_not_from_berth_is_an_error(time: Time) -> None:
     client, _ = a_client(time, ApiAnswer(404, {"message": "Not Found"}))
     with pytest.raises(UnexpectedAnswer, match=r"^GET /releases answered 404: Not Found$"):
         client.call(LIST_RELEASES, NothingMore())
 
 
-def test_the_api_is_named_by_the_environment_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_comes_from_the_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BERTH_API_URL", raising=False)
     with pytest.raises(MissingSetting, match="BERTH_API_URL"):
         Client()

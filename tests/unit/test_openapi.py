@@ -544,7 +544,7 @@ def session(gateway: InProcess) -> Iterator[requests.Session]:
 # The document itself
 
 
-def test_it_is_what_the_declaration_of_the_routes_makes_of_it() -> None:
+def test_the_document_is_up_to_date_with_the_declared_routes() -> None:
     assert openapi.DOCUMENT.read_text(encoding="utf-8") == openapi.written(), "it is stale: make openapi"
 
 
@@ -553,26 +553,26 @@ def test_every_type_with_a_name_is_declared_once() -> None:
     assert not [title for title, declared in titles.items() if declared > 1]
 
 
-def test_it_is_an_openapi_document() -> None:
+def test_the_document_is_valid_openapi() -> None:
     load(DOCUMENT).validate()
 
 
-def test_what_is_no_openapi_document_is_found_out() -> None:
+def test_the_check_finds_an_invalid_openapi_document() -> None:
     broken = copy.deepcopy(DOCUMENT)
     del broken["paths"]["/releases"]["get"]["responses"]["200"]["description"]
     with pytest.raises(jsonschema_rs.ValidationError):
         load(broken).validate()
 
 
-def test_it_is_of_this_version() -> None:
+def test_the_document_has_the_current_version() -> None:
     assert DOCUMENT["info"]["version"] == (ROOT / "version.txt").read_text(encoding="utf-8").strip()
 
 
-def test_its_routes_are_those_of_the_functions(gateway: InProcess) -> None:
+def test_the_document_has_the_routes_of_the_functions(gateway: InProcess) -> None:
     assert {operation.label for operation in OPERATIONS.values()} == set(gateway.routes())
 
 
-def test_every_operation_has_a_name_of_its_own_and_says_what_it_does() -> None:
+def test_every_operation_has_a_unique_name_and_a_summary() -> None:
     assert len(OPERATIONS) == sum(len(entries) for entries in DOCUMENT["paths"].values())
     assert all(operation.definition.raw["summary"] for operation in OPERATIONS.values())
 
@@ -616,7 +616,7 @@ def validator(schema: dict[str, Any]) -> Draft202012Validator:
 
 
 @pytest.mark.parametrize("at", [None, NOON])
-def test_a_row_of_history_that_nobody_can_read_is_an_answer_too(at: datetime | None) -> None:
+def test_the_schema_allows_an_unreadable_row_of_history(at: datetime | None) -> None:
     unreadable = UnreadableEntry(at)
     entry, order = operator_answers._history_document(unreadable), rollout_answers._order_document(unreadable)
     validator(schema("Tenant")["properties"]["history"]).validate([entry])
@@ -636,7 +636,7 @@ MEDIA_TYPES = dict(_media_types())
 
 
 @pytest.mark.parametrize("media", MEDIA_TYPES.values(), ids=MEDIA_TYPES)
-def test_there_are_examples_and_they_are_what_the_schema_allows(media: dict[str, Any]) -> None:
+def test_there_are_examples_and_the_schema_allows_them(media: dict[str, Any]) -> None:
     shown = media["examples"].values() if "examples" in media else [{"value": media["example"]}]
     examples = [resolved(each)["value"] for each in shown]
     assert examples
@@ -645,7 +645,7 @@ def test_there_are_examples_and_they_are_what_the_schema_allows(media: dict[str,
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_the_wire_models_take_what_the_examples_say(route: AnyRoute) -> None:
+def test_the_wire_models_accept_the_examples(route: AnyRoute) -> None:
     def shown(media: dict[str, Any]) -> list[Any]:
         return [resolved(each)["value"] for each in media["examples"].values()]
 
@@ -779,7 +779,9 @@ def understood(route: AnyRoute, **event: Any) -> bool:
         ("RetryTenant", tenant_routes.RETRY_TENANT),
     ],
 )
-def test_a_body_is_allowed_if_and_only_if_it_is_understood(name: str, route: AnyRoute, body: object) -> None:
+def test_the_schema_allows_a_body_if_and_only_if_the_function_accepts_it(
+    name: str, route: AnyRoute, body: object
+) -> None:
     # None at all is as good as {}, so what is sent for null is null.
     allowed = validator({"$ref": f"#/components/schemas/{name}"}).is_valid(body) and not ends_with_newline(body)
     assert allowed == understood(route, body=json.dumps(body))
@@ -897,7 +899,7 @@ def ends_with_newline(body: object) -> bool:
         ("listRollouts", rollout_routes.LIST_ROLLOUTS, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
     ],
 )
-def test_a_query_is_allowed_if_and_only_if_it_is_understood(
+def test_the_schema_allows_a_query_if_and_only_if_the_function_accepts_it(
     operation_id: str, route: AnyRoute, name: str, texts: list[str]
 ) -> None:
     def meant(text: str) -> object:
@@ -1158,14 +1160,14 @@ def test_every_reason_to_refuse_is_documented() -> None:
     assert {f"urn:berth:problem:{refusal}" for refusal in Refusal} <= types
 
 
-def test_a_problem_says_the_status_that_it_comes_with() -> None:
+def test_the_status_in_a_problem_is_the_http_status() -> None:
     problems = {(status, kind): told for (_, status, kind), told in DOCUMENTED.items() if kind}
     assert len(problems) == len({kind for _, kind in problems})
     assert all(told["properties"]["status"] == {"const": status} for (status, _), told in problems.items())
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
-def test_what_api_gateway_itself_may_say_is_documented(operation_id: str) -> None:
+def test_the_answers_of_api_gateway_itself_are_documented(operation_id: str) -> None:
     asked = OPERATIONS[operation_id]
     statuses = {"403", "429", "500", "503"} | ({"404"} if "{" in asked.path else set())
     message = {"$ref": "#/components/schemas/GatewayMessage"}
@@ -1188,7 +1190,7 @@ def test_credentials_are_given_by_the_route_of_their_access(
     assert response.headers["cache-control"] == ["no-store"]
 
 
-def test_a_dry_run_is_told_with_what_it_found_and_no_other_rollout_is(session: requests.Session) -> None:
+def test_only_a_dry_run_has_changes(session: requests.Session) -> None:
     told = {name: ask(session, Asked("getRollout", rollout)).json() for name, rollout in ROLLOUTS.items()}
     assert [name for name, document in told.items() if "changes" in document] == ["dry"]
     assert told["failed"]["failures"][0]["tenants"] == ["outdated"]
@@ -1326,7 +1328,7 @@ def _less_is_taken(document: dict[str, Any]) -> None:
         (_less_is_taken, "deleteTenant", "ready", "negative_data_rejection"),
     ],
 )
-def test_a_document_that_lies_is_found_out(
+def test_the_check_finds_a_document_that_differs_from_the_answers(
     session: requests.Session, lie: Callable[[dict[str, Any]], None], operation_id: str, tenant: str, found_by: str
 ) -> None:
     document = copy.deepcopy(DOCUMENT)
@@ -1337,7 +1339,7 @@ def test_a_document_that_lies_is_found_out(
         cover(asked, session, BASE_URL, at_hand=replace(AT_HAND, tenants=[tenant]), checks=[check])
 
 
-def test_property_tests_still_tell_what_they_fail_with() -> None:
+def test_property_tests_still_show_the_failing_example() -> None:
     @given(number=st.integers())
     def fails(number: int) -> None:
         assert number < 5

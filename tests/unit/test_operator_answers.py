@@ -66,7 +66,7 @@ def as_sent(response: Response) -> dict[str, Any]:
     ("operation", "state"),
     [(Operation.CREATE, "PROVISIONING"), (Operation.UPDATE, "UPDATING"), (Operation.DELETE, "DELETING")],
 )
-def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Operation, state: str) -> None:
+def test_a_started_operation_is_accepted_with_location_and_retry_after(operation: Operation, state: str) -> None:
     attempt = an_attempt(3, operation=operation)
     response = order_response(ACME, Accepted(attempt, execution_arn(attempt.name)))
     assert response.status == 202
@@ -87,7 +87,7 @@ def test_what_was_started_is_accepted_with_where_to_look_and_when(operation: Ope
     }
 
 
-def test_what_was_so_already_is_a_success_that_says_so() -> None:
+def test_an_unchanged_tenant_is_a_success_with_status_unchanged() -> None:
     response = order_response(ACME, AlreadySo("Tenant acme is at version 0.1.0 already."))
     assert response.status == 200
     assert as_sent(response) == {
@@ -143,7 +143,7 @@ def test_every_refusal_has_a_title_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", list(Refusal))
-def test_only_who_is_told_busy_is_told_to_come_back(kind: Refusal) -> None:
+def test_only_busy_has_retry_after(kind: Refusal) -> None:
     response = refuse_order(ACME, Refused(kind, ""))
     assert ("Retry-After" in response.headers) == (kind is Refusal.BUSY)
 
@@ -158,12 +158,12 @@ def test_the_details_of_a_refusal_are_in_its_document() -> None:
     assert document["status"] == 409
 
 
-def test_a_refusal_is_the_same_however_it_is_told() -> None:
+def test_a_refusal_has_the_same_response_on_both_paths() -> None:
     refused = Refused(Refusal.PINNED, "Pinned.")
     assert order_response(ACME, refused) == refuse_order(ACME, refused) == refuse(refused, tenantId="acme")
 
 
-def test_a_refusal_that_is_about_no_tenant_names_none() -> None:
+def test_a_refusal_without_a_tenant_names_none() -> None:
     document = as_sent(refuse(Refused(Refusal.UNKNOWN_ROLLOUT, "No such rollout.", {"rolloutId": "a rollout"})))
     assert document.pop("title")
     assert document == {
@@ -198,7 +198,7 @@ def a_detail() -> TenantDetail:
     return tenant_detail(ACME, table)
 
 
-def test_a_tenant_in_full() -> None:
+def test_a_tenant_has_all_details() -> None:
     response = tenant_response(a_detail())
     assert response.status == 200
     document = as_sent(response)
@@ -242,7 +242,7 @@ def test_a_tenant_in_full() -> None:
     ]
 
 
-def test_what_was_said_about_a_tenant_is_told_with_what_was_there_before() -> None:
+def test_a_recorded_change_has_the_values_before_and_after() -> None:
     table = InMemoryTable()
     table.plant_metadata(some_metadata(labels={"team": "billing"}))
     asked = Request(by=EXPLICIT.by, reason="Ticket 4711", labels={})
@@ -261,7 +261,7 @@ def test_what_was_said_about_a_tenant_is_told_with_what_was_there_before() -> No
     }
 
 
-def test_a_reason_is_told_wherever_the_operation_is() -> None:
+def test_every_document_of_an_operation_has_its_reason() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request(by="ada", reason="Ticket 4711")))
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
@@ -269,20 +269,20 @@ def test_a_reason_is_told_wherever_the_operation_is() -> None:
     assert [each["reason"] for each in told] == ["Ticket 4711"] * 3
 
 
-def test_an_entry_from_before_requests_were_recorded_says_only_who_asked() -> None:
+def test_an_entry_without_a_recorded_request_has_only_the_caller() -> None:
     entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, "execution", requested_by="ada")
     detail = replace(a_detail(), history=[entry])
     (told,) = as_sent(tenant_response(detail))["history"]
     assert (told["requestedBy"], told["reason"], told["request"]) == ("ada", None, None)
 
 
-def test_an_entry_that_was_altered_is_told_as_such() -> None:
+def test_an_altered_entry_is_marked_as_altered() -> None:
     detail = a_detail()
     altered = [replace(entry, altered=True) for entry in detail.history]
     assert all(entry["altered"] for entry in as_sent(tenant_response(replace(detail, history=altered)))["history"])
 
 
-def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
+def test_a_failed_tenant_has_its_root_cause() -> None:
     table = InMemoryTable()
     run = a_run()
     take(table, run)
@@ -296,7 +296,7 @@ def test_a_tenant_that_failed_is_told_with_its_root_cause() -> None:
     assert document["labels"] == {}
 
 
-def test_a_queue_that_is_not_served_is_not_told() -> None:
+def test_a_queue_that_is_not_served_is_left_out() -> None:
     table = InMemoryTable()
     table.plant_metadata(replace(some_metadata(), withdrawn_by="a delete"))
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
@@ -304,7 +304,7 @@ def test_a_queue_that_is_not_served_is_not_told() -> None:
     assert document["queueArn"] is None
 
 
-def test_a_deleted_tenant_is_told_as_such() -> None:
+def test_a_deleted_tenant_has_state_deleted() -> None:
     table = InMemoryTable()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE))
     response = tenant_response(tenant_detail(ACME, table))
@@ -315,7 +315,7 @@ def test_a_deleted_tenant_is_told_as_such() -> None:
     assert document["audits"][0]["requestedBy"] is None
 
 
-def test_a_tenant_that_nobody_has_heard_of_is_not_found() -> None:
+def test_an_unknown_tenant_is_not_found() -> None:
     response = tenant_response(tenant_detail(ACME, InMemoryTable()))
     assert response.status == 404
     document = as_sent(response)
@@ -323,7 +323,7 @@ def test_a_tenant_that_nobody_has_heard_of_is_not_found() -> None:
     assert "berth create acme" in document["detail"]
 
 
-def test_an_operation_of_which_nobody_knows_who_asked_for_it_says_so() -> None:
+def test_an_operation_with_an_unknown_caller_has_null() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request()))
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
@@ -331,7 +331,7 @@ def test_an_operation_of_which_nobody_knows_who_asked_for_it_says_so() -> None:
         assert told["requestedBy"] is None
 
 
-def test_rows_from_before_versions_are_told() -> None:
+def test_rows_from_before_versions_are_shown() -> None:
     table = InMemoryTable()
     table.plant_audit(an_audit(Status.STARTED, version=None), numbered=False)
     assert as_sent(tenant_response(tenant_detail(ACME, table)))["audits"][0]["version"] is None
@@ -372,7 +372,7 @@ def test_a_page_of_tenants() -> None:
     assert failed["queueUrl"] is None
 
 
-def test_a_page_says_where_the_next_one_begins() -> None:
+def test_a_page_has_the_cursor_of_the_next_page() -> None:
     table = a_fleet()
     document = as_sent(tenants_response(list_tenants(table, limit=1)))
     assert [each["tenantId"] for each in document["tenants"]] == ["acme"]
@@ -394,7 +394,7 @@ def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
 # Releases
 
 
-def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
+def test_releases_are_sorted_newest_first_by_number() -> None:
     releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
     response = releases_response(releases, "0.9.0", {})
     assert response.status == 200
@@ -412,12 +412,12 @@ def test_releases_are_told_newest_first_by_number_and_not_by_letter() -> None:
     assert document["elsewhere"] == {}
 
 
-def test_a_release_is_told_with_what_is_new_in_it() -> None:
+def test_a_release_has_its_notes() -> None:
     document = as_sent(releases_response([a_release(notes="- Everything is better.")], VERSION, {}))
     assert document["releases"][0]["notes"] == "- Everything is better."
 
 
-def test_a_release_is_told_with_how_many_tenants_are_at_it_and_in_which_states() -> None:
+def test_a_release_has_the_number_of_its_tenants_by_state() -> None:
     in_use = {VERSION: {TenantState.UPDATE_FAILED: 1, TenantState.READY: 41}, NEXT_VERSION: {TenantState.READY: 7}}
     document = as_sent(releases_response([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
     assert [each["tenants"] for each in document["releases"]] == [
@@ -427,7 +427,7 @@ def test_a_release_is_told_with_how_many_tenants_are_at_it_and_in_which_states()
     assert document["elsewhere"] == {}
 
 
-def test_tenants_at_no_release_are_counted_elsewhere_and_so_none_is_left_out() -> None:
+def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
     """At a version from before releases were recorded; or, under the empty one, at none yet or any more."""
     in_use = {VERSION: {TenantState.READY: 2}, "0.0.9": {TenantState.READY: 3}, "": {TenantState.FAILED: 1}}
     document = as_sent(releases_response([a_release(VERSION)], VERSION, in_use))
@@ -437,7 +437,7 @@ def test_tenants_at_no_release_are_counted_elsewhere_and_so_none_is_left_out() -
     }
 
 
-def test_the_counts_are_of_the_fleet_as_it_is_listed() -> None:
+def test_the_counts_match_the_list_of_tenants() -> None:
     table = a_fleet()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
     document = as_sent(releases_response([a_release()], VERSION, table.versions_in_use()))
@@ -474,7 +474,7 @@ def test_the_task_token_is_in_no_document() -> None:
         assert "token" not in sent
 
 
-def test_a_delete_is_of_no_version_wherever_it_is_told_of() -> None:
+def test_a_delete_has_no_version_in_any_document() -> None:
     table = InMemoryTable()
     run = a_run(operation=Operation.DELETE)
     table.plant_metadata(some_metadata())

@@ -113,7 +113,7 @@ def test_a_create_needs_no_body() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "  \n", "{}", None])
-def test_an_empty_body_is_as_good_as_none(body: str | None) -> None:
+def test_an_empty_body_equals_no_body(body: str | None) -> None:
     assert parse_create(an_event(body=body)) == Order(ACME, Request(by=ADA))
     assert parse_upgrade(an_event(body=body)) == Order(ACME, Request(by=ADA))
 
@@ -125,17 +125,17 @@ def test_a_create_may_pin_and_label() -> None:
     )
 
 
-def test_a_version_of_null_lifts_the_pin_and_no_version_leaves_it() -> None:
+def test_a_version_of_null_removes_the_pin_and_no_version_keeps_it() -> None:
     assert parse_create(an_event({"version": None})) == Order(ACME, Request(by=ADA), unpin=True)
     assert not parse_create(an_event({"labels": {}})).unpin
 
 
-def test_labels_may_be_taken_away() -> None:
+def test_labels_may_be_removed() -> None:
     assert parse_create(an_event({"labels": {}})).request.labels == {}
     assert parse_create(an_event({})).request.labels is None
 
 
-def test_nobody_says_themselves_that_they_are_explicit_or_who_they_are() -> None:
+def test_a_body_can_set_neither_explicit_nor_the_caller() -> None:
     for field in ("explicit", "by", "requestedBy", "force", "tenantId"):
         with pytest.raises(InvalidRequest, match=field):
             parse_create(an_event({field: True}))
@@ -159,7 +159,7 @@ def test_nobody_says_themselves_that_they_are_explicit_or_who_they_are() -> None
         [],
     ],
 )
-def test_what_is_no_version_is_refused(version: object) -> None:
+def test_an_invalid_version_is_refused(version: object) -> None:
     for parse in WITH_BODY:
         with pytest.raises(InvalidRequest, match="version"):
             parse(an_event({"version": version}))
@@ -192,7 +192,7 @@ def test_only_a_create_may_have_a_version_of_null() -> None:
         {f"label-{number}": "" for number in range(21)},
     ],
 )
-def test_what_are_no_labels_is_refused(labels: object) -> None:
+def test_invalid_labels_are_refused(labels: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_create(an_event({"labels": labels}))
 
@@ -205,14 +205,14 @@ def test_what_are_no_labels_is_refused(labels: object) -> None:
         {f"label-{number}": "" for number in range(20)},
     ],
 )
-def test_labels_may_be_as_long_and_as_many_as_they_may(labels: dict[str, str]) -> None:
+def test_labels_at_the_limits_are_accepted(labels: dict[str, str]) -> None:
     assert parse_create(an_event({"labels": labels})).request.labels == labels
 
 
 # Upgrade
 
 
-def test_an_upgrade_may_name_a_version_and_allow_what_has_to_be_allowed() -> None:
+def test_an_upgrade_may_name_a_version_and_set_flags() -> None:
     body = {"version": "0.2.0", "allowDowngrade": True, "allowReplacement": True}
     assert parse_upgrade(an_event(body)) == Order(
         ACME, Request(by=ADA, allow_downgrade=True, allow_replacement=True), "0.2.0"
@@ -226,7 +226,7 @@ def test_an_upgrade_may_name_a_version_and_allow_what_has_to_be_allowed() -> Non
         ("allowReplacement", Request(by=ADA, allow_replacement=True)),
     ],
 )
-def test_allowing_one_thing_allows_no_other(field: str, expected: Request) -> None:
+def test_each_flag_allows_only_its_own_change(field: str, expected: Request) -> None:
     assert parse_upgrade(an_event({field: True})).request == expected
     assert parse_upgrade(an_event({field: False})).request == Request(by=ADA)
 
@@ -239,7 +239,7 @@ def test_only_true_and_false_are_flags(field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("field", ["labels", "force", "allowdowngrade", "allow_downgrade", "by", "explicit"])
-def test_an_upgrade_refuses_what_it_does_not_know(field: str) -> None:
+def test_an_upgrade_refuses_unknown_fields(field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         parse_upgrade(an_event({field: True}))
 
@@ -258,12 +258,12 @@ def test_a_pin_to_nothing_is_refused(body: object) -> None:
 
 
 @pytest.mark.parametrize("field", ["labels", "allowDowngrade", "tenantId", "pin"])
-def test_a_pin_refuses_what_it_does_not_know(field: str) -> None:
+def test_a_pin_refuses_unknown_fields(field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         parse_pin(an_event({"version": "0.1.0", field: True}))
 
 
-def test_an_unpin_says_nothing_but_whom() -> None:
+def test_an_unpin_names_only_the_tenant() -> None:
     assert parse_unpin(an_event()) == Order(ACME, Request(by=ADA))
 
 
@@ -287,7 +287,7 @@ def test_every_order_takes_a_reason(order: str) -> None:
 
 
 @pytest.mark.parametrize("parse", [parse_delete, parse_unpin])
-def test_those_without_a_body_take_it_in_the_query(parse: Callable[[dict[str, Any]], Any]) -> None:
+def test_routes_without_a_body_take_the_reason_in_the_query(parse: Callable[[dict[str, Any]], Any]) -> None:
     assert parse(an_event(query={"reason": WHY})).request == Request(by=ADA, reason=WHY)
     with pytest.raises(InvalidRequest, match="reason"):
         parse(an_event({"reason": WHY}))
@@ -310,13 +310,13 @@ def test_neither_takes_a_query() -> None:
 # Retry and delete
 
 
-def test_a_retry_says_nothing_but_who_and_whom() -> None:
+def test_a_retry_has_only_caller_and_tenant() -> None:
     assert parse_retry(an_event()) == Order(ACME, Request(by=ADA))
 
 
 @pytest.mark.parametrize("parse", WITHOUT_BODY)
 @pytest.mark.parametrize("body", [{"force": True}, {"version": "0.1.0"}, [], 1, "nonsense"])
-def test_a_body_is_refused_where_none_is_read_so_that_nobody_believes_it_was(parse: Parse, body: object) -> None:
+def test_a_body_is_refused_on_routes_that_read_none(parse: Parse, body: object) -> None:
     with pytest.raises(InvalidRequest):
         parse(an_event(body))
 
@@ -334,7 +334,7 @@ def test_a_body_is_refused_where_none_is_read_so_that_nobody_believes_it_was(par
         ({"drainSeconds": "600", "force": "false"}, Request(by=ADA, drain_seconds=600)),
     ],
 )
-def test_how_to_delete_is_in_the_query(query: dict[str, str] | None, expected: Request) -> None:
+def test_the_options_of_a_delete_are_in_the_query(query: dict[str, str] | None, expected: Request) -> None:
     assert parse_delete(an_event(query=query)) == Order(ACME, expected)
 
 
@@ -363,13 +363,13 @@ def test_how_to_delete_is_in_the_query(query: dict[str, str] | None, expected: R
         {"force": "true", "really": "true"},
     ],
 )
-def test_a_delete_that_is_not_understood_is_not_a_delete_without_wishes(query: dict[str, str]) -> None:
+def test_a_delete_with_invalid_options_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
         parse_delete(an_event(query=query))
 
 
 @pytest.mark.parametrize("given", ["1201", "999999", "9" * 5_000, "-1", "1.5", "many"])
-def test_a_number_that_is_not_allowed_is_told_which_ones_are(given: str) -> None:
+def test_a_number_out_of_range_is_refused_with_the_range(given: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^drainSeconds: .* is not a whole number from 0 to 1200$"):
         parse_delete(an_event(query={"drainSeconds": given}))
     with pytest.raises(InvalidRequest, match=r"^limit: .* is not a whole number from 1 to 500$"):
@@ -413,7 +413,7 @@ def test_a_list_takes_the_former_name_of_the_state_as_well() -> None:
 
 
 @pytest.mark.parametrize("limit", ["1", "500", "0500"])
-def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
+def test_page_sizes_at_the_limits_are_accepted(limit: str) -> None:
     assert parse_list(an_event(query={"limit": limit})).limit == int(limit) <= MAX_PAGE_SIZE
 
 
@@ -438,7 +438,7 @@ def test_a_page_may_be_as_small_or_large_as_it_may(limit: str) -> None:
         {"state": "ready"},
     ],
 )
-def test_a_list_that_is_not_understood_is_refused(query: dict[str, str]) -> None:
+def test_a_list_with_invalid_parameters_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
         parse_list(an_event(query=query))
 
@@ -461,7 +461,7 @@ def test_a_page_has_a_size_unless_one_is_asked_for_and_never_another_than_it_may
 @pytest.mark.parametrize(
     "tenant", [None, "", "-acme", "acme-", "ac me", "acme\n", "../acme", "acme#", "a" * 41, 1, ["acme"], "ácme"]
 )
-def test_what_is_no_tenant_id_is_refused(parse: Parse, tenant: object) -> None:
+def test_an_invalid_tenant_id_is_refused(parse: Parse, tenant: object) -> None:
     with pytest.raises(InvalidTenantId):
         parse(an_event(tenant=tenant))
 
@@ -498,14 +498,14 @@ def test_who_invokes_the_function_directly_is_not_known_by_name() -> None:
         "9" * 5_000,
     ],
 )
-def test_what_is_not_json_is_refused(parse: Parse, body: str) -> None:
+def test_a_body_that_is_not_json_is_refused(parse: Parse, body: str) -> None:
     with pytest.raises(InvalidRequest):
         parse(an_event(body=body))
 
 
 @pytest.mark.parametrize("parse", WITH_BODY)
 @pytest.mark.parametrize("body", ["[]", "[{}]", "1", "1.5", "true", "null", '"text"', "NaN", "Infinity"])
-def test_json_that_is_no_object_is_refused(parse: Parse, body: str) -> None:
+def test_json_that_is_not_an_object_is_refused(parse: Parse, body: str) -> None:
     with pytest.raises(InvalidRequest):
         parse(an_event(body=body))
 
@@ -533,7 +533,7 @@ def test_a_body_may_come_in_base64() -> None:
         base64.b64encode(b"nonsense").decode(),
     ],
 )
-def test_what_is_not_base64_of_json_is_refused(body: str) -> None:
+def test_a_body_that_is_not_base64_of_json_is_refused(body: str) -> None:
     with pytest.raises(InvalidRequest):
         parse_create(an_event(body=body, isBase64Encoded=True))
 
@@ -569,7 +569,7 @@ def test_a_body_that_holds_half_a_character_is_refused() -> None:
 
 
 @pytest.mark.parametrize("nested", NESTED)
-def test_however_deeply_a_body_is_nested_it_is_refused(nested: str) -> None:
+def test_a_deeply_nested_body_is_refused(nested: str) -> None:
     """Just below what can be read at all is what can still be read, but no longer be printed: none may be left out."""
     nest = NESTED[nested]
     limit = sys.getrecursionlimit()
@@ -579,7 +579,7 @@ def test_however_deeply_a_body_is_nested_it_is_refused(nested: str) -> None:
             parse_create(an_event(body=nest(depth)))
 
 
-def test_a_refusal_says_where_and_is_short_whatever_was_sent() -> None:
+def test_a_refusal_names_the_place_and_is_short() -> None:
     with pytest.raises(InvalidRequest, match=r"labels\.team") as refused:
         parse_create(an_event({"labels": {"team": "<" * 60_000}}))
     assert len(str(refused.value)) < 500
@@ -629,7 +629,7 @@ EVENTS = st.fixed_dictionaries(
 
 # Making up an event costs more than parsing it, so each is given to all.
 @given(event=EVENTS)
-def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(event: dict[str, Any]) -> None:
+def test_every_event_is_accepted_or_refused_without_other_errors(event: dict[str, Any]) -> None:
     for parse in EVERY:
         try:
             order = parse(event)
@@ -654,7 +654,7 @@ def check_understood(order: object) -> None:
 
 
 @given(body=OBJECTS)
-def test_a_body_is_taken_whole_or_refused(body: dict[str, Any]) -> None:
+def test_a_body_is_accepted_whole_or_refused(body: dict[str, Any]) -> None:
     """Nothing that was said is silently left out."""
     try:
         order = parse_upgrade(an_event(body))

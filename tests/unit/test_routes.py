@@ -1,4 +1,4 @@
-"""The declaration of the routes: what everybody who reads it relies on."""
+"""Properties of the declared routes that their readers rely on."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
 
 
-def test_no_two_routes_have_one_name_or_one_path() -> None:
+def test_names_and_paths_of_routes_are_unique() -> None:
     assert len({route.name for route in ROUTES}) == len({route.key for route in ROUTES}) == len(ROUTES)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_what_is_in_the_path_is_a_field_of_the_request(route: AnyRoute) -> None:
+def test_path_parameters_are_fields_of_the_request(route: AnyRoute) -> None:
     names = {field.encode_name for field in msgspec.structs.fields(route.request)}
     assert set(route.path_parameters) <= names
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_a_status_says_which_model_it_comes_with(route: AnyRoute) -> None:
+def test_each_status_of_a_route_has_one_model(route: AnyRoute) -> None:
     statuses = [answer.status for answer in route.answers]
     assert len(statuses) == len(set(statuses))
     assert not set(statuses) & {problem.status for problem in route.problems}
@@ -34,11 +34,11 @@ def test_get_queues_function_serves_the_routes_that_are_not_for_operators() -> N
     assert keys == ["GET /tenants/{tenantId}/queue", *CREDENTIAL_ROUTES]
 
 
-def test_a_kind_of_problem_has_one_status_and_one_title_wherever_it_is_told() -> None:
-    told = {(each.kind, each.status, each.title) for route in ROUTES for each in route.problems}
-    assert len(told) == len(PROBLEMS)
+def test_a_kind_of_problem_has_the_same_status_and_title_on_every_route() -> None:
+    declared = {(each.kind, each.status, each.title) for route in ROUTES for each in route.problems}
+    assert len(declared) == len(PROBLEMS)
 
 
 @pytest.mark.parametrize("refusal", list(Refusal))
-def test_whatever_is_refused_is_a_kind_of_problem(refusal: Refusal) -> None:
+def test_every_refusal_is_a_kind_of_problem(refusal: Refusal) -> None:
     assert isinstance(PROBLEMS[refusal], Problem)
