@@ -37,8 +37,11 @@ class ByHand:
             if isinstance(entry, HistoryEntry)
         )
         now = (tenant, metadata.version or "")
-        further = now in self.moved and metadata.version is not None and is_older(target, than=metadata.version)
-        return deleted or further or now in self.moved_back or tenant in self.pinned
+        newer = metadata.version is not None and is_older(target, than=metadata.version)
+        # An operator who has moved a tenant back may then move it forward, to a version that is still older.
+        was_moved_back = tenant in {moved for moved, _ in self.moved_back}
+        by_hand = now in self.moved_back or (now in self.moved and (newer or was_moved_back))
+        return deleted or by_hand or tenant in self.pinned
 
 
 @dataclass
