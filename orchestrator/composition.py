@@ -200,10 +200,10 @@ class Wiring:
     @cached_property
     def lifecycle(self) -> Lifecycle:
         """What operators order. Near the cap the fleet is counted for each create."""
-        from orchestrator.tenants.limits import MOST_ORDERS_WHILE_IT_HOLDS, CountOfTheFleet, Limits
+        from orchestrator.tenants.limits import MAX_ORDERS_PER_COUNT, CountOfTheFleet, Limits
 
         most = self.settings.max_tenants
-        count = CountOfTheFleet(self.table.count_tenants, self.clock, doubted=most - MOST_ORDERS_WHILE_IT_HOLDS)
+        count = CountOfTheFleet(self.table.count_tenants, self.clock, doubted=most - MAX_ORDERS_PER_COUNT)
         return self._lifecycle(Limits(count, most), parameters=self.parameters)
 
     @cached_property

@@ -65,8 +65,8 @@ KNOWN = frozenset(
 """All settings. Those that README.md does not list are for the emulator."""
 _MAX_FORMER_KEYS = 5
 """Every key makes the policy of every session longer, and STS limits the size of that policy."""
-MOST_GENERATIONS = 999_999_999
-MAX_TENANTS_AT_MOST = 1_000_000
+MAX_GENERATIONS = 999_999_999
+MAX_TENANTS_LIMIT = 1_000_000
 
 
 class SettingInvalid(BerthError):
@@ -167,7 +167,7 @@ class Settings:
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
-            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_AT_MOST),
+            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
             # One row per caller lists the tenants that it created within the minute. The row must not grow large.
             creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
@@ -268,8 +268,8 @@ def _at_once(context: Node, key: str, default: int) -> int:
 
 def _generation(context: Node, key: str, default: int) -> int:
     generation = _integer(context, key, default)
-    if not 1 <= generation <= MOST_GENERATIONS:
-        raise SettingInvalid(f"{key} is {generation}; it must be 1 to {MOST_GENERATIONS}.")
+    if not 1 <= generation <= MAX_GENERATIONS:
+        raise SettingInvalid(f"{key} is {generation}; it must be 1 to {MAX_GENERATIONS}.")
     return generation
 
 

@@ -27,7 +27,7 @@ from orchestrator.api.problems import Problem
 from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, Audience, Rate, Route, location
 from orchestrator.api.tenant_routes import ALWAYS
 from orchestrator.reconciling import health, records
-from orchestrator.reconciling.records import MOST_FINDINGS, Wish
+from orchestrator.reconciling.records import MAX_FINDINGS, Wish
 from orchestrator.tenants.admission import Refusal
 
 CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
@@ -160,7 +160,7 @@ class Reconciliation(Wire, frozen=True, kw_only=True):
     counts: Annotated[
         dict[FindingKind, SomeOf], keys_of("FindingKind"), Meta(description="The number of findings of each kind.")
     ]
-    findings: Annotated[list[Finding], Meta(max_length=MOST_FINDINGS, description="The first findings.")]
+    findings: Annotated[list[Finding], Meta(max_length=MAX_FINDINGS, description="The first findings.")]
 
 
 class UnlistedTenant(Wire, frozen=True, kw_only=True):
@@ -193,7 +193,7 @@ class Adoption(Wire, frozen=True, kw_only=True):
     tenants: Annotated[
         list[UnlistedTenant],
         Meta(
-            max_length=MOST_FINDINGS,
+            max_length=MAX_FINDINGS,
             description="The tenants that were found. Some are left out if the list is too long.",
         ),
     ]

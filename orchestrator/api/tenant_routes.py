@@ -58,7 +58,7 @@ from orchestrator.api.route import (
 )
 from orchestrator.tenants import records
 from orchestrator.tenants.admission import Refusal
-from orchestrator.tenants.deadlines import MOST_DRAIN_SECONDS
+from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import ChangeKind, Request
 
@@ -135,7 +135,7 @@ class UnpinTenant(OfTenant, frozen=True, kw_only=True):
 class DeleteTenant(OfTenant, frozen=True, kw_only=True):
     force: Annotated[bool, Meta(description="Delete the tenant even if its queue has messages.")] = False
     drain_seconds: Annotated[
-        int, Meta(ge=0, le=MOST_DRAIN_SECONDS, description="Wait this long for the queue to become empty.")
+        int, Meta(ge=0, le=MAX_DRAIN_SECONDS, description="Wait this long for the queue to become empty.")
     ] = 0
     reason: Reason | UnsetType = UNSET
 

@@ -21,11 +21,11 @@ from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
 from orchestrator.client.asking import PATIENCE_SECONDS, Asking
 
-MOST_SECONDS = 7 * 24 * 3600
+MAX_SECONDS = 7 * 24 * 3600
 """The longest --timeout. It keeps values out that overflow a clock."""
 
 Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
-Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MOST_SECONDS, help="How long to wait.")]
+Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MAX_SECONDS, help="How long to wait.")]
 Reason = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Why: one line, recorded in the history with your name.", show_default=False),

@@ -24,7 +24,7 @@ from orchestrator.api.tenant_routes import (
 )
 from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
-from orchestrator.tenants.deadlines import DEADLINE, MOST_DRAIN_SECONDS
+from orchestrator.tenants.deadlines import DEADLINE, MAX_DRAIN_SECONDS
 
 Wait = Annotated[
     bool,
@@ -192,8 +192,8 @@ def delete(
         typer.Option(
             metavar="SECONDS",
             min=1,
-            max=MOST_DRAIN_SECONDS,
-            help=f"First wait this long for receivers to empty the queue: at most {MOST_DRAIN_SECONDS}.",
+            max=MAX_DRAIN_SECONDS,
+            help=f"First wait this long for receivers to empty the queue: at most {MAX_DRAIN_SECONDS}.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also delete the messages in the queue.")] = False,

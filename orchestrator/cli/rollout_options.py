@@ -9,7 +9,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.rollout_wish import StageOptions
 from orchestrator.rollouts.documents import DEFAULT_SIZES, stage_document, wish_from
 
-MOST_TENANTS = 10
+MAX_TENANTS = 10
 """The maximum number of tenants that a suggested command names. More tenants have to come from a file."""
 
 
@@ -18,7 +18,7 @@ def options_of(wish: Document) -> str:
     tenants = wish.get("tenants", [])
     given = [
         *_option("--to", wish.get("version")),
-        *(("--tenants-from", "FILE") if len(tenants) > MOST_TENANTS else _options("--tenant", tenants)),
+        *(("--tenants-from", "FILE") if len(tenants) > MAX_TENANTS else _options("--tenant", tenants)),
         *_options("--label", [f"{name}={value}" for name, value in wish.get("labels", {}).items()]),
         *_option("--share", wish.get("share")),
         *_option("--undo", wish.get("undo")),

@@ -12,14 +12,14 @@ from typing import Any
 NOBODY_KNOWN = "direct invocation"
 """The caller of a function that was invoked directly. Lambda does not tell the function who it was; CloudTrail does."""
 
-MOST_CHARACTERS = 2_048
+MAX_CHARACTERS = 2_048
 """The maximum length of an ARN. The state machines' input schemas have the same limit."""
 
 PROOF_VARIABLE = "proof"
 """The API's stage variable with the proof. API Gateway adds it to every event; callers of the API cannot set it."""
 
 _NOT_IN_A_SOURCE_IDENTITY = re.compile(r"[^A-Za-z0-9_=,.@-]+")
-_MOST_OF_A_SOURCE_IDENTITY = 64
+_MAX_SOURCE_IDENTITY = 64
 _DIGEST_LENGTH = 12
 
 
@@ -59,7 +59,7 @@ def caller(event: Mapping[str, Any]) -> str:
 
 
 def _may_be_an_arn(text: str) -> bool:
-    return 0 < len(text) <= MOST_CHARACTERS and text.isprintable()
+    return 0 < len(text) <= MAX_CHARACTERS and text.isprintable()
 
 
 def counted_as(caller: str) -> str:
@@ -89,4 +89,4 @@ def source_identity(arn: str) -> str:
     kind, slash, name = arn.rpartition(":")[2].partition("/")
     digest = hashlib.sha256(arn.encode(errors="replace")).hexdigest()[:_DIGEST_LENGTH]
     readable = _NOT_IN_A_SOURCE_IDENTITY.sub("-", (name if slash else kind).replace("/", "="))
-    return f"{readable[: _MOST_OF_A_SOURCE_IDENTITY - _DIGEST_LENGTH - 1]}-{digest}"
+    return f"{readable[: _MAX_SOURCE_IDENTITY - _DIGEST_LENGTH - 1]}-{digest}"

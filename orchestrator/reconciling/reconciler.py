@@ -40,7 +40,7 @@ from orchestrator.reconciling.ports import (
 )
 from orchestrator.reconciling.records import (
     LATEST_LOOK,
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     SETTLING,
     SURVEY,
     Finding,
@@ -161,7 +161,7 @@ class Reconciler:
             updated_at=self.clock.now(),
             looked_at=self._looked_at,
             counts=counted(self._findings),
-            findings=tuple(self._findings[:MOST_FINDINGS]),
+            findings=tuple(self._findings[:MAX_FINDINGS]),
             repaired=sum(finding.repaired for finding in self._findings),
             ordered=sum(finding.ordered for finding in self._findings),
             stuck=self._stuck,
@@ -256,7 +256,7 @@ class Reconciler:
                     self._found(finding)
             self._cursor = page.cursor
             self._progress(going_on)
-            if page.cursor and len(self._findings) + _ROWS_ADOPTED_FROM > MOST_FINDINGS:
+            if page.cursor and len(self._findings) + _ROWS_ADOPTED_FROM > MAX_FINDINGS:
                 return self._end(asked, ReconciliationStatus.INCOMPLETE, "There are more rows to look at.")
         return self._end(asked, ReconciliationStatus.DONE)
 

@@ -15,7 +15,7 @@ SURVEY = "survey"
 LATEST_LOOK = "latest-look"
 """The id of a copy of the latest one that an operator asked for and that looked for tenants from before Berth."""
 
-MOST_FINDINGS = 200
+MAX_FINDINGS = 200
 """As many are kept in full; all are counted. It has to fit a row, and an answer."""
 
 
@@ -138,7 +138,7 @@ class Reconciliation:
     looked_at: LookedAt = LookedAt()
     counts: Mapping[Kind, int] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
-    """The first of them, up to :data:`MOST_FINDINGS`."""
+    """The first of them, up to :data:`MAX_FINDINGS`."""
     repaired: int = 0
     ordered: int = 0
     stuck: int = 0

@@ -37,7 +37,7 @@ CHECKS_PER_BAKE = 120
 """The maximum number of checks of the alarm per bake. An execution's history is limited."""
 MIN_CHECK_SECONDS = 15
 
-MOST_IDLE_ROUNDS = 5
+MAX_IDLE_ROUNDS = 5
 """The maximum number of times in a row that a stage's map is started and settles no tenant."""
 
 _ROUNDS = 25
@@ -230,9 +230,9 @@ class Advancing:
 
     def _run(self, rollout: Rollout, stage: Stage, items: Sequence[Item], left: Sequence[Item]) -> Next | None:
         idle_rounds = stage.idle_rounds + 1 if stage.settled == stage.settled_before else 0
-        if idle_rounds > MOST_IDLE_ROUNDS:
+        if idle_rounds > MAX_IDLE_ROUNDS:
             reason = (
-                f"Stage {stage.number}: the last {MOST_IDLE_ROUNDS} runs of the stage settled none of the {len(left)} "
+                f"Stage {stage.number}: the last {MAX_IDLE_ROUNDS} runs of the stage settled none of the {len(left)} "
                 "tenants that are left."
             )
             return self._end(rollout, RolloutStatus.HALTED, reason)

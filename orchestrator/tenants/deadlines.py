@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 DEADLINE = timedelta(minutes=30)
 """How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
 
-MOST_DRAIN_SECONDS = 1_200
+MAX_DRAIN_SECONDS = 1_200
 """How long a delete may wait for messages to be received: well within the time that an operation has."""
 
 
@@ -24,4 +24,4 @@ def overdue(run: Run, clock: Clock) -> bool:
     return clock.now() - run.started_at > DEADLINE
 
 
-DRAIN_SECONDS = {"type": "integer", "minimum": 0, "maximum": MOST_DRAIN_SECONDS}
+DRAIN_SECONDS = {"type": "integer", "minimum": 0, "maximum": MAX_DRAIN_SECONDS}

@@ -18,7 +18,7 @@ from orchestrator.tenants.records import Messages, Metadata, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import since
 
-MOST_DELETES = 3
+MAX_DELETES = 3
 """How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
 
 LOOK_AGAIN_SECONDS = 15
@@ -158,7 +158,7 @@ def start(
     if condition(stack.status) is StackCondition.WORKING:
         return Again(f"the stack is still {stack.status}")
     failed = _failures(run, stack, stacks) if stack.status == DELETE_FAILED else 0
-    if failed >= MOST_DELETES:
+    if failed >= MAX_DELETES:
         return broken(stack)
     is_counted = looked_at is not None and clock.now() - looked_at <= A_LOOK_IS_GOOD_FOR
     if not is_counted and not run.request.force:

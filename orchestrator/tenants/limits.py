@@ -27,7 +27,7 @@ The cap may be passed by what is created within that time. That is bounded by th
 cap is well below what an account may have.
 """
 
-MOST_ORDERS_WHILE_IT_HOLDS = 1_000
+MAX_ORDERS_PER_COUNT = 1_000
 """More orders than the API lets through while a count is believed. Further below the cap than this, a count that
 operators are held to need not be made anew. Nearer to the cap it is made for each create: who made room may use it.
 """

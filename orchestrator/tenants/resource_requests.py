@@ -19,17 +19,17 @@ from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.stack_resources import StackResource
 
 _IDS = ("RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
-_MOST_OF_AN_ID = 1_000
+_MAX_ID_LENGTH = 1_000
 """As many characters as any of them has. A stack's and a resource's together are who asked for a tenant."""
-_ID = {"type": "string", "minLength": 1, "maxLength": _MOST_OF_AN_ID}
+_ID = {"type": "string", "minLength": 1, "maxLength": _MAX_ID_LENGTH}
 _ADDRESS = {**SECRET, "pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?][!-~]*)?$"}
 """It is signed: whoever knows it can answer in our place."""
 _ANSWERABLE = Schema(object_of({"ResponseURL": _ADDRESS}))
 
-_MOST_CHARACTERS = 200_000
+_MAX_CHARACTERS = 200_000
 """Of an event as JSON. The machine that it is handed to takes no more than 256 KiB with all that is around it."""
 
-MOST_NOTES = 4_000
+MAX_NOTES = 4_000
 """As many characters as are kept of what the changelog says about a release."""
 
 
@@ -131,7 +131,7 @@ _RELEASE = _custom_resource(
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "SourceKey": TEXT,
     },
-    {"Notes": {"type": "string", "maxLength": MOST_NOTES}, "KmsKeyArn": TEXT},
+    {"Notes": {"type": "string", "maxLength": MAX_NOTES}, "KmsKeyArn": TEXT},
 )
 _ROLLOUT = _custom_resource({"Version": VERSION})
 _API_PROOF = _custom_resource({"Generation": {"type": "string", "pattern": "^[0-9]{1,9}$"}})
@@ -149,7 +149,7 @@ def answerable(event: object) -> Mapping[str, Any]:
 
 
 def _is_id(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _MOST_OF_AN_ID and is_utf8(value)
+    return isinstance(value, str) and len(value) <= _MAX_ID_LENGTH and is_utf8(value)
 
 
 def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
@@ -199,8 +199,8 @@ def parse_rollout_request(event: object) -> RolloutRequest:
 def parse_claim(event: object, here: Location) -> Claim:
     """All that must be right before CloudFormation is asked about an event. ``here`` is where Berth is deployed."""
     checked = valid(_CLAIM, event)
-    if len(json.dumps(checked)) > _MOST_CHARACTERS:
-        raise InvalidRequest(f"the event: it is too large; at most {_MOST_CHARACTERS} characters are allowed")
+    if len(json.dumps(checked)) > _MAX_CHARACTERS:
+        raise InvalidRequest(f"the event: it is too large; at most {_MAX_CHARACTERS} characters are allowed")
     resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
     if resource.stack.location != here:
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not a stack of this account and region")

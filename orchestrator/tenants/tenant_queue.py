@@ -210,7 +210,7 @@ def _name(owner: Requester) -> str:
 
 
 def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
-    """Delete the tenant if that was wished for, and if it was this resource that had it created.
+    """Delete the tenant if the resource says ``OnDelete: delete`` and created the tenant itself.
 
     A tenant that was there before is left alone: also the rollback of a stack that was to use it asks for a delete.
     If the creation failed, there is nothing to retain: what is left is deleted, so that others may have the tenant.

@@ -40,7 +40,7 @@ _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 _UPDATED = "UPDATE_COMPLETE"
 """The status of a stack whose update has ended well."""
 
-MOST_ROLLBACKS = 3
+MAX_ROLLBACKS = 3
 """How often undoing a failed update is tried before it is left to a person."""
 
 
@@ -242,7 +242,7 @@ def _takes_a_queue(change: Change) -> bool:
 def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
     undoing = f"{_token(run)}-undo-"
     undone = [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token.startswith(undoing)]
-    if sum(event.is_stack and event.status.endswith("ROLLBACK_FAILED") for event in undone) >= MOST_ROLLBACKS:
+    if sum(event.is_stack and event.status.endswith("ROLLBACK_FAILED") for event in undone) >= MAX_ROLLBACKS:
         return broken(stack)
     # One more than were asked for before: also those that succeeded, after which the update failed again.
     token = f"{undoing}{1 + len({event.client_token for event in undone})}"

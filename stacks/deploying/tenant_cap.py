@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stacks.deploying.choices import Choice
-from stacks.settings import MAX_TENANTS_AT_MOST
+from stacks.settings import MAX_TENANTS_LIMIT
 
 SETTING = "berth:maxTenants"
 
@@ -16,7 +16,7 @@ def choose(stack_limit: int, tenants: int | None) -> Choice:
 
     ``tenants`` is the current number of tenants, if it is known.
     """
-    chosen = min(max(stack_limit - stack_limit // _KEPT_FREE, 1), MAX_TENANTS_AT_MOST)
+    chosen = min(max(stack_limit - stack_limit // _KEPT_FREE, 1), MAX_TENANTS_LIMIT)
     message = f"The limit is {chosen} tenants ({SETTING}): the account may have {stack_limit} stacks in this region."
     if tenants is None:
         message += " The current number of tenants could not be read: run `berth doctor` afterwards."

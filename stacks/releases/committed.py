@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator.common.errors import BerthError
 from orchestrator.common.versions import VERSION_PATTERN, order
 from orchestrator.releases.published import canonical
-from orchestrator.tenants.resource_requests import MOST_NOTES
+from orchestrator.tenants.resource_requests import MAX_NOTES
 from stacks.project import ROOT
 
 RELEASES = Path(__file__).resolve().parent
@@ -68,7 +68,7 @@ def notes(version: str, *, current: str, changelog: Path = CHANGELOG) -> str:
             f"Version {version} has no section in {changelog.name}. Add one that says what the version changes."
         )
     found = section[1].strip() if section else ""
-    return found if len(found) <= MOST_NOTES else found[: MOST_NOTES - 1] + "…"
+    return found if len(found) <= MAX_NOTES else found[: MAX_NOTES - 1] + "…"
 
 
 def digest(file: Path) -> str:

@@ -13,7 +13,7 @@ from orchestrator.adapters.custom_resource import answer_resource, received, res
 from orchestrator.common.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 
-MOST_BYTES = 4_096
+MAX_BYTES = 4_096
 
 
 def succeed() -> Mapping[str, str]:
@@ -81,7 +81,7 @@ def test_a_failed_creation_bears_the_id_that_it_would_have_had(endpoint: Endpoin
 def test_an_answer_fits_cloudformation_whatever_went_wrong(endpoint: Endpoint, character: str) -> None:
     event = endpoint.event(PhysicalResourceId="tenant-metadata")
     respond(event, failing(character * 10_000), physical_id="tenant-metadata")
-    assert endpoint.sizes[0] <= MOST_BYTES
+    assert endpoint.sizes[0] <= MAX_BYTES
     assert endpoint.answers[0]["Status"] == "FAILED"
     assert len(endpoint.answers[0]["Reason"]) > 100
 
@@ -134,7 +134,7 @@ def test_an_answer_with_a_reason_is_a_failure_in_as_many_words_as_fit(endpoint: 
     (answer,) = endpoint.answers
     assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
     assert answer["Reason"].startswith("it broke €")
-    assert endpoint.sizes[0] <= MOST_BYTES
+    assert endpoint.sizes[0] <= MAX_BYTES
 
 
 def test_an_answer_that_is_not_taken_at_once_is_sent_again(endpoint: Endpoint) -> None:

@@ -16,7 +16,7 @@ from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.records import (
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     SETTLING,
     SURVEY,
     Finding,
@@ -113,11 +113,11 @@ class TestTheRow:
 
     def test_ids_of_any_length_do_not_crowd_out_other_findings(self, table: ReconciliationTable) -> None:
         """Whoever writes into the table chooses the keys of the rows that an adoption tells of."""
-        long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MOST_FINDINGS - 1)]
+        long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MAX_FINDINGS - 1)]
         table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
         read = table.reconciliation(ID)
         assert read is not None
-        assert len(read.findings) == MOST_FINDINGS
+        assert len(read.findings) == MAX_FINDINGS
         assert read.findings[-1].subject == "acme"
 
     @pytest.mark.parametrize("letter", ["x", '"', "é", "\N{SAUROPOD}", "\0"], ids=ascii)
@@ -126,7 +126,7 @@ class TestTheRow:
     ) -> None:
         text = letter * 5_000
         longest = replace(FOUND, subject="s" * 128, detail=text, advice=text, result=text)
-        told = replace(ASKED, counts={Kind.ORPHAN_STACK: 9_999}, findings=(longest,) * MOST_FINDINGS)
+        told = replace(ASKED, counts={Kind.ORPHAN_STACK: 9_999}, findings=(longest,) * MAX_FINDINGS)
         table.record_reconciliation(told)
         (row,) = dynamodb.scan(TableName=TABLE)["Items"]
         size = sum(len(name) + len(value["S"].encode()) for name, value in row.items())
@@ -139,7 +139,7 @@ class TestTheRow:
 
     def test_of_findings_of_the_usual_length_all_are_told(self, table: ReconciliationTable) -> None:
         usual = replace(FOUND, detail="d" * 400, advice="a" * 400, result="r" * 400)
-        told = replace(ASKED, findings=(usual,) * MOST_FINDINGS)
+        told = replace(ASKED, findings=(usual,) * MAX_FINDINGS)
         table.record_reconciliation(told)
         assert table.reconciliation(ID) == told
 

@@ -28,10 +28,10 @@ THROTTLED = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
 DONE = Done(stack_arn(), QUEUE, VERSION)
 BROKE = GaveUp("It broke.", stack_arn())
 
-MOST_TRANSITIONS = 9
+MAX_TRANSITIONS = 9
 """The transitions of an operation without waits or retries. Step Functions charges per transition."""
-MOST_TRANSITIONS_A_TURN = 7
-MOST_TRANSITIONS_WITHOUT_CHANGES = 3
+MAX_TRANSITIONS_A_TURN = 7
+MAX_TRANSITIONS_WITHOUT_CHANGES = 3
 
 
 def begun(then: str) -> list[tuple[dict[str, Any], str]]:
@@ -213,7 +213,7 @@ def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("stem", OPERATIONS)
 def test_the_shortest_path_takes_few_transitions(stem: str) -> None:
-    assert len(straight_path(stem)) <= MOST_TRANSITIONS
+    assert len(straight_path(stem)) <= MAX_TRANSITIONS
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,10 @@ def test_the_shortest_path_visits_the_expected_states(stem: str, between: list[s
 def test_an_update_that_changes_nothing_takes_even_fewer_transitions() -> None:
     path = straight_path("update_tenant", begin=tell(DONE))
     assert path == ["Begin", "HasBegun", "Finish"]
-    assert len(path) <= MOST_TRANSITIONS_WITHOUT_CHANGES
+    assert len(path) <= MAX_TRANSITIONS_WITHOUT_CHANGES
 
 
 def test_a_turn_takes_few_transitions_besides_the_update() -> None:
     path = straight_path(TURN)
     assert path == ["Enter", "Admit", "IsAdmitted", "Upgrade", "RecordOutcome", "IsRecorded", "Done"]
-    assert len(path) <= MOST_TRANSITIONS_A_TURN
+    assert len(path) <= MAX_TRANSITIONS_A_TURN

@@ -39,8 +39,8 @@ REQUESTS = {
     Operation.UPDATE: OPERATOR,
     Operation.DELETE: Request(by=OPERATOR.by, force=True),
 }
-MOST_HAPPENINGS = 12
-MOST_STEPS = 3_000
+MAX_HAPPENINGS = 12
+MAX_STEPS = 3_000
 
 
 class Broken(AssertionError):
@@ -106,14 +106,14 @@ class Storm:
     # Meanwhile
 
     def _until_all_have_ended(self) -> None:
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if not any(run.running for run in self._runs.values()):
                 return
             self._something_happens()
         raise AssertionError(f"it never ends: {[run.name for run in self._runs.values() if run.running]}")
 
     def _something_happens(self) -> None:
-        may_happen = self._happenings < MOST_HAPPENINGS and self._chance.random() < 0.08
+        may_happen = self._happenings < MAX_HAPPENINGS and self._chance.random() < 0.08
         idle = self._idle
         if may_happen:
             self._happenings += 1
@@ -218,7 +218,7 @@ class Storm:
 
     def _heal(self) -> None:
         """Whatever was killed is asked for again; if that is refused, the tenant is deleted."""
-        self._happenings = MOST_HAPPENINGS
+        self._happenings = MAX_HAPPENINGS
         for _ in range(5):
             self.world.let_time_pass(SUSPECT_AFTER + timedelta(seconds=1))
             unfinished = any(audit.status is Status.STARTED for audit in self.world.table.audits(ACME))

@@ -33,7 +33,7 @@ TENANTS = tuple(map(TenantId.parse, ("acme", "acme-1", "ACME")))
 """Ids that differ by little."""
 FORCE = replace(OPERATOR, force=True)
 DRAINS = tuple(replace(OPERATOR, drain_seconds=seconds) for seconds in (60, 300, 1_200))
-MOST_HAPPENINGS = 12
+MAX_HAPPENINGS = 12
 
 Beginning = Callable[[Harbour, TenantId], None]
 Happening = Callable[[Harbour, TenantId, str], None]
@@ -78,7 +78,7 @@ class Voyage:
     def _storm(self) -> None:
         chance, harbour = self._chance, self.harbour
         lasts = chance.choice((60.0, 300.0, 1_800.0))
-        for _ in range(chance.randint(5, MOST_HAPPENINGS)):
+        for _ in range(chance.randint(5, MAX_HAPPENINGS)):
             moment = chance.uniform(0, lasts)
             for _ in range(chance.choice((1, 2, 3))):  # Some at almost the same moment.
                 harbour.later(moment, self._something)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.tenants.resource_requests import MOST_NOTES
+from orchestrator.tenants.resource_requests import MAX_NOTES
 from stacks.releases.committed import ReleaseMissing, notes
 
 CHANGELOG = """# Changelog
@@ -60,7 +60,7 @@ def test_the_current_version_must_have_notes(changelog: Path) -> None:
 
 def test_notes_that_are_too_long_are_cut_and_end_with_an_ellipsis(tmp_path: Path) -> None:
     changelog = tmp_path / "CHANGELOG.md"
-    changelog.write_text(f"## 1.0.0 - 2026-11-16\n\n{'x' * MOST_NOTES}\n", encoding="utf-8")
-    assert notes("1.0.0", current="1.0.0", changelog=changelog) == "x" * MOST_NOTES
-    changelog.write_text(f"## 1.0.0 - 2026-11-16\n\n{'x' * (MOST_NOTES + 1)}\n", encoding="utf-8")
-    assert notes("1.0.0", current="1.0.0", changelog=changelog) == "x" * (MOST_NOTES - 1) + "…"
+    changelog.write_text(f"## 1.0.0 - 2026-11-16\n\n{'x' * MAX_NOTES}\n", encoding="utf-8")
+    assert notes("1.0.0", current="1.0.0", changelog=changelog) == "x" * MAX_NOTES
+    changelog.write_text(f"## 1.0.0 - 2026-11-16\n\n{'x' * (MAX_NOTES + 1)}\n", encoding="utf-8")
+    assert notes("1.0.0", current="1.0.0", changelog=changelog) == "x" * (MAX_NOTES - 1) + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from orchestrator.tenants.resource_requests import MOST_NOTES
+from orchestrator.tenants.resource_requests import MAX_NOTES
 
 ROOT = Path(__file__).parents[2]
 HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - \d{4}-\d{2}-\d{2}$", re.MULTILINE)
@@ -26,4 +26,4 @@ def test_every_released_version_says_what_it_changes_and_is_shown_whole() -> Non
     _, *parts = HEADING.split((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     for release in (ROOT / "stacks" / "releases").glob("*.json"):
-        assert 0 < len(sections[release.stem].strip()) <= MOST_NOTES, release.stem
+        assert 0 < len(sections[release.stem].strip()) <= MAX_NOTES, release.stem

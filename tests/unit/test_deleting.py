@@ -45,7 +45,7 @@ DRAIN = timedelta(minutes=10)
 EMPTY_FOR = timedelta(seconds=60)
 A_MOMENT = timedelta(milliseconds=1)
 SOME_TIME = timedelta(minutes=10)
-MOST_ROUNDS = 40
+MAX_ROUNDS = 40
 NONE_HELD = Messages(0, 0, 0)
 
 Inspected = Done | Gone | NotReady | Working | Again | GaveUp
@@ -121,7 +121,7 @@ class World:
     def drive(self) -> Inspected:
         """As the machine does it, with CloudFormation settling whenever it is waited for."""
         outcome: Inspected = Again("nothing was started yet")
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if isinstance(outcome, Working):
                 self.stacks.settle()
             else:
@@ -129,7 +129,7 @@ class World:
             outcome = self.inspect(started)
             if not isinstance(outcome, Again | Working):
                 return outcome
-        raise AssertionError(f"Not settled in {MOST_ROUNDS} rounds: {outcome}")
+        raise AssertionError(f"Not settled in {MAX_ROUNDS} rounds: {outcome}")
 
 
 @pytest.fixture
@@ -518,7 +518,7 @@ def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(
     refused = failure(world.drive())
     assert "DELETE_FAILED" in refused.reason
     assert refused.failed_stack == stack_id
-    assert world.stacks.calls.count("delete") == deleting.MOST_DELETES == 3
+    assert world.stacks.calls.count("delete") == deleting.MAX_DELETES == 3
     assert len(set(deletions(world, stack_id))) == 3
     cause = record_failure(
         world.run,

@@ -52,7 +52,7 @@ from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.health import Health, Verdict
 from orchestrator.reconciling.records import (
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     Finding,
     Kind,
     LookedAt,
@@ -684,8 +684,8 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("Reason") == validation.REASON
     for name in ("RolloutId", "ReconciliationId", "AdoptionId"):
         assert rules(name) == {"type": "string", "pattern": ID_PATTERN}
-    assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MOST_FINDINGS
-    assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MOST_FINDINGS
+    assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MAX_FINDINGS
+    assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MAX_FINDINGS
     assert rules("AdoptionCursor") == {"type": "string", "pattern": CURSOR_PATTERN}
     assert parameter("deleteTenant", "drainSeconds") == {**deadlines.DRAIN_SECONDS, "default": 0}
     for operation_id in ("listTenants", "listRollouts"):

@@ -16,7 +16,7 @@ from orchestrator.tenants import resource_requests
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.resource_requests import (
-    MOST_NOTES,
+    MAX_NOTES,
     Claim,
     Kind,
     MetadataRequest,
@@ -175,7 +175,7 @@ def test_a_release_is_asked_to_be_published() -> None:
     assert parse_release_request(an_event(RELEASE)) == ReleaseRequest("0.2.0", "0f" * 32, "template.json")
 
 
-@pytest.mark.parametrize("notes", ["", "- Everything is better.", "x" * MOST_NOTES], ids=["none", "some", "most"])
+@pytest.mark.parametrize("notes", ["", "- Everything is better.", "x" * MAX_NOTES], ids=["none", "some", "most"])
 def test_a_release_may_come_with_what_is_new_in_it(notes: str) -> None:
     assert parse_release_request(an_event({**RELEASE, "Notes": notes})).notes == notes
 
@@ -216,7 +216,7 @@ def test_a_rollout_is_asked_for_by_a_deployment_of_another_version() -> None:
         ("Digest", "0f" * 31),
         ("Digest", "0f" * 32 + "\n"),
         ("SourceKey", ""),
-        ("Notes", "x" * (MOST_NOTES + 1)),
+        ("Notes", "x" * (MAX_NOTES + 1)),
     ],
 )
 def test_a_release_that_says_nonsense_is_refused(name: str, value: str) -> None:

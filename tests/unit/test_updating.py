@@ -60,7 +60,7 @@ TOKEN = f"{RUN.attempt.client_token}-update"
 QUEUE_TYPE = updating.QUEUE_TYPE
 SOME_TIME = timedelta(minutes=10)
 TABOO = "Access to the resource is denied."
-MOST_ROUNDS = 40
+MAX_ROUNDS = 40
 
 EMPTY_FOR = timedelta(minutes=1)
 A_SECOND = timedelta(seconds=1)
@@ -124,7 +124,7 @@ class World:
     def drive(self) -> Inspected:
         """As the machine does it, with CloudFormation settling whenever it is waited for."""
         outcome: Inspected = Again("nothing was started yet")
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             if isinstance(outcome, Working):
                 self.stacks.settle()
             else:
@@ -136,7 +136,7 @@ class World:
             outcome = self.inspect(started)
             if not isinstance(outcome, Again | Working):
                 return outcome
-        raise AssertionError(f"Not settled in {MOST_ROUNDS} rounds: {outcome}")
+        raise AssertionError(f"Not settled in {MAX_ROUNDS} rounds: {outcome}")
 
     def draw_up(self, state: ChangeSetState, reason: str = "") -> None:
         """What CloudFormation has to say about the changes, whatever they are."""
@@ -768,7 +768,7 @@ def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: World, st
     assert "UPDATE_ROLLBACK_FAILED" in refused.reason
     assert refused.failed_stack == stack_id
     tries = [call for call in world.stacks.calls if call in ("roll_back", "continue_rollback")]
-    assert len(tries) == updating.MOST_ROLLBACKS == 3
+    assert len(tries) == updating.MAX_ROLLBACKS == 3
     assert tries[0] == healed_by
     assert not {"delete", "make_changes"} & set(world.stacks.calls)
     assert len(world.stacks.living) == 1
@@ -779,7 +779,7 @@ def test_only_the_stack_itself_counts_as_a_try_that_failed(world: World) -> None
     nested = ResourceEvent(
         NOON, "Nested", "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "", False, False, f"{TOKEN}-undo-1"
     )
-    world.stacks.all[stack_id].events[:0] = [nested] * updating.MOST_ROLLBACKS
+    world.stacks.all[stack_id].events[:0] = [nested] * updating.MAX_ROLLBACKS
     assert world.start() == Clearing(stack_id)
 
 

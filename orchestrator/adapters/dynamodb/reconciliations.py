@@ -33,7 +33,7 @@ _LONGEST_TEXT = 1_000
 _LONGEST_SUBJECT = 128
 """As long as the name of a stack may be. Rows that somebody else wrote may have longer keys."""
 
-_MOST_BYTES = 320_000
+_MAX_BYTES = 320_000
 """Of all findings: a row may have 400 KB, and an adoption's cursors up to 82. Those that do not fit are counted, and
 not told."""
 
@@ -132,7 +132,7 @@ def _that_fit(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
     for finding in findings:
         document = asdict(_bounded(finding))
         size += len(json.dumps(document))
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             return
         yield document
 

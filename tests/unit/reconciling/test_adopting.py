@@ -16,7 +16,7 @@ from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.reconciling.reconciler import READ_UNITS_PER_SECOND, SCAN_EVERY
 from orchestrator.reconciling.records import (
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     SURVEY,
     Finding,
     Kind,
@@ -713,7 +713,7 @@ def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_
     parts: list[Reconciliation] = []
     while not parts or cursor:
         part = world.reconcile(replace(ADOPT, cursor=cursor))
-        assert part.total == len(part.findings) <= MOST_FINDINGS
+        assert part.total == len(part.findings) <= MAX_FINDINGS
         told += [finding.subject for finding in part.findings]
         assert (part.cursor is None) is (part.status is ReconciliationStatus.DONE)
         cursor = part.cursor

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import (
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     Kind,
     ReconciliationStatus,
     Remedy,
@@ -272,12 +272,12 @@ def test_how_far_it_is_is_recorded_now_and_then(world: World) -> None:
 
 
 def test_all_findings_are_counted_and_as_many_kept_as_fit(world: World) -> None:
-    for number in range(MOST_FINDINGS + 1):
+    for number in range(MAX_FINDINGS + 1):
         world.stacks.plant_done(tenant(f"t{number:03}"))
     done = world.reconcile(REPAIR)
-    assert len(done.findings) == MOST_FINDINGS
-    assert done.counts == {Kind.ORPHAN_STACK: MOST_FINDINGS + 1}
-    assert done.total == done.ordered == MOST_FINDINGS + 1
+    assert len(done.findings) == MAX_FINDINGS
+    assert done.counts == {Kind.ORPHAN_STACK: MAX_FINDINGS + 1}
+    assert done.total == done.ordered == MAX_FINDINGS + 1
     assert done.repaired == done.left == 0
 
 

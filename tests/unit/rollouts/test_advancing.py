@@ -10,7 +10,7 @@ import pytest
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.rollouts.advancing import (
     CHECKS_PER_BAKE,
-    MOST_IDLE_ROUNDS,
+    MAX_IDLE_ROUNDS,
     AwaitOperator,
     Bake,
     NotSucceeded,
@@ -312,9 +312,9 @@ def test_a_halt_records_the_number_of_failures_despite_a_concurrent_write() -> N
 
 def test_a_stage_without_progress_halts_the_rollout() -> None:
     world, rollout = started(2)
-    result = [world.advance(rollout) for _ in range(MOST_IDLE_ROUNDS + 1)]
+    result = [world.advance(rollout) for _ in range(MAX_IDLE_ROUNDS + 1)]
 
-    assert all(isinstance(each, RunStage) for each in result[:MOST_IDLE_ROUNDS])
+    assert all(isinstance(each, RunStage) for each in result[:MAX_IDLE_ROUNDS])
     last = result[-1]
     assert isinstance(last, NotSucceeded)
     assert "none of the 2 tenants" in last.reason
@@ -322,8 +322,8 @@ def test_a_stage_without_progress_halts_the_rollout() -> None:
 
 
 def test_a_stage_with_some_progress_continues() -> None:
-    world, rollout = started(MOST_IDLE_ROUNDS * 3)
-    for number in range(MOST_IDLE_ROUNDS * 3):
+    world, rollout = started(MAX_IDLE_ROUNDS * 3)
+    for number in range(MAX_IDLE_ROUNDS * 3):
         assert isinstance(world.advance(rollout), RunStage)
         world.take_turn(Turn(rollout, 1, world.items(rollout)[number], "child"))
 
