@@ -15,7 +15,7 @@ from functools import cached_property
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
 from bench.memory import watched
-from orchestrator.api.rollout_routes import GET_ROLLOUT, START_ROLLOUT, OfRollout, StageWish, StartRollout
+from orchestrator.api.rollout_routes import GET_ROLLOUT, START_ROLLOUT, OfRollout, StageSpec, StartRollout
 from orchestrator.client.client import Client
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
@@ -113,7 +113,7 @@ class _Fleet:
 
     def roll_out(self, release: Release) -> float:
         """Roll out the release, and return the seconds from the request until the last tenant was done."""
-        stage = StageWish(size="rest", max_concurrency=AT_ONCE, tolerated="0", bake_seconds=0)
+        stage = StageSpec(size="rest", max_concurrency=AT_ONCE, tolerated="0", bake_seconds=0)
         requested_at = time.time()
         started = self._api.ask(START_ROLLOUT, StartRollout(version=release.version, stages=[stage]))
         if started.status != 202:

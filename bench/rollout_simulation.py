@@ -34,7 +34,7 @@ from bench.simulated_ledger import (
 from bench.simulated_update import MUTATIONS, READS, STATES, SimulatedUpdate
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.documents import wish_from
+from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import Item, Turn
@@ -107,15 +107,15 @@ class Ran:
 class SimulatedRollout:
     def __init__(self, tenants: int, conditions: Conditions, seed: int, max_concurrency: int = MAX_CONCURRENCY) -> None:
         self.aws = SimulatedAws(conditions, seed)
-        wish = wish_from(_DOCUMENT, max_concurrency=max_concurrency)
+        spec = spec_from(_DOCUMENT, max_concurrency=max_concurrency)
         fleet = [TenantId(f"tenant-{seed}-{number}") for number in range(tenants)]
         candidates = [Candidate(each, TenantState.READY, OLD, None, {}) for each in fleet]
-        selected = select(wish, NEW, candidates)
+        selected = select(spec, NEW, candidates)
         self._place = {item.tenant: place for place, item in enumerate(selected.items)}
         self._tenants = SimulatedTenants(fleet, self.aws.clock)
         self._manifests = SimulatedManifests()
         now = self.aws.clock.now()
-        rollout, stages = plan(_ID, wish, selected, by="bench", at=now, manifests=self._manifests)
+        rollout, stages = plan(_ID, spec, selected, by="bench", at=now, manifests=self._manifests)
         self._ledger = SimulatedRollouts(rollout, stages, self.aws.chance, conditions.overtaken)
         self._gate = Gate(self._ledger, self._tenants, self.aws, self.aws.clock)
         self._advancing = Advancing(

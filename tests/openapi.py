@@ -173,7 +173,7 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
     if case.meta is not None and case.meta.generation.mode.is_positive:
         case.query.pop("cursor", None)
     if case.operation.definition.raw["operationId"] == "startRollout":
-        _keep_wish_to(at_hand, case, rollout)
+        _keep_spec_to(at_hand, case, rollout)
     if (
         case.operation.definition.raw["operationId"] in ("startReconciliation", "startAdoption")
         and at_hand.only_dry_runs
@@ -191,29 +191,29 @@ def _keep_dry(case: Case[Any]) -> None:
     case.body, case.media_type = {"dryRun": True}, "application/json"
 
 
-def _keep_wish_to(at_hand: AtHand, case: Case[Any], rollout: str) -> None:
-    wish: Any = {} if case.body is NOT_SET else copy.deepcopy(case.body)
+def _keep_spec_to(at_hand: AtHand, case: Case[Any], rollout: str) -> None:
+    spec: Any = {} if case.body is NOT_SET else copy.deepcopy(case.body)
     if case.meta is not None and case.meta.generation.mode.is_positive:
-        stages = wish.get("stages", [])
+        stages = spec.get("stages", [])
         for number, stage in enumerate(stages, 1):
             stage["size"] = REST if number == len(stages) else "10%"
             if "maxConcurrency" in stage:
                 stage["maxConcurrency"] = min(stage["maxConcurrency"], at_hand.most_at_once)
-        if "undo" in wish:
-            wish["undo"] = rollout
-    if at_hand.only_dry_runs and _is_wish(wish, at_hand.most_at_once):
-        wish["dryRun"] = True
-        if "undo" not in wish:
-            wish["tenants"] = list(at_hand.tenants)
-        case.body, case.media_type = wish, "application/json"
+        if "undo" in spec:
+            spec["undo"] = rollout
+    if at_hand.only_dry_runs and _is_spec(spec, at_hand.most_at_once):
+        spec["dryRun"] = True
+        if "undo" not in spec:
+            spec["tenants"] = list(at_hand.tenants)
+        case.body, case.media_type = spec, "application/json"
     elif case.body is not NOT_SET:
-        case.body = wish
+        case.body = spec
 
 
-def _is_wish(body: object, most_at_once: int) -> bool:
+def _is_spec(body: object, most_at_once: int) -> bool:
     """Whether a rollout would come of it. What would be refused is sent as it is."""
     try:
-        read(START_ROLLOUT, {"body": json.dumps(body)}).wish(max_concurrency=most_at_once)
+        read(START_ROLLOUT, {"body": json.dumps(body)}).spec(max_concurrency=most_at_once)
     except (InvalidRequest, TypeError):
         return False
     return True

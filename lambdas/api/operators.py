@@ -89,8 +89,8 @@ def _releases(_request: NothingMore, _by: str) -> Response:
 
 
 def _start_rollout(request: rollouts.StartRollout, by: str) -> Response:
-    wish = request.wish(max_concurrency=wiring.settings.rollout_concurrency)
-    return rollout_start_response(wiring.rollouts.start(wish, by, reason=given(request.reason, "")))
+    spec = request.spec(max_concurrency=wiring.settings.rollout_concurrency)
+    return rollout_start_response(wiring.rollouts.start(spec, by, reason=given(request.reason, "")))
 
 
 def _rollouts(request: rollouts.ListRollouts, _by: str) -> Response:
@@ -105,7 +105,7 @@ def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
     if rollout is None:
         return rollout_order_response(unknown_rollout(rollout_id))
     # The rows of all tenants are read only for a dry run, because a fleet may have thousands.
-    looked_at = table.outcomes(rollout_id) if rollout.wish.dry_run else ()
+    looked_at = table.outcomes(rollout_id) if rollout.spec.dry_run else ()
     return rollout_response(
         rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at, table.orders(rollout_id)
     )
@@ -134,7 +134,7 @@ def _retry_rollout(request: rollouts.OrderRollout, by: str) -> Response:
 
 
 def _reconcile(request: reconciliations.StartReconciliation, by: str) -> Response:
-    return reconciliation_start_response(wiring.reconciliations.start(request.wish, by))
+    return reconciliation_start_response(wiring.reconciliations.start(request.spec, by))
 
 
 def _reconciliation(request: reconciliations.OfReconciliation, _by: str) -> Response:
@@ -142,7 +142,7 @@ def _reconciliation(request: reconciliations.OfReconciliation, _by: str) -> Resp
 
 
 def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
-    return adoption_start_response(wiring.reconciliations.start(request.wish, by))
+    return adoption_start_response(wiring.reconciliations.start(request.spec, by))
 
 
 def _adoption(request: reconciliations.OfAdoption, _by: str) -> Response:

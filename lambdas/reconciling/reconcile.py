@@ -30,7 +30,7 @@ def handler(event: object, context: "LambdaContext") -> None:
         done = {"repaired": result.repaired, "ordered": result.ordered}
         logger.info("Reconciled", extra={"status": result.status, "counts": result.counts, **done})
         # Dry runs and adoptions are not counted: their operator sees the findings, so no alarm is needed.
-        if not (result.wish.dry_run or result.wish.adopt):
+        if not (result.spec.dry_run or result.spec.adopt):
             count("OperationsStuck", result.stuck)
             count("Repairs", result.repaired)
             count("FindingsLeft", result.left)

@@ -4,7 +4,7 @@ from lambdas.runtime import logger, wiring
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.common.errors import Conflict
 from orchestrator.rollouts.control import NothingToDo
-from orchestrator.rollouts.documents import wish_from
+from orchestrator.rollouts.documents import spec_from
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.resource_requests import parse_rollout_request
 
@@ -31,8 +31,8 @@ def handler(given: object, _context: object) -> None:
 
 
 def _start(version: str) -> dict[str, str]:
-    wish = wish_from({"version": version}, max_concurrency=wiring.settings.rollout_concurrency)
-    started = wiring.rollouts.start(wish, by=_BY)
+    spec = spec_from({"version": version}, max_concurrency=wiring.settings.rollout_concurrency)
+    started = wiring.rollouts.start(spec, by=_BY)
     if isinstance(started, Refused) and started.kind not in _NOT_FATAL:
         raise Conflict(started.reason)
     if isinstance(started, Refused | NothingToDo):

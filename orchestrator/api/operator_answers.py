@@ -20,7 +20,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Ordered, Unchanged
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import (
     STATE_DURING,
@@ -53,7 +53,7 @@ def order_response(tenant: TenantId, ordered: Ordered) -> Response:
             )
             response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/tenants/{tenant}"})
             return response
-        case AlreadySo(reason):
+        case Unchanged(reason):
             return json_response(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
         case Refused():
             return refuse_order(tenant, ordered)

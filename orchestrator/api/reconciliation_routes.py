@@ -27,7 +27,7 @@ from orchestrator.api.problems import Problem
 from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, Audience, Rate, Route, location
 from orchestrator.api.tenant_routes import ALWAYS
 from orchestrator.reconciling import health, records
-from orchestrator.reconciling.records import MAX_FINDINGS, Wish
+from orchestrator.reconciling.records import MAX_FINDINGS, Spec
 from orchestrator.tenants.admission import Refusal
 
 CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
@@ -73,8 +73,8 @@ class StartReconciliation(WireRequest, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
     @property
-    def wish(self) -> Wish:
-        return Wish(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=given(self.reason, ""))
+    def spec(self) -> Spec:
+        return Spec(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=given(self.reason, ""))
 
 
 class StartAdoption(WireRequest, frozen=True, kw_only=True):
@@ -83,8 +83,8 @@ class StartAdoption(WireRequest, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
     @property
-    def wish(self) -> Wish:
-        return Wish(
+    def spec(self) -> Spec:
+        return Spec(
             survey=False,
             adopt=True,
             dry_run=self.dry_run,
@@ -104,7 +104,7 @@ class OfAdoption(WireRequest, frozen=True, kw_only=True):
 # Answers
 
 
-class LookedAt(Wire, frozen=True, kw_only=True):
+class Coverage(Wire, frozen=True, kw_only=True):
     """The numbers of things that were examined so far."""
 
     operations: Count
@@ -147,7 +147,7 @@ class Reconciliation(Wire, frozen=True, kw_only=True):
     detect_drift: bool
     started_at: Moment
     updated_at: Moment
-    looked_at: LookedAt
+    looked_at: Coverage
     total: Annotated[Count, Meta(description="The number of findings.")]
     repaired: Annotated[Count, Meta(description="The number of findings that the reconciliation repaired itself.")]
     ordered: Annotated[

@@ -13,10 +13,10 @@ from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, Underway
-from orchestrator.rollouts.documents import stage_document, wish_document
+from orchestrator.rollouts.documents import spec_document, stage_document
 from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause, UnreadableEntry
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -31,7 +31,7 @@ def rollout_start_response(started: Underway | NothingToDo | Refused) -> Respons
     return rollout_order_response(started)
 
 
-def rollout_order_response(changed: Underway | AlreadySo | Refused) -> Response:
+def rollout_order_response(changed: Underway | Unchanged | Refused) -> Response:
     match changed:
         case Underway(rollout, stages):
             response = json_response(
@@ -39,7 +39,7 @@ def rollout_order_response(changed: Underway | AlreadySo | Refused) -> Response:
             )
             response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/rollouts/{rollout.id}"})
             return response
-        case AlreadySo(reason):
+        case Unchanged(reason):
             return json_response(200, {"status": "UNCHANGED", "detail": reason})
         case Refused():
             return refuse(changed)
@@ -58,7 +58,7 @@ def rollout_response(
         "failures": group_by_cause(failures),
         "history": [_order_document(order) for order in orders],
     }
-    if rollout.wish.dry_run:
+    if rollout.spec.dry_run:
         document["changes"] = _changes_document(looked_at)
     return json_response(200, document)
 
@@ -76,7 +76,7 @@ def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, obj
         "currentStage": rollout.current_stage,
         "selected": sum(rollout.planned),
         "planned": list(rollout.planned),
-        "wish": wish_document(rollout.wish),
+        **_spec(spec_document(rollout.spec)),
         "skipped": _skipped_document(rollout.skipped),
         "succeeded": sum(stage.succeeded for stage in stages),
         "failed": sum(stage.failed for stage in stages),
@@ -111,15 +111,20 @@ def _without_the_tenant(text: str, tenant: TenantId) -> str:
     return _HASH.sub("…", _UUID.sub("…", text))
 
 
+def _spec(document: Mapping[str, object]) -> dict[str, object]:
+    """The document under its name and under the former one, until 0.9.0."""
+    return {"spec": document, "wish": document}
+
+
 def _summary(rollout: Rollout) -> dict[str, object]:
     return {
         "rolloutId": rollout.id,
         "status": rollout.status.value,
         "reason": rollout.reason or None,
-        "dryRun": rollout.wish.dry_run,
-        "version": rollout.wish.version,
-        "undo": rollout.wish.undo,
-        "retry": rollout.wish.retry,
+        "dryRun": rollout.spec.dry_run,
+        "version": rollout.spec.version,
+        "undo": rollout.spec.undo,
+        "retry": rollout.spec.retry,
         "requestedBy": rollout.by,
         "createdAt": timestamp(rollout.created_at),
         "endedAt": _time(rollout.ended_at),
@@ -131,7 +136,7 @@ def _stage(stage: Stage) -> dict[str, object]:
     return {
         "number": stage.number,
         "status": stage.status.value,
-        "wish": stage_document(stage.wish),
+        **_spec(stage_document(stage.spec)),
         "total": stage.total,
         "tolerated": stage.tolerated + stage.forgiven,
         "succeeded": stage.succeeded,

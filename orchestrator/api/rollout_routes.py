@@ -27,6 +27,7 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     WireRequest,
+    former_name_of,
     given,
     keys_of,
 )
@@ -35,7 +36,7 @@ from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, l
 from orchestrator.api.tenant_routes import ALWAYS, DOWNGRADE, MAX_PAGE_SIZE, NOTHING_TO_RETRY, UNKNOWN_RELEASE
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts import records
-from orchestrator.rollouts.documents import REST, wish_from
+from orchestrator.rollouts.documents import REST, spec_from
 from orchestrator.rollouts.records import MAX_STAGES
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.fleet import PAGE_SIZE
@@ -129,7 +130,7 @@ Order = Annotated[records.Order, Meta(title="Order", description="An operator's 
 # Requests
 
 
-class StageWish(WireRequest, frozen=True, kw_only=True):
+class StageSpec(WireRequest, frozen=True, kw_only=True):
     """One stage of the request."""
 
     size: Size
@@ -149,7 +150,7 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
     share: OnlyShare | UnsetType = UNSET
     stages: (
         Annotated[
-            list[StageWish],
+            list[StageSpec],
             Meta(
                 min_length=1,
                 max_length=MAX_STAGES,
@@ -187,9 +188,9 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
         }
     }
 
-    def wish(self, *, max_concurrency: int) -> records.Wish:
+    def spec(self, *, max_concurrency: int) -> records.Spec:
         """``max_concurrency`` is the control plane's own limit of tenants that are moved at once."""
-        stages: list[StageWish] = given(self.stages, [])
+        stages: list[StageSpec] = given(self.stages, [])
         if [stage.size == REST for stage in stages] != [*(False for _ in stages[1:]), *(True for _ in stages[:1])]:
             raise InvalidRequest(f"stages: the last stage, and only the last, must have the size {REST}.")
         if self.undo is not UNSET and self.tenants is not UNSET:
@@ -200,7 +201,7 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
             raise InvalidRequest("sample: sample requires dryRun.")
         if any(given(stage.max_concurrency, 0) > max_concurrency for stage in stages):
             raise InvalidRequest(f"maxConcurrency: this control plane moves at most {max_concurrency} tenants at once.")
-        return wish_from(to_builtins(self), max_concurrency=max_concurrency)
+        return spec_from(to_builtins(self), max_concurrency=max_concurrency)
 
 
 class OfRollout(WireRequest, frozen=True, kw_only=True):
@@ -230,7 +231,7 @@ class ListRollouts(WireRequest, frozen=True, kw_only=True):
 # Answers
 
 
-class FullStageWish(Wire, frozen=True, kw_only=True):
+class FullStageSpec(Wire, frozen=True, kw_only=True):
     """One stage of the request, with defaults filled in."""
 
     size: Size
@@ -241,14 +242,14 @@ class FullStageWish(Wire, frozen=True, kw_only=True):
     approval: Approval
 
 
-class RolloutWish(Wire, frozen=True, kw_only=True):
+class RolloutSpec(Wire, frozen=True, kw_only=True):
     """The request for a rollout. Fields that were not given are left out, except for stages."""
 
     version: Version | UnsetType = UNSET
     tenants: OnlyTenants | UnsetType = UNSET
     labels: OnlyLabels | UnsetType = UNSET
     share: OnlyShare | UnsetType = UNSET
-    stages: Annotated[list[FullStageWish], Meta(min_length=1, max_length=MAX_STAGES)]
+    stages: Annotated[list[FullStageSpec], Meta(min_length=1, max_length=MAX_STAGES)]
     allow_downgrade: OnlyTrue | UnsetType = UNSET
     allow_replacement: OnlyTrue | UnsetType = UNSET
     dry_run: OnlyTrue | UnsetType = UNSET
@@ -276,7 +277,8 @@ class Stage(Wire, frozen=True, kw_only=True):
 
     number: SomeOf
     status: StageStatus
-    wish: FullStageWish
+    spec: FullStageSpec
+    wish: Annotated[FullStageSpec, former_name_of("spec")]
     total: SomeOf
     tolerated: Annotated[
         Count, Meta(description="The number of tenants that may fail, including the failures that a resume accepted.")
@@ -318,7 +320,8 @@ class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
         list[SomeOf],
         Meta(min_length=1, max_length=MAX_STAGES, description="The number of selected tenants in each stage."),
     ]
-    wish: RolloutWish
+    spec: RolloutSpec
+    wish: Annotated[RolloutSpec, former_name_of("spec")]
     skipped: Annotated[Skipped, Meta(description="The tenants that were skipped when the rollout was requested.")]
     succeeded: Count
     failed: Count

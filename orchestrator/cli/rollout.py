@@ -19,7 +19,7 @@ from orchestrator.api.rollout_routes import (
     ApproveStage,
     OrderRollout,
 )
-from orchestrator.cli import render, rollout_wish
+from orchestrator.cli import render, rollout_spec
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
@@ -27,6 +27,7 @@ from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.problems import problem
 from orchestrator.cli.rollout_finding import details, listed, named_or_newest
 from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
+from orchestrator.cli.rollout_spec import StageOptions, body_of, rollout_id
 from orchestrator.cli.rollout_view import (
     settled,
     show_ended,
@@ -37,7 +38,6 @@ from orchestrator.cli.rollout_view import (
     stage_status,
 )
 from orchestrator.cli.rollout_watching import watch as watch_rollout
-from orchestrator.cli.rollout_wish import StageOptions, body_of, rollout_id
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
 
@@ -112,21 +112,21 @@ def rollout() -> None:
 @app.command(epilog=_EXAMPLES.format(command="plan"))
 def plan(
     context: typer.Context,
-    to: rollout_wish.To = None,
-    tenant: rollout_wish.Tenants = None,
-    tenants_from: rollout_wish.TenantsFrom = None,
-    label: rollout_wish.Labels = None,
-    share: rollout_wish.Share = None,
-    undo: rollout_wish.Undo = None,
-    stages: rollout_wish.Stages = None,
-    concurrency: rollout_wish.Concurrency = None,
-    tolerate: rollout_wish.Tolerate = None,
-    bake: rollout_wish.Bake = None,
-    alarm: rollout_wish.Alarm = None,
-    approval: rollout_wish.Approval = False,
-    stages_file: rollout_wish.StagesFile = None,
-    allow_downgrade: rollout_wish.AllowDowngrade = False,
-    allow_replacement: rollout_wish.AllowReplacement = False,
+    to: rollout_spec.To = None,
+    tenant: rollout_spec.Tenants = None,
+    tenants_from: rollout_spec.TenantsFrom = None,
+    label: rollout_spec.Labels = None,
+    share: rollout_spec.Share = None,
+    undo: rollout_spec.Undo = None,
+    stages: rollout_spec.Stages = None,
+    concurrency: rollout_spec.Concurrency = None,
+    tolerate: rollout_spec.Tolerate = None,
+    bake: rollout_spec.Bake = None,
+    alarm: rollout_spec.Alarm = None,
+    approval: rollout_spec.Approval = False,
+    stages_file: rollout_spec.StagesFile = None,
+    allow_downgrade: rollout_spec.AllowDowngrade = False,
+    allow_replacement: rollout_spec.AllowReplacement = False,
     reason: Reason = None,
     sample: Annotated[
         str | None,
@@ -168,21 +168,21 @@ def plan(
 @app.command(epilog=_EXAMPLES.format(command="start"))
 def start(
     context: typer.Context,
-    to: rollout_wish.To = None,
-    tenant: rollout_wish.Tenants = None,
-    tenants_from: rollout_wish.TenantsFrom = None,
-    label: rollout_wish.Labels = None,
-    share: rollout_wish.Share = None,
-    undo: rollout_wish.Undo = None,
-    stages: rollout_wish.Stages = None,
-    concurrency: rollout_wish.Concurrency = None,
-    tolerate: rollout_wish.Tolerate = None,
-    bake: rollout_wish.Bake = None,
-    alarm: rollout_wish.Alarm = None,
-    approval: rollout_wish.Approval = False,
-    stages_file: rollout_wish.StagesFile = None,
-    allow_downgrade: rollout_wish.AllowDowngrade = False,
-    allow_replacement: rollout_wish.AllowReplacement = False,
+    to: rollout_spec.To = None,
+    tenant: rollout_spec.Tenants = None,
+    tenants_from: rollout_spec.TenantsFrom = None,
+    label: rollout_spec.Labels = None,
+    share: rollout_spec.Share = None,
+    undo: rollout_spec.Undo = None,
+    stages: rollout_spec.Stages = None,
+    concurrency: rollout_spec.Concurrency = None,
+    tolerate: rollout_spec.Tolerate = None,
+    bake: rollout_spec.Bake = None,
+    alarm: rollout_spec.Alarm = None,
+    approval: rollout_spec.Approval = False,
+    stages_file: rollout_spec.StagesFile = None,
+    allow_downgrade: rollout_spec.AllowDowngrade = False,
+    allow_replacement: rollout_spec.AllowReplacement = False,
     reason: Reason = None,
     watch: Watch = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm --allow-replacement. {NOT_ASKED}")] = False,

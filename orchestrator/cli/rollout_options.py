@@ -6,25 +6,25 @@ import shlex
 from collections.abc import Sequence
 
 from orchestrator.cli.api import Document
-from orchestrator.cli.rollout_wish import StageOptions
-from orchestrator.rollouts.documents import DEFAULT_SIZES, stage_document, wish_from
+from orchestrator.cli.rollout_spec import StageOptions
+from orchestrator.rollouts.documents import DEFAULT_SIZES, spec_from, stage_document
 
 MAX_TENANTS = 10
 """The maximum number of tenants that a suggested command names. More tenants have to come from a file."""
 
 
-def options_of(wish: Document) -> str:
+def options_of(spec: Document) -> str:
     """The options as text. It begins with a blank, unless there are no options."""
-    tenants = wish.get("tenants", [])
+    tenants = spec.get("tenants", [])
     given = [
-        *_option("--to", wish.get("version")),
+        *_option("--to", spec.get("version")),
         *(("--tenants-from", "FILE") if len(tenants) > MAX_TENANTS else _options("--tenant", tenants)),
-        *_options("--label", [f"{name}={value}" for name, value in wish.get("labels", {}).items()]),
-        *_option("--share", wish.get("share")),
-        *_option("--undo", wish.get("undo")),
-        *_stage_options(wish["stages"]),
-        *(["--allow-downgrade"] if wish.get("allowDowngrade") else []),
-        *(["--allow-replacement"] if wish.get("allowReplacement") else []),
+        *_options("--label", [f"{name}={value}" for name, value in spec.get("labels", {}).items()]),
+        *_option("--share", spec.get("share")),
+        *_option("--undo", spec.get("undo")),
+        *_stage_options(spec["stages"]),
+        *(["--allow-downgrade"] if spec.get("allowDowngrade") else []),
+        *(["--allow-replacement"] if spec.get("allowReplacement") else []),
     ]
     return "".join(f" {shlex.quote(each)}" for each in given)
 
@@ -43,10 +43,10 @@ def _stage_options(stages: Sequence[Document]) -> list[str]:
         approval=has_several and last["approval"],
         file=None,
     )
-    repeated = wish_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
+    repeated = spec_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
     if [stage_document(stage) for stage in repeated.stages] != list(stages):
         return ["--stages-file", "FILE"]
-    by_default = wish_from({"stages": [{"size": stage["size"]} for stage in stages]}, max_concurrency=0).stages
+    by_default = spec_from({"stages": [{"size": stage["size"]} for stage in stages]}, max_concurrency=0).stages
     return [
         *_option("--stages", options.stages),
         # Always given, because the default is a setting of the control plane, which is not known here.

@@ -230,24 +230,24 @@ def _stages(rollout: Document) -> Table:
 def _show_planned(rollout: Document) -> None:
     # The spec may have more stages than were planned: the last ones, if there were not enough tenants.
     render.show_line("\nStages", "bold")
-    for number, (size, wish) in enumerate(zip(rollout["planned"], rollout["wish"]["stages"], strict=False), 1):
+    for number, (size, spec) in enumerate(zip(rollout["planned"], rollout["spec"]["stages"], strict=False), 1):
         is_last = number == len(rollout["planned"])
-        render.show_line(f"{number:>6}: {', '.join(_planned(size, wish, is_last=is_last))}")
+        render.show_line(f"{number:>6}: {', '.join(_planned(size, spec, is_last=is_last))}")
 
 
-def _planned(size: int, wish: Document, *, is_last: bool) -> list[str]:
-    may_fail = share_of(wish["tolerated"]).bound_of(size)
+def _planned(size: int, spec: Document, *, is_last: bool) -> list[str]:
+    may_fail = share_of(spec["tolerated"]).bound_of(size)
     parts = [
         render.counted(size, "tenant"),
-        f"at most {wish['maxConcurrency']} at once",
+        f"at most {spec['maxConcurrency']} at once",
         f"{may_fail or 'none'} may fail",
     ]
-    if wish["approval"]:
+    if spec["approval"]:
         parts.insert(0, "once approved")
-    if wish["bakeSeconds"] and not is_last:
-        parts.append(f"then a wait of {render.duration(wish['bakeSeconds'])}")
-    if wish["alarm"]:
-        parts.append(f"halted by the alarm {wish['alarm']}")
+    if spec["bakeSeconds"] and not is_last:
+        parts.append(f"then a wait of {render.duration(spec['bakeSeconds'])}")
+    if spec["alarm"]:
+        parts.append(f"halted by the alarm {spec['alarm']}")
     return parts
 
 

@@ -79,7 +79,7 @@ class Pace:
         if after == before:
             return None
         remaining = rollout["total"] - sum(map(settled, rollout["stages"]))
-        bakes = sum(stage["wish"]["bakeSeconds"] for stage in rollout["stages"][rollout["currentStage"] - 1 :])
+        bakes = sum(stage["spec"]["bakeSeconds"] for stage in rollout["stages"][rollout["currentStage"] - 1 :])
         return float(remaining * (now - began) / (after - before) + bakes)
 
 

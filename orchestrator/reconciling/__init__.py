@@ -2,7 +2,7 @@
 
 1. :mod:`orchestrator.reconciling.records`     what is asked for, and what is found
 2. :mod:`orchestrator.reconciling.settling`    an operation whose execution died
-3. :mod:`orchestrator.reconciling.judging`     one tenant's rows against its stack
+3. :mod:`orchestrator.reconciling.classifying`     one tenant's rows against its stack
 4. :mod:`orchestrator.reconciling.adopting`    tenants from before Berth
 5. :mod:`orchestrator.reconciling.repairing`   putting right what was found
 6. :mod:`orchestrator.reconciling.reconciler`  the whole fleet

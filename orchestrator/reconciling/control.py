@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from orchestrator.common.times import Clock, new_id
 from orchestrator.reconciling.ports import ReconciliationLedger, ReconciliationStarter
-from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.admission import Refusal, Refused
 
 BY_ITSELF = "berth reconcile"
 ADOPTION = "berth adopt"
 
 SCHEDULES = {
-    SETTLING: Wish(survey=False),
-    SURVEY: Wish(survey=True, repair=False),
+    SETTLING: Spec(survey=False),
+    SURVEY: Spec(survey=True, repair=False),
 }
 """What runs by itself settles operations that died, and otherwise only reports."""
 
@@ -25,13 +25,13 @@ class Reconciliations:
     starter: ReconciliationStarter
     clock: Clock
 
-    def start(self, wish: Wish, by: str) -> Reconciliation:
+    def start(self, spec: Spec, by: str) -> Reconciliation:
         now = self.clock.now()
-        what = ADOPTION if wish.adopt else BY_ITSELF
+        what = ADOPTION if spec.adopt else BY_ITSELF
         asked = Reconciliation(
-            new_id(now, by, wish),
+            new_id(now, by, spec),
             f"{what}, asked for by {by}" if by else what,
-            wish,
+            spec,
             ReconciliationStatus.PENDING,
             now,
             now,
@@ -42,7 +42,7 @@ class Reconciliations:
 
     def find(self, reconciliation: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(reconciliation)
-        if found is not None and not found.wish.adopt:
+        if found is not None and not found.spec.adopt:
             return found
         return Refused(
             Refusal.UNKNOWN_RECONCILIATION,
@@ -52,7 +52,7 @@ class Reconciliations:
 
     def find_adoption(self, adoption: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(adoption)
-        if found is not None and found.wish.adopt:
+        if found is not None and found.spec.adopt:
             return found
         return Refused(
             Refusal.UNKNOWN_ADOPTION,

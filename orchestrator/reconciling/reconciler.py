@@ -21,12 +21,12 @@ from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.reconciling.adopting import Adopting, KnownStacks, is_unlisted, not_adopted
-from orchestrator.reconciling.judging import (
+from orchestrator.reconciling.classifying import (
     STANDS,
-    Looked,
+    Observation,
+    classify,
     drifted,
     foreign_stack,
-    judge,
     queue_out_of_reach,
     stack_out_of_reach,
     unreadable_rows,
@@ -43,9 +43,9 @@ from orchestrator.reconciling.records import (
     MAX_FINDINGS,
     SETTLING,
     SURVEY,
+    Coverage,
     Finding,
     Kind,
-    LookedAt,
     Reconciliation,
     ReconciliationStatus,
     Remedy,
@@ -113,7 +113,7 @@ class Reconciler:
     has_time: Callable[[], bool] = lambda: True
     pause: Callable[[float], None] = lambda _seconds: None
     _findings: list[Finding] = field(default_factory=list)
-    _looked_at: LookedAt = field(default_factory=LookedAt)
+    _looked_at: Coverage = field(default_factory=Coverage)
     _stuck: int = 0
     _cursor: str | None = None
     _scanned_at: datetime | None = None
@@ -123,11 +123,11 @@ class Reconciler:
         going_on = replace(asked, status=ReconciliationStatus.RUNNING)
         self._progress(going_on)
         try:
-            if asked.wish.adopt:
+            if asked.spec.adopt:
                 return self._adopt(asked, going_on)
             self._settle_unfinished(asked)
             self._look_at_rollouts()
-            if asked.wish.survey:
+            if asked.spec.survey:
                 self._survey(asked, going_on)
         except OutOfTime:
             return self._end(asked, ReconciliationStatus.INCOMPLETE, "There was not enough time to look at everything.")
@@ -144,8 +144,8 @@ class Reconciler:
 
     def _end(self, asked: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
         ended = self._record(replace(asked, status=status, reason=reason))
-        looked_at_all = status is ReconciliationStatus.DONE and asked.wish.cursor is None
-        looked_at_all = looked_at_all and (asked.wish.adopt or asked.wish.survey)
+        looked_at_all = status is ReconciliationStatus.DONE and asked.spec.cursor is None
+        looked_at_all = looked_at_all and (asked.spec.adopt or asked.spec.survey)
         if asked.id not in (SETTLING, SURVEY) and (ended.unlisted or looked_at_all):
             self.ledger.record_reconciliation(replace(ended, id=LATEST_LOOK, findings=()))
         return ended
@@ -190,7 +190,7 @@ class Reconciler:
         run = run_of(audit)
         what = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
         try:
-            settlement = self.settling.settle(run, dry_run=asked.wish.dry_run)
+            settlement = self.settling.settle(run, dry_run=asked.spec.dry_run)
         except (Throttled, UnreadableRows) as error:
             settlement = StillOpen(str(error))
         match settlement:
@@ -201,8 +201,8 @@ class Reconciler:
                         audit.tenant.value,
                         f"{what} never ended: {audit.execution}",
                         Remedy.SETTLE,
-                        result="" if asked.wish.dry_run else f"{status}: {reason}",
-                        repaired=not asked.wish.dry_run,
+                        result="" if asked.spec.dry_run else f"{status}: {reason}",
+                        repaired=not asked.spec.dry_run,
                     )
                 )
             case StillOpen(reason) if self.clock.now() - audit.updated_at > STUCK_AFTER:
@@ -243,14 +243,14 @@ class Reconciler:
     def _adopt(self, asked: Reconciliation, going_on: Reconciliation) -> Reconciliation:
         """Adopt as many as can be told of. Whoever asks again with the cursor gets the rest."""
         adopting = Adopting(self.unlisted, self.tenants, self.stacks, self.queues, self.clock)
-        request = Request(by=asked.by, reason=asked.wish.reason)
-        self._cursor = asked.wish.cursor
+        request = Request(by=asked.by, reason=asked.spec.reason)
+        self._cursor = asked.spec.cursor
         known = KnownStacks(self._every_stack(), of_unlisted=self._metadata_of_unlisted)
         self._note_listed(known)
-        for page in self._pages(asked.wish.cursor, limit=_ROWS_ADOPTED_FROM):
+        for page in self._pages(asked.spec.cursor, limit=_ROWS_ADOPTED_FROM):
             for tenant_id in page.tenants:
                 self._check_time()
-                finding = adopting.adopt(tenant_id, known, request=request, dry_run=asked.wish.dry_run)
+                finding = adopting.adopt(tenant_id, known, request=request, dry_run=asked.spec.dry_run)
                 if finding is not None:
                     self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
                     self._found(finding)
@@ -337,7 +337,7 @@ class Reconciler:
             if name not in seen:
                 self._check_time()
                 self._look_at_unlisted(name, stack, releases, asked)
-        if asked.wish.detect_drift:
+        if asked.spec.detect_drift:
             self._detect_drift([of_listed[stack_id] for stack_id in sorted(of_listed)], going_on)
         self._find_unlisted(asked)
 
@@ -429,14 +429,14 @@ class Reconciler:
         if looked.live_stack is None and has_unknown_stack(looked.metadata, self.stacks.names):
             self._found(not_adopted(tenant.value))
             return
-        finding = judge(looked, releases)
+        finding = classify(looked, releases)
         if finding is None:
             return
-        if asked.wish.repair and not asked.wish.dry_run:
-            finding = self.repairing.repair(finding, looked, asked.by, reason=asked.wish.reason)
+        if asked.spec.repair and not asked.spec.dry_run:
+            finding = self.repairing.repair(finding, looked, asked.by, reason=asked.spec.reason)
         self._found(finding)
 
-    def _looked(self, tenant: TenantId) -> Looked:
+    def _looked(self, tenant: TenantId) -> Observation:
         metadata, audits = self.tenants.metadata(tenant), self.tenants.audits(tenant)
         stack = find_stack(tenant, metadata, self.stacks)
         name = name_of(stack.stack_id) if stack else self.stacks.names.stack_of(tenant)
@@ -445,7 +445,9 @@ class Reconciler:
         ours = stack is None or is_ours(stack, metadata, self.stacks)
         own_queue = self._own_queue(metadata, stack) if stack and ours and _differs(metadata, stack) else None
         # The lock last: whoever took it since is seen, and not disturbed.
-        return Looked(tenant, name, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
+        return Observation(
+            tenant, name, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue
+        )
 
     def _own_queue(self, metadata: Metadata | None, stack: Stack) -> Queue | None:
         """The tenant's queue among the stack's resources. A template of an earlier system may call it as it likes."""

@@ -88,7 +88,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Spec:
     """What is asked for. Unfinished operations are always looked at."""
 
     survey: bool = True
@@ -115,7 +115,7 @@ class ReconciliationStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
+class Coverage:
     operations: int = 0
     tenants: int = 0
     stacks: int = 0
@@ -131,11 +131,11 @@ class LookedAt:
 class Reconciliation:
     id: str
     by: str
-    wish: Wish
+    spec: Spec
     status: ReconciliationStatus
     started_at: datetime
     updated_at: datetime
-    looked_at: LookedAt = LookedAt()
+    looked_at: Coverage = Coverage()
     counts: Mapping[Kind, int] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     """The first of them, up to :data:`MAX_FINDINGS`."""
@@ -167,7 +167,7 @@ class Reconciliation:
     def unlisted(self) -> int:
         """How many tenants from before Berth were found and not adopted."""
         found = self.counts.get(Kind.UNLISTED, 0)
-        return found - self.repaired if self.wish.adopt else found
+        return found - self.repaired if self.spec.adopt else found
 
 
 def counted(findings: Sequence[Finding]) -> Mapping[Kind, int]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.times import Clock
-from orchestrator.reconciling.judging import Looked
+from orchestrator.reconciling.classifying import Observation
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
 from orchestrator.tenants.ports import QueueMetadata
 from orchestrator.tenants.records import Request
 from orchestrator.tenants.state import delete_counts
@@ -26,14 +26,14 @@ class Repairing:
     queue_metadata: QueueMetadata
     clock: Clock
 
-    def repair(self, finding: Finding, looked: Looked, by: str, *, reason: str = "") -> Finding:
+    def repair(self, finding: Finding, looked: Observation, by: str, *, reason: str = "") -> Finding:
         """The finding, with what came of it. One that cannot be repaired is no reason to leave the others alone."""
         try:
             return self._repair(finding, looked, Request(by=by, reason=reason))
         except Unsettled as unsettled:
             return replace(finding, result=str(unsettled))
 
-    def _repair(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+    def _repair(self, finding: Finding, looked: Observation, request: Request) -> Finding:
         tenant = looked.tenant
         match finding.remedy:
             case Remedy.CREATE:
@@ -49,7 +49,7 @@ class Repairing:
             case Remedy.SETTLE | Remedy.ADOPT | Remedy.NONE:
                 return finding
 
-    def _recreate(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+    def _recreate(self, finding: Finding, looked: Observation, request: Request) -> Finding:
         # A delete that somebody asks for from now on is not overruled.
         request = replace(request, asked_at=self.clock.now())
         metadata = looked.metadata
@@ -60,7 +60,7 @@ class Repairing:
         overcome = delete_counts(looked.audits)
         return _told(finding, self.lifecycle.create(looked.tenant, request, explicit=overcome))
 
-    def _correct(self, finding: Finding, looked: Looked, request: Request) -> Finding:
+    def _correct(self, finding: Finding, looked: Observation, request: Request) -> Finding:
         metadata, stack = looked.metadata, looked.live_stack
         if metadata is None or stack is None:
             return _changed_meanwhile(finding)
@@ -73,7 +73,7 @@ def _told(finding: Finding, ordered: Ordered) -> Finding:
     match ordered:
         case Accepted(attempt, execution):
             return replace(finding, result=f"{attempt.operation} {attempt.version}: {execution}", ordered=True)
-        case AlreadySo(reason) | Refused(_, reason):
+        case Unchanged(reason) | Refused(_, reason):
             return replace(finding, result=reason)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.finding import read_tenant
-from orchestrator.rollouts.gate import judge, recorded_failure, with_outcome
+from orchestrator.rollouts.gate import classify, recorded_failure, with_outcome
 from orchestrator.rollouts.records import (
     Item,
     Result,
@@ -160,7 +160,7 @@ class Advancing:
                 return self._next_stage(rollout, stages)
 
     def _begin(self, stage: Stage, earlier: Stage | None) -> Next | None:
-        if stage.wish.approval and stage.approved_by is None:
+        if stage.spec.approval and stage.approved_by is None:
             if stage.status is StageStatus.AWAITING_APPROVAL:
                 return AwaitOperator()
             self.ledger.change_stage(replace(stage, status=StageStatus.AWAITING_APPROVAL))
@@ -198,7 +198,7 @@ class Advancing:
         if left:
             return self._run(rollout, stage, items, left)
         now = self.clock.now()
-        baked_until = now + timedelta(seconds=stage.wish.bake_seconds)
+        baked_until = now + timedelta(seconds=stage.spec.bake_seconds)
         # The alarm counts from when the last tenant was settled, which may be long ago if the rollout was paused.
         ended_at = stage.moved_at or now
         self.ledger.change_stage(replace(stage, status=StageStatus.BAKING, ended_at=ended_at, baked_until=baked_until))
@@ -210,12 +210,12 @@ class Advancing:
             tenant = outcome.item.tenant
             turn = Turn(outcome.rollout, outcome.stage, outcome.item, outcome.execution)
             metadata, audits = read_tenant(tenant, self.tenants)
-            found = judge(
+            found = classify(
                 turn,
                 outcome,
                 metadata,
                 audits,
-                allow_downgrade=rollout.wish.allow_downgrade,
+                allow_downgrade=rollout.spec.allow_downgrade,
                 fault=None,
                 at=self.clock.now(),
             )
@@ -241,12 +241,12 @@ class Advancing:
             manifest = self.manifests.write(f"{rollout.id}/stage-{stage.number}-{stage.revision}", left)
         if not self.ledger.change_stage(replace(stage, settled_before=stage.settled, idle_rounds=idle_rounds)):
             return None
-        return RunStage(stage.number, manifest, stage.wish.max_concurrency)
+        return RunStage(stage.number, manifest, stage.spec.max_concurrency)
 
     def _bake(self, rollout: Rollout, stage: Stage) -> Next | None:
         now = self.clock.now()
-        if stage.wish.alarm and (reason := self.alarms.went_off(stage.wish.alarm, since=_baking_since(stage, now))):
-            message = f"Stage {stage.number}: the alarm {stage.wish.alarm} went off during the bake: {reason}"
+        if stage.spec.alarm and (reason := self.alarms.went_off(stage.spec.alarm, since=_baking_since(stage, now))):
+            message = f"Stage {stage.number}: the alarm {stage.spec.alarm} went off during the bake: {reason}"
             halted = self._end(rollout, RolloutStatus.HALTED, message)
             if halted is not None:
                 # The operator sees this alarm in the reason. After a resume, only later alarms count.
@@ -255,7 +255,7 @@ class Advancing:
         if stage.baked_until is None or now >= stage.baked_until:
             self.ledger.change_stage(replace(stage, status=StageStatus.DONE))
             return None
-        return Bake(_seconds_until_check(stage.wish.bake_seconds, stage.baked_until - now))
+        return Bake(_seconds_until_check(stage.spec.bake_seconds, stage.baked_until - now))
 
     def _next_stage(self, rollout: Rollout, stages: Sequence[Stage]) -> Next | None:
         if rollout.current_stage < len(stages):
@@ -271,7 +271,7 @@ class Advancing:
         failed = sum(outcome.result is Result.FAILED for outcome in outcomes.values())
         # Rollouts of earlier versions skipped busy tenants, which then were not moved. Dry runs still skip them.
         busy = 0
-        if not rollout.wish.dry_run:
+        if not rollout.spec.dry_run:
             skipped = rollout.skipped.get(Skip.BUSY)
             busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) + (skipped.count if skipped else 0)
         unknown = sum(not _is_settled(outcomes.get(tenant)) for tenant in planned)

@@ -26,11 +26,11 @@ from orchestrator.rollouts.records import (
     Rollout,
     RolloutStatus,
     Skip,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
-    Wish,
 )
 from orchestrator.rollouts.selecting import (
     Candidate,
@@ -41,7 +41,7 @@ from orchestrator.rollouts.selecting import (
     select_for_undo,
 )
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import Attempt, Operation
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class NothingToDo:
     selected: Selected
 
 
-Changed = Underway | AlreadySo | Refused
-Choose = Callable[[Wish, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
+Changed = Underway | Unchanged | Refused
+Choose = Callable[[Spec, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +90,28 @@ class Rollouts:
     updates: Executions
     """The executions of the tenants' own updates."""
 
-    def start(self, wish: Wish, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
-        if wish.undo:
-            wish = replace(wish, allow_downgrade=True)
-        elif wish.version is None:
-            wish = replace(wish, version=self.version)
-        selected = self._select(wish)
+    def start(self, spec: Spec, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
+        if spec.undo:
+            spec = replace(spec, allow_downgrade=True)
+        elif spec.version is None:
+            spec = replace(spec, version=self.version)
+        selected = self._select(spec)
         if isinstance(selected, Refused):
             return selected
         if not selected.items:
-            return _nothing_to_do(wish, selected)
+            return _nothing_to_do(spec, selected)
         now = self.clock.now()
-        rollout_id = new_id(now, by, wish)
+        rollout_id = new_id(now, by, spec)
         planned: tuple[Rollout, list[Stage]] | None = None
         refused: Refused | None = None
         for _ in range(_ROUNDS):
             registry = self.ledger.registry()
-            refused = None if wish.dry_run else self._find_conflict(selected.items, registry.active)
+            refused = None if spec.dry_run else self._find_conflict(selected.items, registry.active)
             if refused:
                 break
             # Planning stores the lists of tenants, so a rollout that is refused is not planned.
             planned = planned or plan(
-                rollout_id, wish, selected, by=by, at=now, manifests=self.manifests, reason=reason
+                rollout_id, spec, selected, by=by, at=now, manifests=self.manifests, reason=reason
             )
             rollout, stages = planned
             if self.ledger.register(rollout, stages, revision=registry.revision, orders=_orders_of(rollout)):
@@ -136,14 +136,14 @@ class Rollouts:
             return unknown_rollout(rollout_id)
         if rollout.status.active:
             return _not_over(rollout)
-        wish = replace(rollout.wish, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
-        return self.start(wish, by, reason=reason)
+        spec = replace(rollout.spec, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
+        return self.start(spec, by, reason=reason)
 
     def pause(self, rollout_id: str, by: str, *, reason: str = "") -> Changed:
-        def paused(rollout: Rollout) -> Rollout | AlreadySo | Refused:
+        def paused(rollout: Rollout) -> Rollout | Unchanged | Refused:
             match rollout.status:
                 case RolloutStatus.PAUSED:
-                    return AlreadySo(f"Rollout {rollout_id} is already paused.")
+                    return Unchanged(f"Rollout {rollout_id} is already paused.")
                 case RolloutStatus.PENDING | RolloutStatus.RUNNING:
                     return replace(rollout, status=RolloutStatus.PAUSED, reason=_status_reason("Paused", by, reason))
                 case _:
@@ -159,7 +159,7 @@ class Rollouts:
         if rollout.status is RolloutStatus.HALTED:
             return self._reopen(rollout_id, by, reason)
 
-        def resumed(rollout: Rollout) -> Rollout | AlreadySo | Refused:
+        def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
                 return _cannot_be(rollout, "resumed")
             dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
@@ -192,13 +192,13 @@ class Rollouts:
         # While the rollout is ABORTING no tenant is admitted, so a stage that is not running cannot begin any more.
         return self._change(rollout_id, self._aborted) if self._nothing_in_flight(rollout_id) else changed
 
-    def _aborting(self, rollout: Rollout, by: str, reason: str) -> Rollout | AlreadySo | Refused:
+    def _aborting(self, rollout: Rollout, by: str, reason: str) -> Rollout | Unchanged | Refused:
         if rollout.status is RolloutStatus.ABORTED:
-            return AlreadySo(f"Rollout {rollout.id} is already aborted.")
+            return Unchanged(f"Rollout {rollout.id} is already aborted.")
         if not rollout.status.active:
             return _cannot_be(rollout, "aborted")
         if rollout.status is RolloutStatus.ABORTING:
-            return AlreadySo(f"Rollout {rollout.id} is already being aborted.")
+            return Unchanged(f"Rollout {rollout.id} is already being aborted.")
         return replace(rollout, status=RolloutStatus.ABORTING, reason=_status_reason("Aborted", by, reason))
 
     def _aborted(self, rollout: Rollout) -> Rollout:
@@ -227,7 +227,7 @@ class Rollouts:
             if stage is not None and stage.approved_by is not None:
                 if stage.number == rollout.current_stage:
                     self._wake(rollout)
-                return AlreadySo(f"Rollout {rollout_id}: stage {number} is already approved.")
+                return Unchanged(f"Rollout {rollout_id}: stage {number} is already approved.")
             if stage is None or stage != _awaiting_approval(rollout, stages):
                 return _nothing_to_approve(rollout, number, stages)
             if self.ledger.change_stage(replace(stage, approved_by=by), order=order):
@@ -238,39 +238,39 @@ class Rollouts:
 
     # Planning
 
-    def _select(self, wish: Wish) -> Selected | Refused:
-        unknown = self._unknown_release(wish.version) or self._unknown_alarm(wish.stages)
+    def _select(self, spec: Spec) -> Selected | Refused:
+        unknown = self._unknown_release(spec.version) or self._unknown_alarm(spec.stages)
         if unknown:
             return unknown
-        if wish.retry:
-            to_retry = [each for each in self.ledger.outcomes(wish.retry) if _needs_retry(each)]
-            return self._select_of(select_for_retry, wish, to_retry)
-        if wish.undo:
-            return self._select_for_undo(wish, wish.undo)
-        assert wish.version is not None  # noqa: S101 - start() has set it
-        fleet = self._finder.all_tenants().values() if wish.tenants is None else self._finder.look_up(wish.tenants)
-        selected = select(wish, wish.version, fleet)
+        if spec.retry:
+            to_retry = [each for each in self.ledger.outcomes(spec.retry) if _needs_retry(each)]
+            return self._select_of(select_for_retry, spec, to_retry)
+        if spec.undo:
+            return self._select_for_undo(spec, spec.undo)
+        assert spec.version is not None  # noqa: S101 - start() has set it
+        fleet = self._finder.all_tenants().values() if spec.tenants is None else self._finder.look_up(spec.tenants)
+        selected = select(spec, spec.version, fleet)
         newer = selected.skipped.get(Skip.NEWER)
         if newer and not selected.items:
             return Refused(
                 Refusal.DOWNGRADE,
-                f"{newer.count} tenants are at a newer version than {wish.version}. To move them back, allow the "
+                f"{newer.count} tenants are at a newer version than {spec.version}. To move them back, allow the "
                 "downgrade.",
             )
         return selected
 
-    def _select_for_undo(self, wish: Wish, undone: str) -> Selected | Refused:
+    def _select_for_undo(self, spec: Spec, undone: str) -> Selected | Refused:
         rollout = self.ledger.rollout(undone)
         if rollout is None:
             return unknown_rollout(undone)
-        if rollout.wish.dry_run:
+        if rollout.spec.dry_run:
             return _moved_nothing(undone)
         if rollout.status.active:
             return _not_over(rollout)
         # Tenants whose update was interrupted or recorded as failed are included: the update may have succeeded later.
         moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
         under_way = frozenset(each.item.tenant for each in moved if self._has_waiting_update(each))
-        return self._select_of(partial(select_for_undo, under_way=under_way), wish, moved)
+        return self._select_of(partial(select_for_undo, under_way=under_way), spec, moved)
 
     def _has_waiting_update(self, outcome: TenantOutcome) -> bool:
         """True if an update that the rollout started is still waiting for the tenant's lock."""
@@ -292,18 +292,18 @@ class Rollouts:
             return outcome
         return replace(outcome, from_version=earlier_version(outcome, self.tenants.audits(outcome.item.tenant)))
 
-    def _select_of(self, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
+    def _select_of(self, choose: Choose, spec: Spec, outcomes: Sequence[TenantOutcome]) -> Selected:
         """Select tenants of an earlier rollout.
 
         The index lags behind and may miss a tenant, so a tenant is skipped only after its own rows were read.
         """
         fleet = self._finder.list_once()
-        chosen = {item.tenant for item in choose(replace(wish, share=None), outcomes, fleet).items}
+        chosen = {item.tenant for item in choose(replace(spec, share=None), outcomes, fleet).items}
         for tenant in {outcome.item.tenant for outcome in outcomes} - chosen:
-            if _matches(fleet.get(tenant), wish):
+            if _matches(fleet.get(tenant), spec):
                 fleet.pop(tenant, None)
                 fleet |= {candidate.tenant: candidate for candidate in self._finder.look_up([tenant])}
-        return choose(wish, outcomes, fleet)
+        return choose(spec, outcomes, fleet)
 
     @property
     def _finder(self) -> TenantFinder:
@@ -317,7 +317,7 @@ class Rollouts:
             f"Version {version} was never published. See the published ones: berth releases",
         )
 
-    def _unknown_alarm(self, stages: Iterable[StageWish]) -> Refused | None:
+    def _unknown_alarm(self, stages: Iterable[StageSpec]) -> Refused | None:
         unknown = self.alarms.unknown({stage.alarm for stage in stages if stage.alarm})
         if not unknown:
             return None
@@ -355,7 +355,7 @@ class Rollouts:
         if self.executions.start_rollout(underway.rollout) is not None:
             return underway
 
-        def replaced(rollout: Rollout) -> Rollout | AlreadySo:
+        def replaced(rollout: Rollout) -> Rollout | Unchanged:
             never_ran = rollout.status is RolloutStatus.PENDING and rollout.execution is None
             return _next_attempt(rollout) if never_ran else _running_already(rollout)
 
@@ -370,7 +370,7 @@ class Rollouts:
     def _change(
         self,
         rollout_id: str,
-        decide: Callable[[Rollout], Rollout | AlreadySo | Refused],
+        decide: Callable[[Rollout], Rollout | Unchanged | Refused],
         order: RecordedOrder | None = None,
     ) -> Changed:
         """Apply ``decide`` to the rollout. The order is recorded if the rollout changes.
@@ -402,7 +402,7 @@ class Rollouts:
                 return _running_already(rollout)
             stages = self.ledger.stages(rollout.id)
             items = [item for stage in stages for item in self.manifests.read(stage.manifest)]
-            if not rollout.wish.dry_run and (refused := self._find_conflict(items, registry.active)):
+            if not rollout.spec.dry_run and (refused := self._find_conflict(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
             # Only if the alarm halted the rollout: the operator has then seen the alarm.
@@ -423,11 +423,11 @@ class Rollouts:
 
 def _orders_of(rollout: Rollout) -> list[RecordedOrder]:
     """The order to record for the rollout's start, and for the rollout that it retries or undoes, if there is one."""
-    earlier = rollout.wish.retry or rollout.wish.undo
+    earlier = rollout.spec.retry or rollout.spec.undo
     start = RecordedOrder(rollout.id, rollout.created_at, Order.START, rollout.by, rollout.start_reason, other=earlier)
-    if earlier is None or rollout.wish.dry_run:
+    if earlier is None or rollout.spec.dry_run:
         return [start]
-    order = Order.RETRY if rollout.wish.retry else Order.UNDO
+    order = Order.RETRY if rollout.spec.retry else Order.UNDO
     return [start, replace(start, rollout=earlier, order=order, other=rollout.id)]
 
 
@@ -453,8 +453,8 @@ def _needs_retry(outcome: TenantOutcome) -> bool:
     return outcome.result in (Result.FAILED, Result.RUNNING) or outcome.skip is Skip.BUSY
 
 
-def _matches(listed: Candidate | None, wish: Wish) -> bool:
-    return listed is None or has_labels(listed, wish.labels)
+def _matches(listed: Candidate | None, spec: Spec) -> bool:
+    return listed is None or has_labels(listed, spec.labels)
 
 
 def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
@@ -484,10 +484,10 @@ def _next_attempt(rollout: Rollout) -> Rollout:
     return replace(rollout, attempt=rollout.attempt + 1, execution=None, task_token=None, status=RolloutStatus.PENDING)
 
 
-def _nothing_to_do(wish: Wish, selected: Selected) -> NothingToDo | Refused:
-    if wish.retry:
+def _nothing_to_do(spec: Spec, selected: Selected) -> NothingToDo | Refused:
+    if spec.retry:
         return Refused(
-            Refusal.NOTHING_TO_RETRY, f"Rollout {wish.retry}: it has no failed tenants that could be retried."
+            Refusal.NOTHING_TO_RETRY, f"Rollout {spec.retry}: it has no failed tenants that could be retried."
         )
     skipped = ", ".join(f"{each.count} {reason}" for reason, each in selected.skipped.items())
     return NothingToDo(f"No tenant has to be moved{f' ({skipped})' if skipped else ''}.", selected)
@@ -508,8 +508,8 @@ def _moved_nothing(rollout: str) -> Refused:
     )
 
 
-def _running_already(rollout: Rollout) -> AlreadySo:
-    return AlreadySo(f"Rollout {rollout.id} is already running.")
+def _running_already(rollout: Rollout) -> Unchanged:
+    return Unchanged(f"Rollout {rollout.id} is already running.")
 
 
 def _cannot_be(rollout: Rollout, changed: str) -> Refused:

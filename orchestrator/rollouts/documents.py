@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.records import Share, StageWish, Wish
+from orchestrator.rollouts.records import Share, Spec, StageSpec
 
 REST = "rest"
 
@@ -21,11 +21,11 @@ def share_of(text: str) -> Share:
     return Share(int(text.removesuffix("%")), percent=text.endswith("%"))
 
 
-def wish_from(document: Mapping[str, Any], *, max_concurrency: int) -> Wish:
+def spec_from(document: Mapping[str, Any], *, max_concurrency: int) -> Spec:
     """The spec of a document. ``max_concurrency`` is the default for stages that do not set it."""
     tenants = document.get("tenants")
     stages = document.get("stages") or [{"size": size} for size in DEFAULT_SIZES]
-    return Wish(
+    return Spec(
         version=document.get("version"),
         stages=tuple(
             _stage_from(stage, number, len(stages), max_concurrency) for number, stage in enumerate(stages, 1)
@@ -42,24 +42,24 @@ def wish_from(document: Mapping[str, Any], *, max_concurrency: int) -> Wish:
     )
 
 
-def wish_document(wish: Wish) -> dict[str, object]:
+def spec_document(spec: Spec) -> dict[str, object]:
     values: dict[str, object] = {
-        "version": wish.version,
-        "tenants": None if wish.tenants is None else [tenant.value for tenant in wish.tenants],
-        "labels": dict(wish.labels),
-        "share": str(wish.share) if wish.share else None,
-        "allowDowngrade": wish.allow_downgrade,
-        "allowReplacement": wish.allow_replacement,
-        "dryRun": wish.dry_run,
-        "sample": str(wish.sample) if wish.sample else None,
-        "undo": wish.undo,
-        "retry": wish.retry,
+        "version": spec.version,
+        "tenants": None if spec.tenants is None else [tenant.value for tenant in spec.tenants],
+        "labels": dict(spec.labels),
+        "share": str(spec.share) if spec.share else None,
+        "allowDowngrade": spec.allow_downgrade,
+        "allowReplacement": spec.allow_replacement,
+        "dryRun": spec.dry_run,
+        "sample": str(spec.sample) if spec.sample else None,
+        "undo": spec.undo,
+        "retry": spec.retry,
     }
     given = {name: value for name, value in values.items() if value not in (None, False, {})}
-    return given | {"stages": [stage_document(stage) for stage in wish.stages]}
+    return given | {"stages": [stage_document(stage) for stage in spec.stages]}
 
 
-def stage_document(stage: StageWish) -> dict[str, object]:
+def stage_document(stage: StageSpec) -> dict[str, object]:
     return {
         "size": REST if stage.size is None else str(stage.size),
         "maxConcurrency": stage.max_concurrency,
@@ -70,10 +70,10 @@ def stage_document(stage: StageWish) -> dict[str, object]:
     }
 
 
-def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int) -> StageWish:
+def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int) -> StageSpec:
     """The spec of one stage. By default the first stage tolerates no failure, and the last one has no bake."""
     size = document["size"]
-    return StageWish(
+    return StageSpec(
         size=None if size == REST else share_of(size),
         max_concurrency=int(document.get("maxConcurrency", max_concurrency)),  # JSON schemas accept 5.0 as an integer.
         tolerated=share_of(document.get("tolerated", "0" if number == 1 else _DEFAULT_TOLERATED)),

@@ -143,7 +143,7 @@ class Gate:
         self, rollout: Rollout, turn: Turn, before: TenantOutcome
     ) -> Admitted | ToReview | Settled | TryAgain:
         """Return the same execution again, because an earlier response was lost, or the update could not be started."""
-        if not rollout.wish.dry_run and self.clock.now() - before.updated_at > DEADLINE:
+        if not rollout.spec.dry_run and self.clock.now() - before.updated_at > DEADLINE:
             return self.record(turn, fault="The update could not be started in time.")
         return _admitted(rollout, before)
 
@@ -168,12 +168,12 @@ class Gate:
                 return Settled(before.result)
             metadata, audits = read_tenant(turn.item.tenant, self.tenants)
             now = self.clock.now()
-            outcome = judge(
+            outcome = classify(
                 turn,
                 before,
                 metadata,
                 audits,
-                allow_downgrade=rollout.wish.allow_downgrade,
+                allow_downgrade=rollout.spec.allow_downgrade,
                 fault=fault,
                 at=now,
             )
@@ -205,7 +205,7 @@ class Gate:
         stage = self.ledger.stage(turn.rollout, turn.stage)
         if rollout is None or stage is None:
             raise Unsettled(f"Rollout {turn.rollout} has no stage {turn.stage}.")
-        if rollout.wish.version not in (None, turn.item.version):
+        if rollout.spec.version not in (None, turn.item.version):
             # The payload is not trusted: anyone who may invoke the function could name another version.
             raise Conflict(f"Rollout {turn.rollout} moves no tenant to version {turn.item.version}.")
         return rollout, stage
@@ -242,27 +242,27 @@ def _skip(turn: Turn, rollout: Rollout, metadata: Metadata | None, audits: Seque
         state=state,
         at=metadata.version if metadata else None,
         pinned_to=metadata.pinned_version if metadata else None,
-        allow_downgrade=rollout.wish.allow_downgrade,
+        allow_downgrade=rollout.spec.allow_downgrade,
         # A dry run's review can wait for a stack that is being updated.
-        waits_for_busy=not rollout.wish.dry_run or state is TenantState.UPDATING,
+        waits_for_busy=not rollout.spec.dry_run or state is TenantState.UPDATING,
     )
 
 
 def _admitted(rollout: Rollout, outcome: TenantOutcome) -> Admitted | ToReview:
-    if rollout.wish.dry_run:
+    if rollout.spec.dry_run:
         return ToReview()
     item = outcome.item
     attempt = Attempt(item.tenant, Operation.UPDATE, item.version, outcome.operation_attempt or 1)
     request = Request(
         by=f"rollout/{rollout.id}",
         reason=rollout.start_reason,
-        allow_downgrade=rollout.wish.allow_downgrade,
-        allow_replacement=rollout.wish.allow_replacement,
+        allow_downgrade=rollout.spec.allow_downgrade,
+        allow_replacement=rollout.spec.allow_replacement,
     )
     return Admitted(attempt.name, machine_input(attempt, request))
 
 
-def judge(
+def classify(
     turn: Turn,
     before: TenantOutcome | None,
     metadata: Metadata | None,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.rollouts.pacing import Pace
-from orchestrator.rollouts.records import Item, Rollout, Share, Stage, StageWish, Wish
+from orchestrator.rollouts.records import Item, Rollout, Share, Spec, Stage, StageSpec
 from orchestrator.rollouts.selecting import Selected, divide
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def plan(
     rollout_id: str,
-    wish: Wish,
+    spec: Spec,
     selected: Selected,
     *,
     by: str,
@@ -26,18 +26,18 @@ def plan(
 ) -> tuple[Rollout, list[Stage]]:
     """Plan the rollout. This stores the lists of tenants; the rollout and its stages are not recorded yet."""
     items = selected.items
-    lists = [(stage, list_) for stage, list_ in zip(wish.stages, divide(items, wish.stages), strict=True) if list_]
+    lists = [(stage, list_) for stage, list_ in zip(spec.stages, divide(items, spec.stages), strict=True) if list_]
     planned = tuple(len(list_) for _, list_ in lists)
-    if wish.dry_run:
-        sample = items if wish.sample is None else items[: wish.sample.size_of(len(items))]
+    if spec.dry_run:
+        sample = items if spec.sample is None else items[: spec.sample.size_of(len(items))]
         lists = [(_dry_run_stage(lists[0][0]), sample)]
     total = sum(len(list_) for _, list_ in lists)
     stages = [_stage(rollout_id, number, stage, list_, manifests) for number, (stage, list_) in enumerate(lists, 1)]
-    rollout = Rollout(rollout_id, wish, by, at, planned, total, selected.skipped, start_reason=reason)
+    rollout = Rollout(rollout_id, spec, by, at, planned, total, selected.skipped, start_reason=reason)
     return rollout, stages
 
 
-def _stage(rollout_id: str, number: int, stage: StageWish, items: Sequence[Item], manifests: Manifests) -> Stage:
+def _stage(rollout_id: str, number: int, stage: StageSpec, items: Sequence[Item], manifests: Manifests) -> Stage:
     return Stage(
         rollout_id,
         number,
@@ -49,6 +49,6 @@ def _stage(rollout_id: str, number: int, stage: StageWish, items: Sequence[Item]
     )
 
 
-def _dry_run_stage(stage: StageWish) -> StageWish:
+def _dry_run_stage(stage: StageSpec) -> StageSpec:
     """The only stage of a dry run. It tolerates all failures, because a dry run changes nothing."""
-    return StageWish(None, stage.max_concurrency, Share(100, percent=True))
+    return StageSpec(None, stage.max_concurrency, Share(100, percent=True))

@@ -102,7 +102,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class StageWish:
+class StageSpec:
     """The spec of one stage."""
 
     size: Share | None
@@ -118,12 +118,12 @@ class StageWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Spec:
     """The spec of a rollout."""
 
     version: str | None
     """``None``, only for an undo: each tenant goes back to the version that it had before."""
-    stages: tuple[StageWish, ...]
+    stages: tuple[StageSpec, ...]
     tenants: tuple[TenantId, ...] | None = None
     """``None``: every tenant that is not at the release."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -163,7 +163,7 @@ class Stage:
     rollout: str
     number: int
     """Counted from 1."""
-    wish: StageWish
+    spec: StageSpec
     total: int
     tolerated: int
     manifest: str
@@ -203,7 +203,7 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Rollout:
     id: str
-    wish: Wish
+    spec: Spec
     by: str
     created_at: datetime
     planned: tuple[int, ...]

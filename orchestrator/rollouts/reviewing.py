@@ -45,7 +45,7 @@ class Reviewing:
             return Settled(before.result if before else Result.SKIPPED)
         try:
             found = (
-                self._failed(before, fault) if fault else self._inspect(before, allowed=rollout.wish.allow_replacement)
+                self._failed(before, fault) if fault else self._inspect(before, allowed=rollout.spec.allow_replacement)
             )
         except (Conflict, Throttled) as temporary:
             found = None  # The change set was deleted meanwhile, or AWS throttled the call.

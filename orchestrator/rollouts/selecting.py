@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
-from orchestrator.rollouts.records import Item, Share, Skip, Skipped, StageWish, TenantOutcome, Wish
+from orchestrator.rollouts.records import Item, Share, Skip, Skipped, Spec, StageSpec, TenantOutcome
 from orchestrator.tenants.records import TenantState
 
 MAX_NAMED = 20
@@ -50,9 +50,9 @@ class _SkippedTenants:
         }
 
 
-def select(wish: Wish, version: str, fleet: Iterable[Candidate]) -> Selected:
+def select(spec: Spec, version: str, fleet: Iterable[Candidate]) -> Selected:
     """Select the tenants of the fleet that the spec asks for and that can be moved."""
-    requested = None if wish.tenants is None else frozenset(wish.tenants)
+    requested = None if spec.tenants is None else frozenset(spec.tenants)
     skipped = _SkippedTenants()
     found: set[TenantId] = set()
     items: list[Item] = []
@@ -61,20 +61,20 @@ def select(wish: Wish, version: str, fleet: Iterable[Candidate]) -> Selected:
         if requested is not None and tenant.tenant not in requested:
             continue
         found.add(tenant.tenant)
-        if not has_labels(tenant, wish.labels):
+        if not has_labels(tenant, spec.labels):
             continue
-        reason = _skip_reason(wish, tenant, version)
+        reason = _skip_reason(spec, tenant, version)
         if reason is None:
             items.append(Item(tenant.tenant, version))
         else:
             skipped.add(tenant.tenant, reason)
     for unknown in (requested or frozenset()) - found:
         skipped.add(unknown, Skip.UNKNOWN)
-    return Selected(_take(wish.share, in_order(items, version)), skipped.summary())
+    return Selected(_take(spec.share, in_order(items, version)), skipped.summary())
 
 
 def select_for_undo(
-    wish: Wish,
+    spec: Spec,
     moved: Iterable[TenantOutcome],
     fleet: Mapping[TenantId, Candidate],
     *,
@@ -87,9 +87,9 @@ def select_for_undo(
     skipped = _SkippedTenants()
     items: list[Item] = []
     for outcome in moved:
-        tenant, back = outcome.item.tenant, wish.version or outcome.from_version
+        tenant, back = outcome.item.tenant, spec.version or outcome.from_version
         now = fleet.get(tenant)
-        if now is not None and not has_labels(now, wish.labels):
+        if now is not None and not has_labels(now, spec.labels):
             continue
         exists = now is not None and now.state is not TenantState.DELETED
         if tenant in under_way:
@@ -101,10 +101,10 @@ def select_for_undo(
             skipped.add(tenant, Skip.UNKNOWN)  # The tenant's earlier version is not on record.
         else:
             items.append(Item(tenant, back))
-    return _select_these(wish, items, fleet, skipped)
+    return _select_these(spec, items, fleet, skipped)
 
 
-def select_for_retry(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
+def select_for_retry(spec: Spec, failed: Iterable[TenantOutcome], fleet: Mapping[TenantId, Candidate]) -> Selected:
     """Select the tenants that failed in another rollout. Each keeps its target version."""
     skipped = _SkippedTenants()
     items: list[Item] = []
@@ -119,22 +119,22 @@ def select_for_retry(wish: Wish, failed: Iterable[TenantOutcome], fleet: Mapping
             skipped.add(outcome.item.tenant, Skip.MOVED_SINCE)
         else:
             items.append(outcome.item)
-    return _select_these(wish, items, fleet, skipped)
+    return _select_these(spec, items, fleet, skipped)
 
 
 def _select_these(
-    wish: Wish, candidates: Iterable[Item], fleet: Mapping[TenantId, Candidate], skipped: _SkippedTenants
+    spec: Spec, candidates: Iterable[Item], fleet: Mapping[TenantId, Candidate], skipped: _SkippedTenants
 ) -> Selected:
     items: list[Item] = []
     for item in candidates:
         now = fleet.get(item.tenant)
         # The tenant had a turn in an earlier rollout, so it existed: if it is not listed any more, it was deleted.
-        reason = Skip.DELETED if now is None else _skip_reason(wish, now, item.version)
+        reason = Skip.DELETED if now is None else _skip_reason(spec, now, item.version)
         if reason is None:
             items.append(item)
         else:
             skipped.add(item.tenant, reason)
-    return Selected(_take(wish.share, in_order(items, wish.version or "")), skipped.summary())
+    return Selected(_take(spec.share, in_order(items, spec.version or "")), skipped.summary())
 
 
 def skip_reason(
@@ -170,14 +170,14 @@ def skip_reason(
     return None
 
 
-def _skip_reason(wish: Wish, tenant: Candidate, version: str) -> Skip | None:
+def _skip_reason(spec: Spec, tenant: Candidate, version: str) -> Skip | None:
     return skip_reason(
         version,
         state=tenant.state,
         at=tenant.version,
         pinned_to=tenant.pinned_version,
-        allow_downgrade=wish.allow_downgrade,
-        waits_for_busy=not wish.dry_run,
+        allow_downgrade=spec.allow_downgrade,
+        waits_for_busy=not spec.dry_run,
     )
 
 
@@ -190,7 +190,7 @@ def in_order(items: Iterable[Item], salt: str) -> list[Item]:
     return sorted(items, key=lambda item: hashlib.sha256(f"{salt}/{item.tenant}".encode()).digest())
 
 
-def divide(items: Sequence[Item], stages: Sequence[StageWish]) -> list[Sequence[Item]]:
+def divide(items: Sequence[Item], stages: Sequence[StageSpec]) -> list[Sequence[Item]]:
     """The tenants of each stage. A stage's size is a share of all tenants. Stages for which none are left are empty."""
     divided: list[Sequence[Item]] = []
     taken = 0

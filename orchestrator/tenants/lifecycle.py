@@ -51,17 +51,17 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadySo:
+class Unchanged:
     """There was nothing to do."""
 
     reason: str
 
 
-Ordered = Accepted | AlreadySo | Refused
+Ordered = Accepted | Unchanged | Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Description:
     """What is said about a tenant that is to be created."""
 
     labels: Mapping[str, str] | None
@@ -117,7 +117,7 @@ class Lifecycle:
                 )
         asked = replace(request, explicit=explicit)
         version = request.pin or self.version_to_create(metadata, self.reader.audits(tenant))
-        said = Said(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
+        said = Description(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
         return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said, only_if=only_if)
 
     def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
@@ -157,7 +157,7 @@ class Lifecycle:
         # What nobody has asked for by name brings nobody back either: a delete may be about to begin.
         request = replace(latest.request, by=by, resource=resource, asked_at=asked_at, reason=reason)
         asked_for_again = request.explicit and latest.operation is Operation.CREATE
-        introduce = Said(None, Pin()) if asked_for_again else None
+        introduce = Description(None, Pin()) if asked_for_again else None
         return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
 
     def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> Ordered:
@@ -169,7 +169,7 @@ class Lifecycle:
         audits = self.reader.audits(tenant)
         deleted = is_deleted(audits)
         if metadata is None and not (audits and (remains or not deleted)) and not self._is_asked_for(tenant, audits):
-            return AlreadySo(f"There is no tenant {tenant}, so there was nothing to delete.")
+            return Unchanged(f"There is no tenant {tenant}, so there was nothing to delete.")
         if remains and deleted:
             # Whoever has asked for the tenant since it was deleted is not overruled.
             request = replace(request, asked_at=_deleted_at(audits))
@@ -188,16 +188,16 @@ class Lifecycle:
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
 
-    def pin(self, tenant: TenantId, version: str, request: Request) -> AlreadySo | Refused:
+    def pin(self, tenant: TenantId, version: str, request: Request) -> Unchanged | Refused:
         """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
         return self._say(tenant, Pin(version), request, f"Tenant {tenant} is pinned to version {version}")
 
-    def unpin(self, tenant: TenantId, request: Request) -> AlreadySo | Refused:
+    def unpin(self, tenant: TenantId, request: Request) -> Unchanged | Refused:
         return self._say(tenant, Pin(lift=True), request, f"Tenant {tenant} is not pinned")
 
-    def _say(self, tenant: TenantId, pin: Pin, request: Request, said: str) -> AlreadySo | Refused:
+    def _say(self, tenant: TenantId, pin: Pin, request: Request, said: str) -> Unchanged | Refused:
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
         if is_deleted(audits):
             return tenant_deleted(tenant)
@@ -205,7 +205,7 @@ class Lifecycle:
             return unknown_tenant(tenant)
         if not self.descriptions.describe(tenant, labels=None, pin=pin, request=request, at=self.clock.now()):
             return _busy(tenant, self.reader.lock(tenant))
-        return AlreadySo(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
+        return Unchanged(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
 
     def _describe(
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: Seen | None
@@ -214,13 +214,13 @@ class Lifecycle:
         there = f"Tenant {tenant} is there, at version {metadata.version}"
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
-            return AlreadySo(f"{there}.")
+            return Unchanged(f"{there}.")
         said = self.descriptions.describe(
             tenant, labels=request.labels, pin=pin, request=request, at=self.clock.now(), only_if=only_if
         )
         if not said:
             return _busy(tenant, self.reader.lock(tenant))
-        return AlreadySo(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
+        return Unchanged(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
 
     def _order(
         self,
@@ -230,7 +230,7 @@ class Lifecycle:
         request: Request,
         metadata: Metadata | None,
         *,
-        introduce: Said | None = None,
+        introduce: Description | None = None,
         only_if: Seen | None = None,
     ) -> Ordered:
         first_free = 1
@@ -281,7 +281,7 @@ class Lifecycle:
         limited = self.limits.check(tenant, another=another, caller=self.counted_for)
         return _refused_by(limited, tenant) if limited else None
 
-    def _introduce(self, attempt: Attempt, said: Said, request: Request, only_if: Seen | None) -> bool:
+    def _introduce(self, attempt: Attempt, said: Description, request: Request, only_if: Seen | None) -> bool:
         """Write down what is said about a tenant whose create is about to be started.
 
         Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
@@ -299,7 +299,7 @@ class Lifecycle:
 
     def _refusal(
         self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
-    ) -> Refused | AlreadySo | None:
+    ) -> Refused | Unchanged | None:
         tenant = attempt.tenant
         if attempt.operation is Operation.DELETE:
             if reason := why_not_adopted(metadata, self.names, self.queues):
@@ -327,7 +327,7 @@ class Lifecycle:
         there = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
         if there and not self._would_be_made_otherwise(metadata, release):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
-            return AlreadySo(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
+            return Unchanged(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
         return None
 
     def _would_be_made_otherwise(self, metadata: Metadata, release: Release | None) -> bool:
@@ -432,13 +432,13 @@ def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | 
     owner = lock.run.attempt
     same = owner.operation is asked_for.operation
     same &= owner.operation is Operation.DELETE or owner.version == asked_for.version
-    wishes = _wishes(request)
-    if same and wishes in (Request(), _wishes(lock.run.request)):
+    specs = _specs(request)
+    if same and specs in (Request(), _specs(lock.run.request)):
         return Accepted(owner, lock.run.execution)
     return _busy(asked_for.tenant, lock)
 
 
-def _wishes(request: Request) -> Request:
+def _specs(request: Request) -> Request:
     """What was asked for, whoever asked, whenever and why. The version is the attempt's."""
     return replace(request, by="", resource=None, explicit=False, version=None, asked_at=None, reason="")
 

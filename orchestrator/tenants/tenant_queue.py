@@ -13,7 +13,7 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused, brought_into_being, other_owner
 from orchestrator.tenants.confirming import how_it_ended, is_confirmed, is_undone
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import Seen, StackResources
 from orchestrator.tenants.records import (
@@ -181,7 +181,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
     request = replace(asked.request, asked_at=since)
     ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant, only_if=Seen(seen))
     metadata = reader.metadata(tenant)
-    if isinstance(ordered, AlreadySo) and metadata and metadata.published:
+    if isinstance(ordered, Unchanged) and metadata and metadata.published:
         return Provided(metadata.queue)
     return _waiting(ordered)
 
@@ -229,14 +229,14 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
     if failed and failed.request.unserved == unserved:
         return NotProvided(_why(tenant, failed))
     ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since, own=True, unserved=unserved))
-    return Provided(None) if isinstance(ordered, AlreadySo) else _waiting(ordered)
+    return Provided(None) if isinstance(ordered, Unchanged) else _waiting(ordered)
 
 
 def _waiting(ordered: Ordered) -> Answer:
     match ordered:
         case Refused(kind, reason) if kind not in _WAITED_FOR:
             return NotProvided(reason)
-        case Accepted() | AlreadySo() | Refused():
+        case Accepted() | Unchanged() | Refused():
             return Waiting()
 
 

@@ -182,7 +182,7 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     (tenants.LIST_RELEASES, NothingMore(), "/releases", None),
     (
         rollouts.START_ROLLOUT,
-        rollouts.StartRollout(version="0.2.0", stages=[rollouts.StageWish(size="rest", alarm=None)]),
+        rollouts.StartRollout(version="0.2.0", stages=[rollouts.StageSpec(size="rest", alarm=None)]),
         "/rollouts",
         {"version": "0.2.0", "stages": [{"size": "rest", "alarm": None}]},
     ),

@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 from orchestrator.common.errors import Throttled
-from orchestrator.rollouts.records import Rollout, Wish
+from orchestrator.rollouts.records import Rollout, Spec
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.get_queue import GetQueue, Provisioning
 from orchestrator.tenants.limits import Unlimited
@@ -314,7 +314,7 @@ def test_the_client_is_made_when_it_is_first_needed_and_once() -> None:
 
 
 ROLLOUT_MACHINE = f"{STATES}:stateMachine:rollout"
-ROLLOUT = Rollout("20261116-120000-ab12", Wish("0.2.0", ()), "ada", NOON, (), total=0, skipped={}, attempt=2)
+ROLLOUT = Rollout("20261116-120000-ab12", Spec("0.2.0", ()), "ada", NOON, (), total=0, skipped={}, attempt=2)
 ROLLOUT_EXECUTION = f"{STATES}:execution:rollout:rollout-20261116-120000-ab12-2"
 
 

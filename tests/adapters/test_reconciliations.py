@@ -19,13 +19,13 @@ from orchestrator.reconciling.records import (
     MAX_FINDINGS,
     SETTLING,
     SURVEY,
+    Coverage,
     Finding,
     Kind,
-    LookedAt,
     Reconciliation,
     ReconciliationStatus,
     Remedy,
-    Wish,
+    Spec,
 )
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import NOON
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 ID = "20261116-120000-ab12"
-ASKED = Reconciliation(ID, "ada", Wish(), ReconciliationStatus.PENDING, NOON, NOON)
+ASKED = Reconciliation(ID, "ada", Spec(), ReconciliationStatus.PENDING, NOON, NOON)
 FOUND = Finding(Kind.ORPHAN_STACK, "globex", "nothing is known of such a tenant", Remedy.CREATE)
 TOLD = replace(
     ASKED,
-    wish=Wish(survey=False, detect_drift=True, repair=False, dry_run=True),
+    spec=Spec(survey=False, detect_drift=True, repair=False, dry_run=True),
     status=ReconciliationStatus.INCOMPLETE,
     updated_at=NOON + timedelta(seconds=9),
-    looked_at=LookedAt(operations=1, tenants=2, stacks=3, all_stacks=4, drift=5),
+    looked_at=Coverage(operations=1, tenants=2, stacks=3, all_stacks=4, drift=5),
     counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 300},
     findings=(
         FOUND,

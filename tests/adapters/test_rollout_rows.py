@@ -62,9 +62,9 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
     written = rows(dynamodb)
     assert sorted(written) == sorted([PLAN, STAGE, (f"ROLLOUT#{ONE}", "STAGE#10"), ("ROLLOUTS", "REGISTRY")])
     assert written["ROLLOUTS", "REGISTRY"] == {"Active": {"SS": [ONE]}, "Revision": 1}
-    wish = json.loads(written[PLAN].pop("Wish"))
-    assert wish["version"] == "0.2.0"
-    assert wish["stages"][0] == WISH
+    spec = json.loads(written[PLAN].pop("Wish"))
+    assert spec["version"] == "0.2.0"
+    assert spec["stages"][0] == WISH
     assert json.loads(written[PLAN].pop("Skipped")) == {"pinned": {"count": 2, "tenants": ["x"]}}
     assert written[PLAN] == {
         "ListingKey": "ROLLOUT",
@@ -154,7 +154,7 @@ def test_a_rollout_that_was_read_can_be_returned_by_the_api(table: RolloutTable)
     assert rollout_document(rollout, stages) == rollout_document(
         a_rollout(status=RolloutStatus.RUNNING), [a_stage(), a_stage(number=2)]
     )
-    assert stages[0].wish == CANARY
+    assert stages[0].spec == CANARY
 
 
 def test_throttling_is_counted(table: RolloutTable, dynamodb: DynamoDBClient) -> None:

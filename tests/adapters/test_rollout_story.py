@@ -11,7 +11,7 @@ from orchestrator.rollouts.advancing import Advancing, AwaitOperator, Bake, NotS
 from orchestrator.rollouts.control import Rollouts, Underway
 from orchestrator.rollouts.gate import Admitted, Gate, Settled
 from orchestrator.rollouts.ports import RolloutLedger
-from orchestrator.rollouts.records import Result, RolloutStatus, Share, StageWish, Turn, Wish
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, Spec, StageSpec, Turn
 from orchestrator.tenants.records import Operation
 from tests.adapters.tables import Table, create, publish
 from tests.fakes import (
@@ -33,8 +33,8 @@ from tests.fakes import (
 pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
 
 STAGES = (
-    StageWish(Share(1), 1, Share(0), approval=True),
-    StageWish(None, 4, Share(1)),
+    StageSpec(Share(1), 1, Share(0), approval=True),
+    StageSpec(None, 4, Share(1)),
 )
 
 
@@ -110,14 +110,14 @@ def world(table: Table, ledger: RolloutLedger) -> World:
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def started(world: World, wish: Wish) -> str:
-    underway = world.rollouts.start(wish, "ada")
+def started(world: World, spec: Spec) -> str:
+    underway = world.rollouts.start(spec, "ada")
     assert isinstance(underway, Underway)
     return underway.rollout.id
 
 
 def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: World) -> None:
-    rollout = started(world, Wish(None, STAGES))
+    rollout = started(world, Spec(None, STAGES))
     assert world.run(rollout) == [AwaitOperator, RunStage, RunStage, Succeeded]
     assert world.table.versions_in_use().keys() == {NEXT_VERSION}
     assert {outcome.result for outcome in world.ledger.outcomes(rollout)} == {Result.SUCCEEDED}
@@ -126,8 +126,8 @@ def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: World) -> No
 
 
 def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(world: World) -> None:
-    wish = Wish(NEXT_VERSION, (replace(STAGES[0], approval=False), STAGES[1]))
-    rollout = started(world, wish)
+    spec = Spec(NEXT_VERSION, (replace(STAGES[0], approval=False), STAGES[1]))
+    rollout = started(world, spec)
     items = world.manifests.read(world.ledger.stages(rollout)[1].manifest)
     failing = frozenset(item.tenant.value for item in items[:2])
     assert world.run(rollout, failing) == [RunStage, RunStage, NotSucceeded]
@@ -140,7 +140,7 @@ def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(wo
 
 
 def test_two_active_rollouts_never_have_the_same_tenants(world: World) -> None:
-    first = started(world, Wish(None, STAGES))
-    refused = world.rollouts.start(Wish(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
+    first = started(world, Spec(None, STAGES))
+    refused = world.rollouts.start(Spec(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
     assert not isinstance(refused, Underway)
     assert world.ledger.registry().active == {first}

@@ -22,22 +22,22 @@ from orchestrator.rollouts.records import (
     Share,
     Skip,
     Skipped,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
-    Wish,
 )
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION
 
 ONE, TWO, THREE = "20261116-120000-00a1", "20261116-120001-00a2", "20261117-120000-00a0"
 """Rollout ids, oldest first."""
-REST = StageWish(None, 8, Share(5, percent=True))
-CANARY = StageWish(Share(1), 1, Share(0), bake_seconds=300, alarm="tenants are unwell", approval=True)
+REST = StageSpec(None, 8, Share(5, percent=True))
+CANARY = StageSpec(Share(1), 1, Share(0), bake_seconds=300, alarm="tenants are unwell", approval=True)
 LATER = NOON + timedelta(milliseconds=1)
-EVERY_WISH = Wish(
+FULL_SPEC = Spec(
     version=NEXT_VERSION,
-    stages=(CANARY, StageWish(Share(10, percent=True), 4, Share(2)), REST),
+    stages=(CANARY, StageSpec(Share(10, percent=True), 4, Share(2)), REST),
     tenants=(TenantId.parse("a"), TenantId.parse("b")),
     labels={"tier": "gold", "region": ""},
     share=Share(50, percent=True),
@@ -46,14 +46,14 @@ EVERY_WISH = Wish(
     undo=TWO,
     retry=THREE,
 )
-TO_LOOK = Wish(VERSION, (REST,), dry_run=True, sample=Share(3))
+TO_LOOK = Spec(VERSION, (REST,), dry_run=True, sample=Share(3))
 ENDED = [status for status in RolloutStatus if not status.active]
 ACTIVE = [status for status in RolloutStatus if status.active]
 
 
 def a_rollout(rollout: str = ONE, **changes: Any) -> Rollout:
-    wish = Wish(NEXT_VERSION, (CANARY, REST))
-    return replace(Rollout(rollout, wish, "ada", NOON, planned=(1, 9), total=10, skipped={}), **changes)
+    spec = Spec(NEXT_VERSION, (CANARY, REST))
+    return replace(Rollout(rollout, spec, "ada", NOON, planned=(1, 9), total=10, skipped={}), **changes)
 
 
 def a_stage(rollout: str = ONE, number: int = 1, **changes: Any) -> Stage:
@@ -188,11 +188,11 @@ class TestRegister:
         assert [ledger.stage(ONE, number) for number in range(1, 12)] == [*stages, None]
         assert list(ledger.rollouts(limit=9)) == [rollout]
 
-    @pytest.mark.parametrize("wish", [EVERY_WISH, TO_LOOK, Wish(None, (REST,), undo=TWO)])
-    def test_every_spec_is_stored(self, ledger: RolloutLedger, wish: Wish) -> None:
+    @pytest.mark.parametrize("spec", [FULL_SPEC, TO_LOOK, Spec(None, (REST,), undo=TWO)])
+    def test_every_spec_is_stored(self, ledger: RolloutLedger, spec: Spec) -> None:
         skipped = {Skip.PINNED: Skipped(3, ("a", "b")), Skip.MOVED_SINCE: Skipped(1, ("c",))}
         rollout = a_rollout(
-            wish=wish,
+            spec=spec,
             skipped=skipped,
             reason="Because of this: ä",
             current_stage=2,
@@ -201,7 +201,7 @@ class TestRegister:
             task_token="token",
             ended_at=LATER,
         )
-        stages = [a_stage(number=number, wish=stage) for number, stage in enumerate(wish.stages, 1)]
+        stages = [a_stage(number=number, spec=stage) for number, stage in enumerate(spec.stages, 1)]
         assert ledger.register(rollout, stages, revision=0)
         assert ledger.rollout(ONE) == rollout
         assert list(ledger.stages(ONE)) == stages
@@ -234,7 +234,7 @@ class TestRegister:
     @pytest.mark.parametrize("revision", [0, 1, 7])
     def test_a_dry_run_is_never_in_the_registry_at_any_revision(self, ledger: RolloutLedger, revision: int) -> None:
         registered(ledger, TWO)
-        assert ledger.register(a_rollout(wish=TO_LOOK), [a_stage()], revision=revision)
+        assert ledger.register(a_rollout(spec=TO_LOOK), [a_stage()], revision=revision)
         assert ledger.registry() == Registry(frozenset({TWO}), 1)
 
 
@@ -325,7 +325,7 @@ class TestChange:
         assert ledger.change(reopened, revision=3)
 
     def test_a_dry_run_is_never_in_the_registry(self, ledger: RolloutLedger) -> None:
-        rollout = registered(ledger, wish=TO_LOOK)
+        rollout = registered(ledger, spec=TO_LOOK)
         assert ledger.change(replace(rollout, status=RolloutStatus.HALTED))
         assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.PENDING), revision=0)
         assert ledger.registry() == Registry(frozenset(), 0)

@@ -33,9 +33,9 @@ def test_credentials_are_returned_with_the_queue_and_can_use_it(berth: Deployed)
     assert "credentials" not in berth.ask(tenant).body
 
 
-@pytest.mark.parametrize("wish", ["send", "receive", "delete", ""])
-def test_the_old_query_parameter_returns_no_credentials(berth: Deployed, wish: str) -> None:
-    answer = call(berth, "GET", "/tenants/nobody/queue", query={"credentials": wish})
+@pytest.mark.parametrize("spec", ["send", "receive", "delete", ""])
+def test_the_old_query_parameter_returns_no_credentials(berth: Deployed, spec: str) -> None:
+    answer = call(berth, "GET", "/tenants/nobody/queue", query={"credentials": spec})
     assert (answer.status, answer.body["type"]) == (400, "urn:berth:problem:invalid-request")
     assert "/queue/credentials/send" in answer.body["detail"]
     assert berth.rows_of(TenantId("nobody")) == {}

@@ -50,7 +50,7 @@ class InMemoryRollouts:
     ) -> bool:
         if rollout.id in self._rollouts:
             return False
-        if not rollout.wish.dry_run:
+        if not rollout.spec.dry_run:
             if self._registry.revision != revision:
                 return False
             self._registry = Registry(self._registry.active | {rollout.id}, revision + 1)
@@ -63,7 +63,7 @@ class InMemoryRollouts:
         before = self._rollouts.get(rollout.id)
         if before is None or before.revision != rollout.revision:
             return False
-        if not rollout.wish.dry_run and before.status.active != rollout.status.active:
+        if not rollout.spec.dry_run and before.status.active != rollout.status.active:
             if revision not in (None, self._registry.revision):
                 return False
             active = self._registry.active

@@ -91,7 +91,7 @@ class WatchedRollouts(InMemoryRollouts):
         if changed and stage.approved_by and not before.approved_by:
             meant = f"stage {stage.number}"
             assert stage.approved_by.endswith(meant), f"{stage.approved_by!r} was taken for an approval of {meant}"
-        if changed and stage.status is StageStatus.DONE is not before.status and stage.wish.alarm:
+        if changed and stage.status is StageStatus.DONE is not before.status and stage.spec.alarm:
             since = max(filter(None, (before.ended_at, before.resumed_at)))
             assert not self.alarms.to_be_seen_since(since), f"stage {stage.number} goes on after its alarm went off"
         return changed

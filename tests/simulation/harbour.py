@@ -21,7 +21,7 @@ from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.events import parse_execution_ended
 from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.reconciler import Reconciler
-from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settling
 from orchestrator.tenants.lifecycle import Lifecycle
@@ -61,7 +61,7 @@ from tests.simulation.world import Around, Ports, World, watched
 
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
-ADOPTION = Wish(survey=False, adopt=True)
+ADOPTION = Spec(survey=False, adopt=True)
 VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
 
 NEIGHBOUR = Names("Berth-dev")
@@ -402,7 +402,7 @@ class Harbour(World):
         self.later(SETTLING_EVERY, self._on_schedule)
         self.reconcile(SCHEDULES[SETTLING])
 
-    def reconcile(self, wish: Wish) -> None:
+    def reconcile(self, spec: Spec) -> None:
         caller = Caller(Role.RECONCILER, None)
         ports = self.ports_of(caller)
         table, stale = ports.table, self.chance.random() < self.weather.stale
@@ -424,7 +424,7 @@ class Harbour(World):
             clock=ports.clock,
         )
         now = self.clock.now()
-        asked = Reconciliation(SETTLING, "berth reconcile", wish, ReconciliationStatus.PENDING, now, now)
+        asked = Reconciliation(SETTLING, "berth reconcile", spec, ReconciliationStatus.PENDING, now, now)
         self.call(caller, lambda: reconciler.run(asked), lambda _result, _error: None)
         if self.weather.stale:
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]

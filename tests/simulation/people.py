@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.get_queue import Answer, GetQueue
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Unchanged
 from orchestrator.tenants.records import Attempt, Request
 from tests.simulation.asked import Description
 from tests.simulation.callers import Caller, Role
@@ -89,7 +89,7 @@ class People:
         def over(ordered: object) -> None:
             if isinstance(ordered, Accepted):
                 guard.asked.answered_deletes[ordered.execution] = asked_at
-            if isinstance(ordered, AlreadySo):
+            if isinstance(ordered, Unchanged):
                 still = [execution for execution in guard.asked.not_deleted_since() if execution in to_come]
                 still = [execution for execution in still if self._is_to_create(execution)]
                 assert not still, f"{ordered.reason} But {still[0]} had been accepted before."

@@ -92,7 +92,7 @@ def check_that_it_is_over(rollout: Rollout, fleet: Fleet, by_hand: ByHand) -> No
         assert tenant in outcomes, f"{rollout.status}, but nothing is written down about {tenant}"
         assert outcomes[tenant].result.settled, f"{rollout.status}, but {tenant} is not settled"
     results = Counter(outcome.result for outcome in outcomes.values())
-    if rollout.wish.dry_run or rollout.status is RolloutStatus.FAILED:
+    if rollout.spec.dry_run or rollout.status is RolloutStatus.FAILED:
         assert bool(results[Result.FAILED]) == (rollout.status is RolloutStatus.FAILED)
         return
     assert not results[Result.FAILED], f"SUCCEEDED, but {results}"

@@ -19,7 +19,7 @@ from typing import Any
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.control import NothingToDo, Underway
-from orchestrator.rollouts.documents import wish_from
+from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.records import Rollout, RolloutStatus, Stage, StageStatus
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Accepted
@@ -105,7 +105,7 @@ class RolloutStorm:
         try:
             self._do_by_hand(self._chance.choice([0, 0, 2, 4]))
             undone: Rollout | None = None
-            if self._start(self._first_wish()):
+            if self._start(self._first_spec()):
                 self._until_it_is_over()
                 undone = self._follow_up()
             self._until_nothing_goes_on()
@@ -127,14 +127,14 @@ class RolloutStorm:
 
     # One rollout after the other
 
-    def _first_wish(self) -> dict[str, Any]:
+    def _first_spec(self) -> dict[str, Any]:
         asked: dict[str, Any] = {"version": NEXT_VERSION, "stages": self._chance.choice(STAGES)}
         return asked | ({"dryRun": True} if self._chance.random() < 0.1 else {})
 
     def _start(self, asked: dict[str, Any]) -> bool:
         """Whether there is anything to do."""
-        wish = wish_from(asked, max_concurrency=4)
-        return self._begin(lambda rollouts: rollouts.start(wish, OPERATOR.by), asked)
+        spec = spec_from(asked, max_concurrency=4)
+        return self._begin(lambda rollouts: rollouts.start(spec, OPERATOR.by), asked)
 
     def _begin(self, ask: Callable[[Any], object], asked: dict[str, Any]) -> bool:
         known = {rollout.id for rollout in self.fleet.ledger.rollouts(limit=10)}
@@ -147,7 +147,7 @@ class RolloutStorm:
             new = [each for each in self.fleet.ledger.rollouts(limit=10) if each.id not in known]
             if new:
                 self.rollout_id = new[0].id
-                self.seen["dry run"] += new[0].wish.dry_run
+                self.seen["dry run"] += new[0].spec.dry_run
             if planning and isinstance(answered, Underway | NothingToDo):
                 skipped = answered.rollout.skipped if isinstance(answered, Underway) else answered.selected.skipped
                 names = [name for each in skipped.values() for name in each.tenants]
@@ -172,7 +172,7 @@ class RolloutStorm:
     def _follow_up(self) -> Rollout | None:
         """Undo or retry it, sometimes while something of it still goes on. The rollout that was undone, if one was."""
         earlier, what = self.rollout, self._chance.choice(["", "undo", "undo", "retry"])
-        if not what or earlier.wish.dry_run:
+        if not what or earlier.spec.dry_run:
             return None
         if self._chance.random() < 0.5:
             self._until_nothing_goes_on()
@@ -479,7 +479,7 @@ class RolloutStorm:
         stage = self.fleet.ledger.stage(given["rolloutId"], given["stage"])
         assert stage
         of_stage = [each for each in running if each.rollout_and_stage == turn.rollout_and_stage]
-        assert len(of_stage) < stage.wish.max_concurrency, f"{len(of_stage)} wait or run, one more comes, but {stage}"
+        assert len(of_stage) < stage.spec.max_concurrency, f"{len(of_stage)} wait or run, one more comes, but {stage}"
         return turn
 
     def _start_update(self, turn: Turn, name: str, given: Event) -> Execution | None:
@@ -540,14 +540,14 @@ class RolloutStorm:
         running = [name for name in self._started_by if self._operations[name].running]
         of_this = [name for name in running if self._started_by[name] == self.rollout_id]
         if of_this:
-            assert len(of_this) <= self._stage.wish.max_concurrency, f"in flight: {of_this}, but {self._stage}"
+            assert len(of_this) <= self._stage.spec.max_concurrency, f"in flight: {of_this}, but {self._stage}"
 
     def _check_the_end(self, undone: Rollout | None) -> None:
         for rollout in self.fleet.ledger.rollouts(limit=10):
             check_counts(rollout, self.fleet)
             results = (f"tenant {outcome.result}" for outcome in self.fleet.ledger.outcomes(rollout.id))
             self.seen.update(results)
-            if rollout.wish.dry_run:
+            if rollout.spec.dry_run:
                 assert rollout.id not in self._started_by.values(), "a dry run has changed something"
         for tenant in self.fleet.tenants:
             living = [stack for stack in self.fleet.stacks.living if stack.tenant_id == tenant.value]

@@ -46,7 +46,7 @@ def test_a_seed_tells_the_same_story_again() -> None:
 def test_the_storms_see_all_that_may_happen() -> None:
     ends = {f"{operation} {status}" for operation in Operation for status in (Status.SUCCESS, Status.FAILURE)}
     answers = {"Ready", "Provisioning", "BeingDeleted", "Deleted", "Failed"}
-    orders = {"Accepted", "AlreadySo", "Refused"}
+    orders = {"Accepted", "Unchanged", "Refused"}
     trouble = {"waited", "killed", "robbed", "taken over", "revived"}
     assert ends | answers | orders | trouble <= set(play_all(SEEDS))
 

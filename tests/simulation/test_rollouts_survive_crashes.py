@@ -17,7 +17,7 @@ from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.control import Changed, Choose, Rollouts
 from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
-from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Stage, TenantOutcome, Turn, Wish
+from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, Spec, Stage, TenantOutcome, Turn
 from orchestrator.rollouts.selecting import Selected, skip_reason
 from orchestrator.tenants.records import Audit, Metadata, TenantState
 from orchestrator.tenants.state import state_of
@@ -90,11 +90,11 @@ def _believe_that_all_went_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def well(
         turn: Turn, before: TenantOutcome | None, metadata: Metadata | None, audits: Sequence[Audit], **more: Any
     ) -> TenantOutcome:
-        return replace(judge(turn, before, metadata, audits, **more), result=Result.SUCCEEDED, skip=None)
+        return replace(classify(turn, before, metadata, audits, **more), result=Result.SUCCEEDED, skip=None)
 
-    judge = gate.judge
-    monkeypatch.setattr(gate, "judge", well)
-    monkeypatch.setattr(advancing, "judge", well)
+    classify = gate.classify
+    monkeypatch.setattr(gate, "classify", well)
+    monkeypatch.setattr(advancing, "classify", well)
 
 
 def _list_the_fleet_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,8 @@ def _list_the_fleet_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _trust_the_listing_when_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def selected(self: Rollouts, choose: Choose, wish: Wish, outcomes: Sequence[TenantOutcome]) -> Selected:
-        return choose(wish, outcomes, self._finder.list_once())
+    def selected(self: Rollouts, choose: Choose, spec: Spec, outcomes: Sequence[TenantOutcome]) -> Selected:
+        return choose(spec, outcomes, self._finder.list_once())
 
     monkeypatch.setattr(Rollouts, "_select_of", selected)
 
@@ -149,13 +149,13 @@ def _wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _take_a_delete_that_has_begun_for_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def rash(*args: Any, **more: Any) -> TenantOutcome:
-        outcome, (_, _, metadata, audits) = judge(*args, **more), args
+        outcome, (_, _, metadata, audits) = classify(*args, **more), args
         deleting = state_of(metadata, audits) is TenantState.DELETING
         return replace(outcome, result=Result.SKIPPED, skip=Skip.DELETED) if deleting else outcome
 
-    judge = gate.judge
-    monkeypatch.setattr(gate, "judge", rash)
-    monkeypatch.setattr(advancing, "judge", rash)
+    classify = gate.classify
+    monkeypatch.setattr(gate, "classify", rash)
+    monkeypatch.setattr(advancing, "classify", rash)
 
 
 def _leave_every_abort_to_the_execution(monkeypatch: pytest.MonkeyPatch) -> None:

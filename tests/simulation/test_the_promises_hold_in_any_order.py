@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
-from orchestrator.reconciling.records import SETTLING, Wish
+from orchestrator.reconciling.records import SETTLING, Spec
 from tests.fakes import FakeExecutions
 from tests.simulation import voyage
 from tests.simulation.agenda import Kind
@@ -103,9 +103,9 @@ class AnyOrder(RuleBasedStateMachine):
     def an_execution_is_ahead_of_others(self, which: int) -> None:
         self._out_of_turn(Kind.STEP, which)
 
-    @rule(wish=st.sampled_from((SCHEDULES[SETTLING], Wish(), Wish(dry_run=True))))
-    def reconcile(self, wish: Wish) -> None:
-        self.do(lambda: self.harbour.reconcile(wish))
+    @rule(spec=st.sampled_from((SCHEDULES[SETTLING], Spec(), Spec(dry_run=True))))
+    def reconcile(self, spec: Spec) -> None:
+        self.do(lambda: self.harbour.reconcile(spec))
 
     # What goes wrong
 

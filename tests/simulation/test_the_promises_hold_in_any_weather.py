@@ -37,7 +37,7 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     ends = {f"{operation} {status}" for operation in Operation for status in (Status.SUCCESS, Status.FAILURE)}
     settled = {f"{end}, settled" for end in ends}
     answers = {"Ready", "Provisioning", "BeingDeleted", "Deleted", "Failed"}
-    orders = {"Accepted", "AlreadySo", "Refused"}
+    orders = {"Accepted", "Unchanged", "Refused"}
     deaths = {f"{how}{where}" for how in ("was aborted", "timed out") for where in ("", " in the middle of a function")}
     trouble = {"held", "lost", "told again", "hung", "throttled", "crashed after a call", "old code", "listed late"}
     healed = {"settled", "taken over", "revived", "given back to service"}

@@ -11,7 +11,7 @@ from datetime import timedelta
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import is_unlisted
 from orchestrator.reconciling.health import SETTLING_EVERY
-from orchestrator.reconciling.records import SETTLING, Wish
+from orchestrator.reconciling.records import SETTLING, Spec
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import HistoryEntry, Status
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -46,7 +46,7 @@ def repair(harbour: Harbour) -> None:
         assert not left, f"{tenant} is in no list, or its stack not on record, though everybody was adopted"
     vanished = {tenant: harbour.guard.of[tenant].vanished for tenant in harbour.tenants}
     for _ in range(4):
-        harbour.reconcile(Wish())
+        harbour.reconcile(Spec())
         done = harbour.reconciliations.recorded[SETTLING]
         acted = done.repaired + done.ordered
         harbour.look_around()

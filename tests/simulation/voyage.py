@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
-from orchestrator.reconciling.records import SURVEY, Wish
+from orchestrator.reconciling.records import SURVEY, Spec
 from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Status
@@ -281,7 +281,7 @@ def delete_the_stack_by_hand(harbour: Harbour, tenant: TenantId, _version: str) 
 
 
 def survey(harbour: Harbour, _tenant: TenantId, _version: str) -> None:
-    harbour.reconcile(harbour.chance.choice((SCHEDULES[SURVEY], Wish(), Wish(), Wish(dry_run=True))))
+    harbour.reconcile(harbour.chance.choice((SCHEDULES[SURVEY], Spec(), Spec(), Spec(dry_run=True))))
 
 
 def adopt(harbour: Harbour, _tenant: TenantId, _version: str) -> None:

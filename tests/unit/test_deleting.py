@@ -70,9 +70,9 @@ class World:
         self.looked_at: datetime | None = self.clock.now()
         take(self.table, self.run)
 
-    def check(self, **wishes: object) -> Empty | Draining | GaveUp:
+    def check(self, **specs: object) -> Empty | Draining | GaveUp:
         """The next look, as the machine takes it: it keeps since when the queues have looked empty."""
-        run = replace(self.run, request=Request(**wishes))  # type: ignore[arg-type]
+        run = replace(self.run, request=Request(**specs))  # type: ignore[arg-type]
         outcome = check_messages(
             run,
             empty_since=self.empty_since,
@@ -86,11 +86,11 @@ class World:
             self.empty_since = outcome.empty_since
         return outcome
 
-    def looks_empty(self, **wishes: object) -> bool:
+    def looks_empty(self, **specs: object) -> bool:
         """Whether the delete believes that the queues are empty once it has seen so for long enough."""
-        assert isinstance(self.check(**wishes), Draining)
+        assert isinstance(self.check(**specs), Draining)
         self.clock.advance(EMPTY_FOR)
-        return isinstance(self.check(**wishes), Empty)
+        return isinstance(self.check(**specs), Empty)
 
     def plant(self, status: str = "CREATE_COMPLETE", *, tenant_id: str = "acme", reason: str = "") -> str:
         """The stack as an earlier operation left it, some time ago."""
@@ -264,11 +264,11 @@ OLD_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:old-acme-Queue-1", "https://sqs.eu-we
 UNADOPTED = replace(some_metadata(queue=OLD_QUEUE, version="0.0.9"), stack_id=None)
 
 
-@pytest.mark.parametrize("wishes", [{}, {"force": True}, {"drain_seconds": 600}], ids=str)
-def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: World, wishes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("specs", [{}, {"force": True}, {"drain_seconds": 600}], ids=str)
+def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: World, specs: dict[str, Any]) -> None:
     """The stack would be left behind, and nobody would know of it any more."""
     world.table.plant_metadata(UNADOPTED)
-    assert "berth adopt" in failure(world.check(**wishes)).reason
+    assert "berth adopt" in failure(world.check(**specs)).reason
 
 
 def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: World) -> None:
@@ -446,10 +446,10 @@ def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
     assert world.check(force=True, drain_seconds=drain_seconds) == Empty(None, NOON)
 
 
-@pytest.mark.parametrize("wish", ["allow_replacement", "allow_downgrade", "explicit"])
-def test_nothing_else_that_is_asked_for_lets_messages_go(world: World, wish: str) -> None:
+@pytest.mark.parametrize("spec", ["allow_replacement", "allow_downgrade", "explicit"])
+def test_nothing_else_that_is_asked_for_lets_messages_go(world: World, spec: str) -> None:
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
-    failure(world.check(**{wish: True}))
+    failure(world.check(**{spec: True}))
 
 
 def test_a_throttled_count_is_never_taken_for_empty() -> None:

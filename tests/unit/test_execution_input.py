@@ -108,9 +108,9 @@ def test_labels_that_are_taken_away_differ_from_labels_that_are_not_mentioned() 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Request)])
 def test_every_wish_is_carried_over_by_itself(name: str) -> None:
-    wish = replace(Request(), **{name: getattr(EVERYTHING, name)})
-    assert wish != Request()
-    assert request_from(request_document(wish)) == wish
+    spec = replace(Request(), **{name: getattr(EVERYTHING, name)})
+    assert spec != Request()
+    assert request_from(request_document(spec)) == spec
 
 
 @given(REQUESTS)

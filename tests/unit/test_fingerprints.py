@@ -14,7 +14,7 @@ from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
 from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
@@ -334,7 +334,7 @@ def test_a_stack_that_has_the_key_is_not_upgraded_to_where_it_is(keyed: World) -
     keyed.begin(CREATE_WITH_KEY)
     keyed.finish(CREATE_WITH_KEY, DONE_WITH_KEY, made_with=OLD_KEY)
     keyed.clock.advance(A_MOMENT)
-    assert isinstance(upgrade(keyed), AlreadySo)
+    assert isinstance(upgrade(keyed), Unchanged)
 
 
 def test_while_cloudformation_throttles_the_tenant_is_served_and_its_key_is_not_known(keyed: World) -> None:

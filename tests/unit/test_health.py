@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
-from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, LookedAt, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, Reconciliation, ReconciliationStatus
 from orchestrator.tenants.records import Messages, Operation, Status, TenantState
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, World, asked_for, tenant
@@ -41,7 +41,7 @@ def ran(world: World, name: str, **more: Any) -> Reconciliation:
 def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
     world.add("acme")
     ran(world, SETTLING)
-    ran(world, SURVEY, looked_at=LookedAt(all_stacks=7), scanned_at=NOON)
+    ran(world, SURVEY, looked_at=Coverage(all_stacks=7), scanned_at=NOON)
     assert world.health.examine() == [
         Check("operations", Verdict.OK, "none is past its deadline"),
         Check("tenants", Verdict.OK, "none has failed"),
@@ -61,7 +61,7 @@ def test_whatever_is_not_well_comes_with_what_to_do(world: World) -> None:
     world.clock.advance(STUCK_AFTER + SURVEY_EVERY * 3 + A_SECOND)
     world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
     world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
-    ran(world, SURVEY, looked_at=LookedAt(all_stacks=2_000))
+    ran(world, SURVEY, looked_at=Coverage(all_stacks=2_000))
     told = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
     names = {"operations", "tenants", "reconciler", "adoption", "dead letters", "stacks"}
     assert {check.name for check in told} == names
@@ -261,7 +261,7 @@ def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(wo
 )
 def test_stacks_are_few_enough_or_not(world: World, used: int, limit: int, verdict: Verdict) -> None:
     world.stack_limit = limit
-    ran(world, SURVEY, looked_at=LookedAt(all_stacks=used))
+    ran(world, SURVEY, looked_at=Coverage(all_stacks=used))
     told = checks(world)["stacks"]
     assert told.verdict is verdict
     assert bool(told.advice) is (verdict is not Verdict.OK)

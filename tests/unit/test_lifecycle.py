@@ -17,7 +17,7 @@ from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import tenant_detail
 from orchestrator.tenants.get_queue import GetQueue, Provisioning
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Lifecycle, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
 from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.tenants.outcomes import Begun, Done
@@ -189,7 +189,7 @@ def refused(ordered: Ordered, kind: Refusal) -> Refused:
 
 
 def already_so(ordered: Ordered) -> str:
-    assert isinstance(ordered, AlreadySo)
+    assert isinstance(ordered, Unchanged)
     assert "acme" in ordered.reason
     return ordered.reason
 
@@ -327,8 +327,8 @@ def test_nothing_is_pinned_to_a_release_that_there_is_not(world: World) -> None:
     assert world.metadata.pinned_version == VERSION
 
 
-Said = Callable[[Lifecycle], Ordered]
-PINNING: dict[str, Said] = {
+Description = Callable[[Lifecycle], Ordered]
+PINNING: dict[str, Description] = {
     "pin": lambda lifecycle: lifecycle.pin(ACME, VERSION, EXPLICIT),
     "unpin": lambda lifecycle: lifecycle.unpin(ACME, EXPLICIT),
 }
@@ -336,20 +336,20 @@ for_pin_and_unpin = pytest.mark.parametrize("say", PINNING.values(), ids=PINNING
 
 
 @for_pin_and_unpin
-def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: World, say: Said) -> None:
+def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: World, say: Description) -> None:
     refused(say(world.lifecycle), Refusal.UNKNOWN_TENANT)
     assert world.table.metadata(ACME) is None
 
 
 @for_pin_and_unpin
-def test_a_tenant_that_was_deleted_has_no_pin(ready: World, say: Said) -> None:
+def test_a_tenant_that_was_deleted_has_no_pin(ready: World, say: Description) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(say(ready.lifecycle), Refusal.TENANT_DELETED)
     assert ready.table.metadata(ACME) is None
 
 
 @for_pin_and_unpin
-def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, say: Said) -> None:
+def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, say: Description) -> None:
     world.provision(pinned_version=NEXT_VERSION)
     run = world.begun(world.lifecycle.delete(ACME, BY_ADA))
     busy = refused(say(world.lifecycle), Refusal.BUSY)
@@ -358,7 +358,7 @@ def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, s
 
 
 @for_pin_and_unpin
-def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world: World, say: Said) -> None:
+def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world: World, say: Description) -> None:
     world.provision(pinned_version=NEXT_VERSION)
     world.half_deleted(BY_ADA)
     refused(say(world.lifecycle), Refusal.BUSY)
@@ -861,12 +861,12 @@ def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: Wo
     assert world.metadata.published
 
 
-@pytest.mark.parametrize("wish", [{"force": True}, {"drain_seconds": 60}])
-def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: World, wish: dict[str, int]) -> None:
+@pytest.mark.parametrize("spec", [{"force": True}, {"drain_seconds": 60}])
+def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: World, spec: dict[str, int]) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
-    accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, **wish)))  # type: ignore[arg-type]
+    accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)))  # type: ignore[arg-type]
     _, request = ready.executions.started[-1]
-    assert (request.force, request.drain_seconds) == (wish.get("force", False), wish.get("drain_seconds", 0))
+    assert (request.force, request.drain_seconds) == (spec.get("force", False), spec.get("drain_seconds", 0))
 
 
 def test_other_wishes_do_not_delete_messages(ready: World) -> None:
@@ -987,7 +987,7 @@ def test_asking_twice_starts_once(world: World, operation: Operation, has_begun:
 
 
 @pytest.mark.parametrize(
-    ("operation", "wishes"),
+    ("operation", "specs"),
     [
         (Operation.CREATE, {"labels": LABELS}),
         (Operation.CREATE, {"pin": NEXT_VERSION}),
@@ -997,11 +997,11 @@ def test_asking_twice_starts_once(world: World, operation: Operation, has_begun:
     ],
 )
 def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
-    world: World, operation: Operation, wishes: dict[str, object]
+    world: World, operation: Operation, specs: dict[str, object]
 ) -> None:
     if operation is not Operation.CREATE:
         world.provision()
-    wishful = replace(BY_ADA, **wishes)  # type: ignore[arg-type]
+    wishful = replace(BY_ADA, **specs)  # type: ignore[arg-type]
     first = accepted(order(world, operation, wishful))
     world.begun(first)
     assert order(world, operation, replace(wishful, by=BOB)) == first

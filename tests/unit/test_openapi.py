@@ -53,16 +53,16 @@ from orchestrator.reconciling.control import Reconciliations
 from orchestrator.reconciling.health import Health, Verdict
 from orchestrator.reconciling.records import (
     MAX_FINDINGS,
+    Coverage,
     Finding,
     Kind,
-    LookedAt,
     Reconciliation,
     ReconciliationStatus,
     Remedy,
 )
-from orchestrator.reconciling.records import Wish as WishToReconcile
+from orchestrator.reconciling.records import Spec as SpecToReconcile
 from orchestrator.rollouts.control import Rollouts
-from orchestrator.rollouts.documents import wish_document, wish_from
+from orchestrator.rollouts.documents import spec_document, spec_from
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -73,11 +73,11 @@ from orchestrator.rollouts.records import (
     Share,
     Skip,
     Skipped,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
-    Wish,
 )
 from orchestrator.tenants import deadlines
 from orchestrator.tenants.admission import Refusal
@@ -235,9 +235,9 @@ NO_ROLLOUT = "20261116-120000-0000"
 FINDING = Finding(Kind.FOREIGN_STACK, "berth-tenant-by-hand", "it was made for something else", Remedy.NONE, "Look.")
 RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
     ReconciliationStatus.PENDING: {},
-    ReconciliationStatus.RUNNING: {"looked_at": LookedAt(tenants=200)},
+    ReconciliationStatus.RUNNING: {"looked_at": Coverage(tenants=200)},
     ReconciliationStatus.DONE: {
-        "looked_at": LookedAt(1, 25, 24, 31, 24),
+        "looked_at": Coverage(1, 25, 24, 31, 24),
         "counts": {Kind.FOREIGN_STACK: 1, Kind.ORPHAN_STACK: 1},
         "findings": (
             FINDING,
@@ -254,7 +254,7 @@ NO_RECONCILIATION = "20261116-130000-0000"
 UNLISTED = Finding(Kind.UNLISTED, "032400-000000-0000-0002", "READY at version 0.1.12", Remedy.ADOPT)
 ADOPTION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
     ReconciliationStatus.PENDING: {},
-    ReconciliationStatus.RUNNING: {"looked_at": LookedAt(rows=200)},
+    ReconciliationStatus.RUNNING: {"looked_at": Coverage(rows=200)},
     ReconciliationStatus.DONE: {
         "counts": {Kind.UNLISTED: 2},
         "findings": (
@@ -336,7 +336,7 @@ class World:
             Reconciliation(
                 RECONCILIATIONS[status],
                 EXPLICIT.by,
-                WishToReconcile(),
+                SpecToReconcile(),
                 status,
                 NOON,
                 LATER,
@@ -345,17 +345,17 @@ class World:
         )
 
     def plant_adoption(self, status: ReconciliationStatus) -> None:
-        wish, came = WishToReconcile(survey=False, adopt=True), ADOPTION_STATES[status]
-        adoption = Reconciliation(ADOPTIONS[status], EXPLICIT.by, wish, status, NOON, LATER, **came)
+        spec, came = SpecToReconcile(survey=False, adopt=True), ADOPTION_STATES[status]
+        adoption = Reconciliation(ADOPTIONS[status], EXPLICIT.by, spec, status, NOON, LATER, **came)
         self.reconciliation_table.record_reconciliation(adoption)
 
     def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
         ledger, item = self.rollout_table, Item(TenantId.parse(state.tenant), NEXT_VERSION)
-        wished = StageWish(None, 1, Share(0), alarm=state.alarm)
+        wished = StageSpec(None, 1, Share(0), alarm=state.alarm)
         over = not state.status.active
         rollout = Rollout(
             rollout_id,
-            Wish(NEXT_VERSION, (wished,), dry_run=state.dry_run),
+            Spec(NEXT_VERSION, (wished,), dry_run=state.dry_run),
             EXPLICIT.by,
             NOON,
             planned=(1,),
@@ -720,7 +720,7 @@ def understood(route: AnyRoute, **event: Any) -> bool:
     try:
         asked = read(route, {"pathParameters": {"tenantId": "acme"}, **event})
         if route is START_ROLLOUT:
-            asked.wish(max_concurrency=MAX_CONCURRENCY)
+            asked.spec(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest:
         return False
     return True
@@ -851,8 +851,8 @@ def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: lis
     body = {"stages": [{"size": size} for size in sizes]}
     assert validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     with pytest.raises(InvalidRequest, match="rest"):
-        read(START_ROLLOUT, {"body": json.dumps(body)}).wish(max_concurrency=MAX_CONCURRENCY)
-    description = schema("StageWish")["properties"]["size"]["description"]
+        read(START_ROLLOUT, {"body": json.dumps(body)}).spec(max_concurrency=MAX_CONCURRENCY)
+    description = schema("StageSpec")["properties"]["size"]["description"]
     assert "The last stage, and only the last, must be" in description
 
 
@@ -867,8 +867,8 @@ def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: lis
     ids=json.dumps,
 )
 def test_a_wish_is_told_as_it_was_asked_for(body: dict[str, Any]) -> None:
-    told = wish_document(wish_from(body, max_concurrency=5))
-    validator({"$ref": "#/components/schemas/RolloutWish"}).validate(told)
+    told = spec_document(spec_from(body, max_concurrency=5))
+    validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(told)
     for name in body.keys() - {"stages"}:
         assert told[name] == body[name]
 
@@ -988,8 +988,8 @@ def of_every_rollout() -> Iterator[Asked]:
     yield Asked("listRollouts", query={"limit": 3})
     yield Asked("listRollouts", query={"limit": 3, "cursor": ROLLOUTS["dry"]})
     yield Asked("listRollouts", query={"limit": 0})
-    for wish in WISHES:
-        yield Asked("startRollout", body=wish)
+    for spec in WISHES:
+        yield Asked("startRollout", body=spec)
     for rollout in ROLLOUTS.values():
         yield Asked("startRollout", body={"undo": rollout})
 
@@ -1245,7 +1245,7 @@ def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, 
         if rollout.id not in before
     ]
     assert started
-    assert all(rollout.wish.dry_run for rollout, _ in started)
+    assert all(rollout.spec.dry_run for rollout, _ in started)
     assert {item.tenant.value for _, items in started for item in items} == {"outdated"}
 
 

@@ -22,7 +22,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo, Ordered
+from orchestrator.tenants.lifecycle import Accepted, Ordered, Unchanged
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import HistoryEntry, Lock, Operation, Request, Status, TenantState
 from tests.fakes import (
@@ -88,7 +88,7 @@ def test_a_started_operation_is_accepted_with_location_and_retry_after(operation
 
 
 def test_an_unchanged_tenant_is_a_success_with_status_unchanged() -> None:
-    response = order_response(ACME, AlreadySo("Tenant acme is at version 0.1.0 already."))
+    response = order_response(ACME, Unchanged("Tenant acme is at version 0.1.0 already."))
     assert response.status == 200
     assert as_sent(response) == {
         "tenantId": "acme",

@@ -18,7 +18,7 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Ready
 from orchestrator.tenants.get_queue import Provisioning
-from orchestrator.tenants.lifecycle import Accepted, AlreadySo
+from orchestrator.tenants.lifecycle import Accepted, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
 from orchestrator.tenants.queue_metadata import forget_queue
@@ -401,7 +401,7 @@ def test_a_create_that_was_killed_before_it_began_is_in_nobodys_way_for_long() -
     sequence.clock.advance(ACCEPTED_FOR)
     sequence.play(sequence.run_of(lifecycle.delete(ACME, OPERATOR)))
     assert sequence.table.metadata(ACME) is None
-    assert isinstance(lifecycle.delete(ACME, OPERATOR), AlreadySo)
+    assert isinstance(lifecycle.delete(ACME, OPERATOR), Unchanged)
 
 
 def test_a_create_that_is_about_to_begin_is_not_forgotten_when_an_update_before_it_fails() -> None:
@@ -532,7 +532,7 @@ def test_a_pin_is_lifted_by_a_create_after_a_delete_that_failed_half_way() -> No
 
 def test_a_delete_of_a_tenant_that_nobody_has_asked_for_has_nothing_to_do() -> None:
     sequence = Sequence()
-    assert isinstance(sequence.world.lifecycle().delete(ACME, OPERATOR), AlreadySo)
+    assert isinstance(sequence.world.lifecycle().delete(ACME, OPERATOR), Unchanged)
     assert not sequence.world.executions.started
 
 
@@ -565,7 +565,7 @@ def test_a_retry_of_a_create_at_another_version_than_the_pin_is_told_about_the_p
     create = sequence.run_of(lifecycle.create(ACME, OPERATOR))
     sequence.begin(create)
     sequence.fail(create)
-    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, OPERATOR), AlreadySo)
+    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, OPERATOR), Unchanged)
     retried = lifecycle.retry(ACME, OPERATOR.by)
     assert isinstance(retried, Refused)
     assert retried.kind is Refusal.PINNED

@@ -14,13 +14,13 @@ from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.records import (
+    Coverage,
     Finding,
     Kind,
-    LookedAt,
     Reconciliation,
     ReconciliationStatus,
     Remedy,
-    Wish,
+    Spec,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _row(reconciliation: Reconciliation) -> Item:
         "StartedAt": time(reconciliation.started_at),
         "UpdatedAt": time(reconciliation.updated_at),
         # As JSON texts: they are only ever read as a whole.
-        "Wish": s(json.dumps(asdict(reconciliation.wish))),
+        "Wish": s(json.dumps(asdict(reconciliation.spec))),
         "Came": s(
             json.dumps(
                 {
@@ -107,11 +107,11 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
     return Reconciliation(
         id=item["sk"]["S"],
         by=item["RequestedBy"]["S"],
-        wish=Wish(**json.loads(item["Wish"]["S"])),
+        spec=Spec(**json.loads(item["Wish"]["S"])),
         status=ReconciliationStatus(item["Status"]["S"]),
         started_at=parse_timestamp(item["StartedAt"]["S"]),
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
-        looked_at=LookedAt(**came["lookedAt"]),
+        looked_at=Coverage(**came["lookedAt"]),
         counts={Kind(kind): count for kind, count in came["counts"].items()},
         findings=tuple(
             Finding(**{**finding, "kind": Kind(finding["kind"]), "remedy": Remedy(finding["remedy"])})

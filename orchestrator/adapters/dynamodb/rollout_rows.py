@@ -21,7 +21,7 @@ from orchestrator.adapters.dynamodb.values import (
 )
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
-from orchestrator.rollouts.documents import stage_document, wish_document, wish_from
+from orchestrator.rollouts.documents import spec_document, spec_from, stage_document
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item as Move
@@ -33,11 +33,11 @@ from orchestrator.rollouts.records import (
     RolloutStatus,
     Skip,
     Skipped,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
-    Wish,
 )
 from orchestrator.tenants.records import UnreadableEntry
 
@@ -47,7 +47,7 @@ def plan_row(rollout: Rollout) -> Item:
         **keys.plan_key(rollout.id),
         **listing(keys.listed_rollout(rollout.id)),
         # As JSON texts: what was asked for and who was left out are only ever read as a whole.
-        "Wish": s(json.dumps(wish_document(rollout.wish), sort_keys=True)),
+        "Wish": s(json.dumps(spec_document(rollout.spec), sort_keys=True)),
         "Skipped": s(json.dumps(_skipped_document(rollout.skipped))),
         "RequestedBy": s(rollout.by),
         "CreatedAt": time(rollout.created_at),
@@ -70,7 +70,7 @@ def plan_row(rollout: Rollout) -> Item:
 def rollout_from(item: Mapping[str, Any]) -> Rollout:
     return Rollout(
         id=keys.rollout_of(item["pk"]["S"]),
-        wish=_wish_from(json.loads(item["Wish"]["S"])),
+        spec=_spec_from(json.loads(item["Wish"]["S"])),
         by=item["RequestedBy"]["S"],
         created_at=parse_timestamp(item["CreatedAt"]["S"]),
         planned=tuple(int(count["N"]) for count in item["Planned"]["L"]),
@@ -126,7 +126,7 @@ def _order_from(item: Mapping[str, Any]) -> RecordedOrder:
 def stage_row(stage: Stage) -> Item:
     return {
         **keys.stage_key(stage.rollout, stage.number),
-        "Wish": s(json.dumps(stage_document(stage.wish), sort_keys=True)),
+        "Wish": s(json.dumps(stage_document(stage.spec), sort_keys=True)),
         "Total": n(stage.total),
         "Tolerated": n(stage.tolerated),
         "Manifest": s(stage.manifest),
@@ -155,7 +155,7 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
     return Stage(
         rollout=keys.rollout_of(item["pk"]["S"]),
         number=keys.stage_of(item["sk"]["S"]),
-        wish=_stage_wish_from(json.loads(item["Wish"]["S"])),
+        spec=_stage_spec_from(json.loads(item["Wish"]["S"])),
         total=int(item["Total"]["N"]),
         tolerated=int(item["Tolerated"]["N"]),
         manifest=item["Manifest"]["S"],
@@ -241,13 +241,13 @@ def _pace_from(fields: Mapping[str, Any]) -> Pace:
     )
 
 
-def _wish_from(document: Mapping[str, Any]) -> Wish:
+def _spec_from(document: Mapping[str, Any]) -> Spec:
     # What is stored says for every stage how many at once.
-    return wish_from(document, max_concurrency=1)
+    return spec_from(document, max_concurrency=1)
 
 
-def _stage_wish_from(document: Mapping[str, Any]) -> StageWish:
-    return _wish_from({"stages": [document]}).stages[0]
+def _stage_spec_from(document: Mapping[str, Any]) -> StageSpec:
+    return _spec_from({"stages": [document]}).stages[0]
 
 
 def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:

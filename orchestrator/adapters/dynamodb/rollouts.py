@@ -95,7 +95,7 @@ class RolloutTable:
     ) -> bool:
         writes = [self._writes.put(rollout_rows.plan_row(rollout), condition="attribute_not_exists(pk)")]
         writes += [self._writes.put(rollout_rows.stage_row(stage)) for stage in stages]
-        if not rollout.wish.dry_run:
+        if not rollout.spec.dry_run:
             writes.append(self._claim(rollout, revision))
         return self._transact([*writes, *map(self._order, orders)])
 
@@ -105,7 +105,7 @@ class RolloutTable:
             return False
         writes = [self._over(rollout_rows.plan_row(replace(rollout, revision=rollout.revision + 1)), rollout.revision)]
         # The write goes through only if this is still what is there.
-        if before.status.active != rollout.status.active and not rollout.wish.dry_run:
+        if before.status.active != rollout.status.active and not rollout.spec.dry_run:
             writes.append(self._claim(rollout, revision))
         return self._transact([*writes, *([self._order(order)] if order else [])])
 

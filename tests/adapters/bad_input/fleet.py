@@ -11,17 +11,17 @@ from typing import Any
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Reconciliation, ReconciliationStatus
-from orchestrator.reconciling.records import Wish as ReconciliationWish
+from orchestrator.reconciling.records import Spec as ReconciliationSpec
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
     Rollout,
     RolloutStatus,
     Share,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
-    Wish,
 )
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.ports import ChangeSetState, Publication, ResourceState, Stack
@@ -312,9 +312,9 @@ class Fleet:
 
     def _plant_rollouts(self) -> None:
         plant_rollout(self.rollouts, self.manifests, self.rollout_executions)
-        wished, item = StageWish(None, 1, Share(0), approval=True), Item(PINNED, NEXT_VERSION)
+        wished, item = StageSpec(None, 1, Share(0), approval=True), Item(PINNED, NEXT_VERSION)
         rollout = Rollout(
-            *(AWAITING, Wish(NEXT_VERSION, (wished,)), EXPLICIT.by, A_WHILE_AGO),
+            *(AWAITING, Spec(NEXT_VERSION, (wished,)), EXPLICIT.by, A_WHILE_AGO),
             planned=(1,),
             total=1,
             skipped={},
@@ -329,8 +329,8 @@ class Fleet:
 
     def _ask_for_reconciliations(self) -> None:
         for name, status in ((RECONCILIATION, ReconciliationStatus.PENDING), (RECONCILED, ReconciliationStatus.DONE)):
-            wish = ReconciliationWish(repair=False)
-            self.reconciliations.recorded[name] = Reconciliation(name, EXPLICIT.by, wish, status, NOON, NOON)
+            spec = ReconciliationSpec(repair=False)
+            self.reconciliations.recorded[name] = Reconciliation(name, EXPLICIT.by, spec, status, NOON, NOON)
 
 
 def the_fleet() -> dict[str, Any]:

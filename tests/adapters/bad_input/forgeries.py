@@ -115,7 +115,7 @@ def _execution_id(rng: Random, tenant: TenantId, attempt: str) -> str:
 
 def _request(rng: Random) -> Event:
     """Whatever somebody might like to have asked for, in somebody else's name."""
-    wishes: Event = {
+    specs: Event = {
         "by": "arn:aws:sts::000000000000:assumed-role/operator/ada",
         "explicit": True,
         "labels": {"plan": "stolen"},
@@ -130,7 +130,7 @@ def _request(rng: Random) -> Event:
         "askedAt": rng.choice((NOON, A_WHILE_AGO)).isoformat(),
         "reason": "Ticket 4711",
     }
-    return {name: wishes[name] for name in rng.sample(sorted(wishes), rng.randrange(len(wishes)))}
+    return {name: specs[name] for name in rng.sample(sorted(specs), rng.randrange(len(specs)))}
 
 
 def _version(rng: Random) -> str:

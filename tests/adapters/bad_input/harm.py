@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, Rollout
 from orchestrator.tenants.records import Operation, Status
+from tests.adapters.bad_input.classifying import at
 from tests.adapters.bad_input.fleet import (
     DELETED,
     OWNERS,
@@ -23,7 +24,6 @@ from tests.adapters.bad_input.fleet import (
     own_queue,
     squatters_queue,
 )
-from tests.adapters.bad_input.judging import at
 from tests.adapters.bad_input.world import PROOF, ControlPlane
 
 Picture = Mapping[str, Any]
@@ -203,7 +203,7 @@ def _false_success(rollout: Rollout, after: Picture) -> Iterator[str]:
     """A tenant that is said to be where the rollout moves it, though it is elsewhere."""
     of_it = [name for name in after if name.startswith(f"outcome {rollout.id} ")]
     for outcome in [after[name] for name in of_it if after[name].result is Result.SUCCEEDED]:
-        if after.get(f"{outcome.item.tenant} metadata.version") != rollout.wish.version:
+        if after.get(f"{outcome.item.tenant} metadata.version") != rollout.spec.version:
             yield f"{outcome.item.tenant} is said to have been moved by rollout {rollout.id}"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.bad_input.classifying import at, is_tenant_id, request_is_documented, statuses
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
-from tests.adapters.bad_input.judging import at, is_tenant_id, request_is_documented, statuses
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import PROOF, RECONCILIATION, ROLLOUT, ControlPlane
 from tests.fakes import EXPLICIT, VERSION

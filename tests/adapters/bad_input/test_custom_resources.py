@@ -12,8 +12,7 @@ import pytest
 
 from orchestrator.common.errors import BerthError, InvalidRequest, Unconfirmed
 from orchestrator.tenants.tenant_queue import CONSISTENT_WITHIN
-from tests.adapters.bad_input.inputs import an_input
-from tests.adapters.bad_input.judging import (
+from tests.adapters.bad_input.classifying import (
     asks_for_proof,
     asks_for_release,
     asks_for_rollout,
@@ -23,6 +22,7 @@ from tests.adapters.bad_input.judging import (
     is_moment,
     tells_of_metadata,
 )
+from tests.adapters.bad_input.inputs import an_input
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import AT_WORK, OWN_STACK, RESPONSE_URL, TEMPLATE, ControlPlane
 from tests.fakes import ACME, NAMES, NEXT_VERSION, NOON, QUEUE, stack_arn

@@ -10,8 +10,8 @@ import pytest
 
 from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.tenants.execution_input import machine_input
+from tests.adapters.bad_input.classifying import at, is_id, is_rollout_step, is_run, is_text, is_turn
 from tests.adapters.bad_input.inputs import JsonText, an_input
-from tests.adapters.bad_input.judging import at, is_id, is_rollout_step, is_run, is_text, is_turn
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import RECONCILIATION, ROLLOUT, RUN, ControlPlane
 from tests.fakes import NEXT_VERSION, NOON, QUEUE, VERSION, execution_arn, stack_arn

@@ -32,11 +32,11 @@ from orchestrator.rollouts.records import (
     Rollout,
     RolloutStatus,
     Share,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
-    Wish,
 )
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.credentials import Access, Credentials
@@ -363,10 +363,10 @@ def _fakes() -> dict[str, Any]:
 
 
 def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
-    wished, item = StageWish(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
+    wished, item = StageSpec(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
     rollout = Rollout(
         ROLLOUT,
-        Wish(NEXT_VERSION, (wished,)),
+        Spec(NEXT_VERSION, (wished,)),
         EXPLICIT.by,
         NOON,
         planned=(1,),

@@ -14,7 +14,7 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import Operation, Queue, Run, Status, TenantState
@@ -373,7 +373,7 @@ class TestReconcile:
     ) -> None:
         orphan()
         now = functions.clock.now()
-        asked = Reconciliation(AN_ID, "ada", Wish(dry_run=True), ReconciliationStatus.PENDING, now, now)
+        asked = Reconciliation(AN_ID, "ada", Spec(dry_run=True), ReconciliationStatus.PENDING, now, now)
         reconciliations.record_reconciliation(asked)
         reconcile(functions, AN_ID)
         assert found(reconciliations, AN_ID).counts == {Kind.ORPHAN_STACK: 1}
@@ -388,8 +388,8 @@ class TestAsking:
         asked = body["reconciliationId"]
         assert (status, headers["Location"], headers["Retry-After"]) == (202, f"/reconciliations/{asked}", "2")
         assert (body["status"], body["dryRun"], body["detectDrift"]) == ("PENDING", True, True)
-        wish = found(reconciliations, asked).wish
-        assert (wish.survey, wish.repair, wish.dry_run, wish.detect_drift) == (True, True, True, True)
+        spec = found(reconciliations, asked).spec
+        assert (spec.survey, spec.repair, spec.dry_run, spec.detect_drift) == (True, True, True, True)
         (called,) = functions.sent_to("lambda.Invoke")
         assert (called["FunctionName"], called["InvocationType"]) == (RECONCILE, "Event")
         assert json.loads(called["Payload"]) == {"reconciliationId": asked}

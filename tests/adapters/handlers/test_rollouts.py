@@ -107,7 +107,7 @@ class TestStart:
 
     def test_stages_that_do_not_say_move_as_many_at_once_as_the_control_plane_does(self, functions: Functions) -> None:
         _, _, body = functions.operate(START, body={"version": NEXT_VERSION})
-        assert {stage["wish"]["maxConcurrency"] for stage in body["stages"]} == {8}
+        assert {stage["spec"]["maxConcurrency"] for stage in body["stages"]} == {8}
         status, _, _ = functions.operate(START, body={"stages": [{"size": "rest", "maxConcurrency": 9}]})
         assert status == 400
 
@@ -337,7 +337,7 @@ class TestAtTheEndOfADeployment:
         answer = deploy()
         (rollout,) = rollouts.rollouts(limit=10)
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"RolloutId": rollout.id})
-        assert (rollout.wish.version, rollout.by, rollout.total) == (NEXT_VERSION, "deployment", 2)
+        assert (rollout.spec.version, rollout.by, rollout.total) == (NEXT_VERSION, "deployment", 2)
         assert len(functions.rollout_executions) == 1
 
     def test_again_only_with_another_version(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:

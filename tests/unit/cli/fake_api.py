@@ -220,7 +220,7 @@ class InMemoryApi(ClientByHand):
         rollout = self.newest
         before = self.ledger.stage(rollout.id, stage)
         assert before is not None
-        item = Item(tenant, rollout.wish.version or VERSION)
+        item = Item(tenant, rollout.spec.version or VERSION)
         outcome = TenantOutcome(
             rollout.id,
             stage,

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.reconcile import STALLED_AFTER
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
+from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy, counted
 from tests.unit.cli.conftest import Scene
 
 DONE, INCOMPLETE, RUNNING = (
@@ -31,7 +31,7 @@ OUT_OF_REACH = Finding(Kind.UNLISTED, "initech", "its stack seems to be old-init
 
 def is_now(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
     scene.api.reconciliation_is_now(
-        looked_at=LookedAt(rows=rows, tenants=len(findings)),
+        looked_at=Coverage(rows=rows, tenants=len(findings)),
         counts=counted(findings),
         findings=findings,
         repaired=sum(finding.repaired for finding in findings),
@@ -63,7 +63,7 @@ def test_the_request_has_the_options(scene: Scene, options: list[str], body: dic
     name = scene.api.last_reconciliation.id
     assert scene.api.asked == ["POST /adoptions", *[f"GET /adoptions/{name}"] * 2]
     assert scene.api.sent[0] == body
-    assert scene.api.last_reconciliation.wish.adopt
+    assert scene.api.last_reconciliation.spec.adopt
 
 
 def test_no_tenant_to_adopt(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import SETTLING, SURVEY, LookedAt, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.records import Messages
 from tests.fakes import NOON
 from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
@@ -27,7 +27,7 @@ def _runs_by_itself(scene: Scene) -> None:
     """A healthy control plane: both scheduled reconciliations have just run."""
     for name in (SETTLING, SURVEY):
         ran = Reconciliation(
-            name, "", Wish(), ReconciliationStatus.DONE, NOON, NOON, LookedAt(all_stacks=10), scanned_at=NOON
+            name, "", Spec(), ReconciliationStatus.DONE, NOON, NOON, Coverage(all_stacks=10), scanned_at=NOON
         )
         scene.api.reconciliations.record_reconciliation(ran)
 

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy, counted
+from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy, counted
 from tests.unit.cli.conftest import Scene
 
 DONE, INCOMPLETE, RUNNING = (
@@ -18,7 +18,7 @@ DONE, INCOMPLETE, RUNNING = (
     ReconciliationStatus.INCOMPLETE,
     ReconciliationStatus.RUNNING,
 )
-LOOKED_AT = LookedAt(operations=1, tenants=3, stacks=4, all_stacks=9)
+LOOKED_AT = Coverage(operations=1, tenants=3, stacks=4, all_stacks=9)
 LOOKED_AT_TOLD = "1 unfinished operation, 3 tenants, 4 stacks"
 DIFFERS = Finding(Kind.METADATA_DIFFERS, "acme", "the metadata differs from the stack: queue a / b", Remedy.CORRECT)
 CORRECTED = Finding(
@@ -85,8 +85,8 @@ def test_with_drift_the_number_of_stacks_is_shown(scene: Scene) -> None:
 def test_progress_is_shown_while_waiting(scene: Scene) -> None:
     is_now = scene.api.reconciliation_is_now
     scene.meanwhile = [
-        partial(is_now, status=RUNNING, looked_at=LookedAt(operations=2)),
-        partial(is_now, status=RUNNING, looked_at=LookedAt(operations=2, tenants=200, stacks=1)),
+        partial(is_now, status=RUNNING, looked_at=Coverage(operations=2)),
+        partial(is_now, status=RUNNING, looked_at=Coverage(operations=2, tenants=200, stacks=1)),
     ]
     comes_to(scene)
     result = scene.berth("reconcile")

@@ -56,10 +56,10 @@ class TestTheSameOptions:
         if "--allow-downgrade" in arguments:
             fleet.has(TenantId.parse("newer"), version="0.2.0")
         fleet.berth("rollout", "plan", "--no-wait", *[each for each in arguments if each != "--yes"])
-        planned = fleet.api.newest.wish
+        planned = fleet.api.newest.spec
         fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
         assert fleet.berth(*advised(fleet, "Start it")).exit_code == ExitCode.OK
-        assert fleet.api.newest.wish == replace(planned, dry_run=False, sample=None)
+        assert fleet.api.newest.spec == replace(planned, dry_run=False, sample=None)
 
     def test_what_is_left_after_an_abort_is_asked_for_in_the_same_way(self, fleet: Scene, arguments: list[str]) -> None:
         if "--allow-downgrade" in arguments:
@@ -69,7 +69,7 @@ class TestTheSameOptions:
         fleet.api.is_now(status=RolloutStatus.ABORTED)
         assert fleet.berth(*advised(fleet, "Move the remaining tenants")).exit_code == ExitCode.OK
         assert fleet.api.newest.id != first.id
-        assert fleet.api.newest.wish == first.wish
+        assert fleet.api.newest.spec == first.spec
 
 
 def test_after_an_abort_that_came_too_late_nobody_is_left(fleet: Scene) -> None:
@@ -96,7 +96,7 @@ def test_an_undo_that_was_aborted_is_not_followed_by_a_move_forward(fleet: Scene
     assert arguments[:4] == ["rollout", "start", "--undo", original]
     fleet.berth(*arguments)
     assert fleet.api.newest.id != first.id
-    assert fleet.api.newest.wish == first.wish
+    assert fleet.api.newest.spec == first.spec
 
 
 def test_a_retry_that_was_aborted_is_retried(fleet: Scene) -> None:

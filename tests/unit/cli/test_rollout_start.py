@@ -128,7 +128,7 @@ class TestStart:
         fleet.typed = typed
         result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments)
         assert result.exit_code == ExitCode.OK
-        assert fleet.api.newest.wish.allow_replacement
+        assert fleet.api.newest.spec.allow_replacement
 
 
 class TestPlanWithoutWaiting:

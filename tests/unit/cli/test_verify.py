@@ -13,7 +13,7 @@ from orchestrator.api.answers import no_credentials
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.records import Finding, Kind, LookedAt, ReconciliationStatus, Remedy
+from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, QUEUE, a_release
 from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
@@ -28,7 +28,7 @@ DELETED = ApiAnswer(410, {"type": "urn:berth:problem:tenant-deleted", "detail": 
 UNKNOWN = ApiAnswer(404, {"type": "urn:berth:problem:unknown-tenant", "detail": "No such tenant."})
 FAILED = ApiAnswer(424, {"type": "urn:berth:problem:provisioning-failed", "detail": "AccessDenied: sqs:CreateQueue"})
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "Not authorized: kms:Decrypt"}}, "SendMessage")
-TOLD = {"status": ReconciliationStatus.DONE, "looked_at": LookedAt(tenants=1, stacks=1)}
+TOLD = {"status": ReconciliationStatus.DONE, "looked_at": Coverage(tenants=1, stacks=1)}
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from orchestrator.reconciling.records import (
     Reconciliation,
     ReconciliationStatus,
     Remedy,
-    Wish,
+    Spec,
 )
 from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.names import Names
@@ -42,7 +42,7 @@ from tests.unit.reconciling.world import (
     tenant,
 )
 
-ADOPT = Wish(survey=False, adopt=True, reason="Ticket 4711")
+ADOPT = Spec(survey=False, adopt=True, reason="Ticket 4711")
 DRY = replace(ADOPT, dry_run=True)
 OLD_VERSION = "0.0.9"
 PREFIX = "old-tenant-"
@@ -174,7 +174,7 @@ def test_tenants_of_berths_own_are_left_alone(world: World) -> None:
 def test_afterwards_a_survey_finds_it_well(world: World) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
-    surveyed = world.reconcile(Wish())
+    surveyed = world.reconcile(Spec())
     assert kinds(surveyed) == []
     assert (surveyed.looked_at.tenants, surveyed.looked_at.stacks) == (1, 1)
 
@@ -183,7 +183,7 @@ def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_
     old_tenant(world)
     world.reconcile(ADOPT)
     world.stacks.names = Names("Berth")
-    finding = only(world.reconcile(Wish()))
+    finding = only(world.reconcile(Spec()))
     assert (finding.kind, finding.subject, finding.remedy) == (Kind.METADATA_DIFFERS, "acme", Remedy.NONE)
     assert f"{PREFIX}acme" in finding.detail
     assert "berth:legacyStackPrefixes" in finding.detail
@@ -193,13 +193,13 @@ def told_by_doctor(world: World) -> Check:
     return next(check for check in world.health.examine() if check.name == "adoption")
 
 
-@pytest.mark.parametrize("wish", [DRY, Wish(), Wish(dry_run=True)], ids=["adopt --dry-run", "reconcile", "its dry run"])
-def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: World, wish: Wish) -> None:
+@pytest.mark.parametrize("spec", [DRY, Spec(), Spec(dry_run=True)], ids=["adopt --dry-run", "reconcile", "its dry run"])
+def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: World, spec: Spec) -> None:
     on_schedule(world)
     assert told_by_doctor(world).verdict is Verdict.OK
     old_tenant(world)
     world.clock.advance(A_MINUTE)
-    world.reconcile(wish)
+    world.reconcile(spec)
     told = told_by_doctor(world)
     assert (told.verdict, told.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth in no list")
     world.clock.advance(A_MINUTE)
@@ -238,7 +238,7 @@ def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_
     stack = old_tenant(world)
     world.reconcile(ADOPT)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
-    found = only(world.reconcile(Wish()))
+    found = only(world.reconcile(Spec()))
     assert (found.kind, found.subject) == (Kind.UNLISTED, "acme")
     assert "an operation that never ended" in found.detail
     assert "berth adopt" in advice(found)
@@ -249,7 +249,7 @@ def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_
     assert world.metadata(ACME).stack_id == stack.stack_id
     assert states(world) == {"acme": TenantState.UPDATE_FAILED}
     assert world.reconcile(ADOPT).total == 0
-    assert kinds(world.reconcile(Wish())) == []
+    assert kinds(world.reconcile(Spec())) == []
 
 
 def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: World) -> None:
@@ -317,8 +317,8 @@ def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_
 def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: World) -> None:
     old_rows(world, "acme")
     old_stack(world, "acme", resource=OTHER_QUEUE)
-    for wish in (DRY, ADOPT, DRY, ADOPT):
-        finding = only(world.reconcile(wish))
+    for spec in (DRY, ADOPT, DRY, ADOPT):
+        finding = only(world.reconcile(spec))
         assert "no stack has its queue, so it is" in finding.detail
         assert "cannot be upgraded" in finding.detail
         assert "delete the queue by hand" in finding.advice
@@ -366,7 +366,7 @@ def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(wor
     world.stacks.other_queues[stack.stack_id] = {"Outgoing": outbound}
     assert only(world.reconcile(ADOPT)).repaired
     assert (world.metadata(ACME).stack_id, world.metadata(ACME).queue) == (stack.stack_id, now)
-    assert kinds(world.reconcile(Wish())) == []
+    assert kinds(world.reconcile(Spec())) == []
 
 
 def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_another(world: World) -> None:
@@ -498,7 +498,7 @@ def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_st
     assert f"stack {stack.stack_id} has its queue" in finding.detail
     assert "delete the stack" in advice(finding)
     assert world.metadata(ACME).queue == old_queue("acme")
-    assert kinds(world.reconcile(Wish(repair=False))) == [(Kind.UNLISTED, "acme")]
+    assert kinds(world.reconcile(Spec(repair=False))) == [(Kind.UNLISTED, "acme")]
     world.stacks.change(stack.stack_id, "DELETE_COMPLETE")
     assert only(world.reconcile(ADOPT)).repaired
     assert states(world) == {"acme": TenantState.DELETED}
@@ -561,7 +561,7 @@ def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_se
     world.stacks.names = Names("Berth", (NAMES.tenant_prefix,))
     assert only(world.reconcile(ADOPT)).repaired
     assert world.metadata(ACME).stack_id == stack_id
-    assert kinds(world.reconcile(Wish())) == []
+    assert kinds(world.reconcile(Spec())) == []
 
 
 def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: World) -> None:
@@ -627,12 +627,12 @@ def listed_tenant(world: World) -> None:
 def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: World) -> None:
     listed_tenant(world)
     stack = old_stack(world, "acme")
-    assert kinds(world.reconcile(Wish())) == [(Kind.UNLISTED, "acme")]
+    assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
     assert only(world.reconcile(ADOPT)).repaired
     assert world.metadata(ACME).stack_id == stack.stack_id
     assert world.audit(ACME, Operation.UPDATE).root_cause == QUEUE_TABOO, "Berth's own operations stay as they are"
     assert states(world) == {"acme": TenantState.UPDATE_FAILED}
-    assert kinds(world.reconcile(Wish())) == []
+    assert kinds(world.reconcile(Spec())) == []
 
 
 def test_where_no_stack_has_its_queue_that_is_told_each_time(world: World) -> None:
@@ -648,7 +648,7 @@ def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: World) -
     who = world.add("acme")
     world.table.plant_metadata(replace(world.metadata(who), stack_id=None))
     assert world.reconcile(ADOPT).total == 0
-    assert kinds(world.reconcile(Wish())) == []
+    assert kinds(world.reconcile(Spec())) == []
 
 
 # Whatever is in the rows
@@ -767,7 +767,7 @@ def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(wor
     old_rows(world, "named", queue=queue_of(tenant("named")))
     world.stacks.plant_done(tenant("named"), queue=queue_of(tenant("named")), version=None, ours=False)
     before = world.rows()
-    done = world.reconcile(Wish())
+    done = world.reconcile(Spec())
     assert sorted(kinds(done)) == [
         (Kind.UNLISTED, "named"),
         (Kind.UNLISTED, "named-otherwise"),
@@ -792,7 +792,7 @@ def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: Worl
 def test_a_survey_that_somebody_asks_for_always_looks_at_every_row(world: World) -> None:
     on_schedule(world)
     old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
-    assert kinds(world.reconcile(Wish())) == [(Kind.UNLISTED, "acme")]
+    assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
 
 
 def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: World) -> None:
@@ -805,7 +805,7 @@ def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: World) -> N
 
 def test_rows_that_cannot_be_read_are_found_by_a_survey(world: World) -> None:
     world.table = OddTable()
-    assert sorted(kinds(world.reconcile(Wish()))) == [(Kind.UNLISTED, "-no id-"), (Kind.UNLISTED, "unreadable")]
+    assert sorted(kinds(world.reconcile(Spec()))) == [(Kind.UNLISTED, "-no id-"), (Kind.UNLISTED, "unreadable")]
 
 
 def test_a_throttled_look_is_no_proof_that_nobody_is_left(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.control import BY_ITSELF, SCHEDULES, Reconciliations
-from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Wish
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import NOON, FakeClock
 from tests.fakes.reconciling import InMemoryReconciliations
@@ -37,26 +37,26 @@ def control(ledger: InMemoryReconciliations) -> Reconciliations:
 def test_what_is_asked_for_is_written_down_and_started(
     control: Reconciliations, ledger: InMemoryReconciliations
 ) -> None:
-    wish = Wish(detect_drift=True, dry_run=True)
-    asked = control.start(wish, ADA)
+    spec = Spec(detect_drift=True, dry_run=True)
+    asked = control.start(spec, ADA)
     assert re.fullmatch(ID_PATTERN, asked.id)
     assert asked == Reconciliation(
-        asked.id, f"{BY_ITSELF}, asked for by {ADA}", wish, ReconciliationStatus.PENDING, NOON, NOON
+        asked.id, f"{BY_ITSELF}, asked for by {ADA}", spec, ReconciliationStatus.PENDING, NOON, NOON
     )
     assert ledger.recorded == {asked.id: asked}
     assert ledger.started == [asked.id]
 
 
 def test_who_cannot_be_named_is_not(control: Reconciliations) -> None:
-    assert control.start(Wish(), "").by == BY_ITSELF
+    assert control.start(Spec(), "").by == BY_ITSELF
 
 
 def test_two_that_differ_in_anything_have_ids_of_their_own(ledger: InMemoryReconciliations) -> None:
     clock = FakeClock()
     control = Reconciliations(ledger, ledger, clock)
-    asked = [control.start(Wish(), ADA), control.start(Wish(dry_run=True), ADA), control.start(Wish(), "bob")]
+    asked = [control.start(Spec(), ADA), control.start(Spec(dry_run=True), ADA), control.start(Spec(), "bob")]
     clock.advance(A_MINUTE)
-    asked.append(control.start(Wish(), ADA))
+    asked.append(control.start(Spec(), ADA))
     assert len({each.id for each in asked}) == 4
     assert [each.id for each in asked][-1] == max(each.id for each in asked)
 
@@ -64,14 +64,14 @@ def test_two_that_differ_in_anything_have_ids_of_their_own(ledger: InMemoryRecon
 def test_what_could_not_be_started_is_told_to_whoever_asked() -> None:
     ledger = Throttling()
     with pytest.raises(Throttled):
-        Reconciliations(ledger, ledger, FakeClock()).start(Wish(), ADA)
+        Reconciliations(ledger, ledger, FakeClock()).start(Spec(), ADA)
 
 
 # Looking
 
 
 def test_it_is_found_by_its_id(control: Reconciliations) -> None:
-    asked = control.start(Wish(), ADA)
+    asked = control.start(Spec(), ADA)
     assert control.find(asked.id) == asked
 
 
@@ -87,7 +87,7 @@ def test_one_that_nobody_asked_for_is_not_found(control: Reconciliations) -> Non
 
 
 def test_what_was_asked_for_is_run(control: Reconciliations) -> None:
-    asked = control.start(Wish(dry_run=True), ADA)
+    asked = control.start(Spec(dry_run=True), ADA)
     assert control.to_run(asked.id) == asked
 
 
@@ -121,4 +121,4 @@ def test_by_itself_nothing_is_repaired_but_what_died_is_settled() -> None:
     assert not SCHEDULES[SETTLING].survey
     assert SCHEDULES[SURVEY].survey
     assert not SCHEDULES[SURVEY].repair
-    assert not any(wish.dry_run or wish.detect_drift for wish in SCHEDULES.values())
+    assert not any(spec.dry_run or spec.detect_drift for spec in SCHEDULES.values())

@@ -16,7 +16,7 @@ from orchestrator.reconciling.records import (
     Kind,
     ReconciliationStatus,
     Remedy,
-    Wish,
+    Spec,
 )
 from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
@@ -24,12 +24,12 @@ from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Audit, Status
 from tests.fakes import ACME, NOON, OTHER_QUEUE, VERSION, a_run
 from tests.unit.reconciling.world import ADA, MeddledTable, World, kinds, only, queue_of, tenant
-from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage, a_wish
+from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_spec, a_stage
 
-LOOK = Wish(repair=False)
-DRY = Wish(dry_run=True)
-REPAIR = Wish()
-ONLY_SETTLE = Wish(survey=False)
+LOOK = Spec(repair=False)
+DRY = Spec(dry_run=True)
+REPAIR = Spec()
+ONLY_SETTLE = Spec(survey=False)
 A_SECOND = timedelta(seconds=1)
 
 
@@ -99,11 +99,11 @@ def test_a_dry_run_settles_nothing_and_says_what_it_would(world: World) -> None:
     assert not done.repaired
 
 
-@pytest.mark.parametrize("wish", [ONLY_SETTLE, LOOK, REPAIR])
-def test_what_died_is_settled_whatever_else_is_asked_for(world: World, wish: Wish) -> None:
+@pytest.mark.parametrize("spec", [ONLY_SETTLE, LOOK, REPAIR])
+def test_what_died_is_settled_whatever_else_is_asked_for(world: World, spec: Spec) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
-    world.reconcile(wish)
+    world.reconcile(spec)
     assert world.audit(ACME).status is Status.FAILURE
 
 
@@ -209,7 +209,7 @@ def test_a_rollout_that_is_over_by_its_row_is_not(world: World) -> None:
 
 
 def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: World) -> None:
-    rollout = a_rollout(a_wish(dry_run=True))
+    rollout = a_rollout(a_spec(dry_run=True))
     assert world.rollouts.register(rollout, [a_stage()], revision=0)
     world.clock.advance(timedelta(hours=1))
     assert not world.reconcile(ONLY_SETTLE).findings
@@ -261,7 +261,7 @@ def test_it_says_that_it_runs_and_then_what_came_of_it(world: World) -> None:
     assert (first.status, first.findings) == (ReconciliationStatus.RUNNING, ())
     assert last == done
     assert (done.started_at, done.updated_at) == (NOON, NOON + A_SECOND)
-    assert (done.id, done.by, done.wish) == (first.id, ADA, LOOK)
+    assert (done.id, done.by, done.spec) == (first.id, ADA, LOOK)
 
 
 def test_how_far_it_is_is_recorded_now_and_then(world: World) -> None:

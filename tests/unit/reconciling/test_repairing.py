@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.judging import Looked, judge
+from orchestrator.reconciling.classifying import Observation, classify
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.tenants.records import Attempt, Messages, Operation, Request, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeExecutions, a_run, an_audit, take
@@ -21,12 +21,12 @@ def world() -> World:
     return World()
 
 
-def look(world: World, who: TenantId = ACME) -> Looked:
+def look(world: World, who: TenantId = ACME) -> Observation:
     return world.reconciler()._looked(who)
 
 
-def found(world: World, looked: Looked) -> Finding:
-    finding = judge(looked, {release.version: release for release in world.table.releases()})
+def found(world: World, looked: Observation) -> Finding:
+    finding = classify(looked, {release.version: release for release in world.table.releases()})
     assert finding is not None
     return finding
 
@@ -135,7 +135,7 @@ def test_an_order_that_cannot_be_given_is_no_reason_to_stop(world: World) -> Non
 # Making a queue anew that is gone
 
 
-def without_stack(world: World) -> Looked:
+def without_stack(world: World) -> Observation:
     world.add(ACME.value)
     world.take_stack_away(ACME)
     world.queues.gone.add(queue_of(ACME).url)
@@ -211,7 +211,7 @@ def test_a_queue_that_is_another_stacks_by_now_is_not_forgotten(world: World, st
 # Correcting
 
 
-def differing(world: World) -> Looked:
+def differing(world: World) -> Observation:
     world.add(ACME.value, queue=OTHER_QUEUE, version=NEXT_VERSION, stack_version=VERSION)
     return look(world)
 
@@ -224,7 +224,7 @@ def test_the_metadata_says_what_the_stack_says_afterwards(world: World) -> None:
     assert "says what the stack says" in corrected.result
     metadata = world.metadata(ACME)
     assert (metadata.queue, metadata.version, metadata.updated_at) == (queue_of(ACME), VERSION, world.clock.now())
-    assert judge(look(world), {version.version: version for version in world.table.releases()}) is None
+    assert classify(look(world), {version.version: version for version in world.table.releases()}) is None
     assert not world.executions.started
 
 

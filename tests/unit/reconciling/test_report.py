@@ -14,7 +14,7 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_start_response,
 )
 from orchestrator.reconciling.health import Check, Verdict
-from orchestrator.reconciling.records import Kind, LookedAt, ReconciliationStatus, Remedy, Wish, counted
+from orchestrator.reconciling.records import Coverage, Kind, ReconciliationStatus, Remedy, Spec, counted
 from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import VERSION
 from tests.unit.reconciling.world import ADA, RECONCILIATION, a_finding, asked_for
@@ -38,10 +38,10 @@ def test_everything_about_it_is_told() -> None:
         a_finding(Kind.FOREIGN_STACK, advice="Look."),
     )
     reconciliation = asked_for(
-        Wish(detect_drift=True, reason="Ticket 4711"),
+        Spec(detect_drift=True, reason="Ticket 4711"),
         status=ReconciliationStatus.INCOMPLETE,
         reason="no time",
-        looked_at=LookedAt(1, 2, 3, 4, 5, 6),
+        looked_at=Coverage(1, 2, 3, 4, 5, 6),
         counts={**counted(findings), Kind.DRIFTED: 3},
         findings=findings,
         repaired=3,

@@ -18,7 +18,7 @@ from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_routes import GET_RECONCILIATION, START_RECONCILIATION
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.reconciling.events import Message, parse_execution_ended, parse_messages, parse_to_run
-from orchestrator.reconciling.records import SETTLING, SURVEY, Wish
+from orchestrator.reconciling.records import SETTLING, SURVEY, Spec
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.records import Operation
 from tests.fakes import NOON, a_run
@@ -54,24 +54,24 @@ parse_reconciliation = partial(read, GET_RECONCILIATION)
 
 
 @pytest.mark.parametrize(
-    ("body", "wish"),
+    ("body", "spec"),
     [
-        (None, Wish()),
-        ({}, Wish()),
-        ({"dryRun": True}, Wish(dry_run=True)),
-        ({"detectDrift": True}, Wish(detect_drift=True)),
-        ({"dryRun": False, "detectDrift": False}, Wish()),
-        ({"dryRun": True, "detectDrift": True}, Wish(dry_run=True, detect_drift=True)),
+        (None, Spec()),
+        ({}, Spec()),
+        ({"dryRun": True}, Spec(dry_run=True)),
+        ({"detectDrift": True}, Spec(detect_drift=True)),
+        ({"dryRun": False, "detectDrift": False}, Spec()),
+        ({"dryRun": True, "detectDrift": True}, Spec(dry_run=True, detect_drift=True)),
     ],
 )
-def test_a_reconciliation_is_asked_for(body: object, wish: Wish) -> None:
-    assert parse_reconcile(an_event(body)).wish == wish
+def test_a_reconciliation_is_asked_for(body: object, spec: Spec) -> None:
+    assert parse_reconcile(an_event(body)).spec == spec
 
 
 def test_whoever_asks_wants_everything_looked_at_and_repaired() -> None:
-    wish = parse_reconcile(an_event()).wish
-    assert wish.survey
-    assert wish.repair
+    spec = parse_reconcile(an_event()).spec
+    assert spec.survey
+    assert spec.repair
 
 
 @pytest.mark.parametrize(
@@ -262,4 +262,4 @@ def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(event: dict[
 
 def test_a_body_may_come_in_base64() -> None:
     body = base64.b64encode(b'{"dryRun": true}').decode()
-    assert parse_reconcile({"body": body, "isBase64Encoded": True}).wish.dry_run
+    assert parse_reconcile({"body": body, "isBase64Encoded": True}).spec.dry_run

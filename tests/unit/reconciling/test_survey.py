@@ -12,10 +12,10 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
 from orchestrator.reconciling.records import (
+    Coverage,
     Kind,
-    LookedAt,
     ReconciliationStatus,
-    Wish,
+    Spec,
 )
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import ListedTenant, Stack
@@ -23,10 +23,10 @@ from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, R
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
 
-LOOK = Wish(repair=False)
-DRY = Wish(dry_run=True)
-REPAIR = Wish()
-ONLY_SETTLE = Wish(survey=False)
+LOOK = Spec(repair=False)
+DRY = Spec(dry_run=True)
+REPAIR = Spec()
+ONLY_SETTLE = Spec(survey=False)
 A_SECOND = timedelta(seconds=1)
 QUEUE_OF_NOBODY = Queue("arn:aws:sqs:eu-west-1:000000000000:inbox", "https://sqs.eu-west-1.amazonaws.com/0/inbox")
 
@@ -46,7 +46,7 @@ def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(w
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert done.status is ReconciliationStatus.DONE
-    assert done.looked_at == LookedAt(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
+    assert done.looked_at == Coverage(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
     assert not done.findings
     assert done.total == done.repaired == 0
     assert not world.stacks.calls
@@ -108,11 +108,11 @@ def everything_wrong(world: World) -> dict[str, Kind]:
     }
 
 
-@pytest.mark.parametrize("wish", [LOOK, DRY], ids=["only looking", "dry run"])
-def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(world: World, wish: Wish) -> None:
+@pytest.mark.parametrize("spec", [LOOK, DRY], ids=["only looking", "dry run"])
+def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(world: World, spec: Spec) -> None:
     expected = everything_wrong(world)
     before = world.rows()
-    done = world.reconcile(wish)
+    done = world.reconcile(spec)
     assert {finding.subject: finding.kind for finding in done.findings} == expected
     assert done.total == len(expected)
     assert not done.repaired
@@ -232,7 +232,7 @@ def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: World) -> No
 
 def test_drift_is_found_by_cloudformations_own_word(world: World) -> None:
     drifted = world.drifting(25)
-    done = world.reconcile(Wish(detect_drift=True))
+    done = world.reconcile(Spec(detect_drift=True))
     assert sorted(kinds(done)) == [(Kind.DRIFTED, name) for name in drifted]
     assert done.looked_at.drift == 25
     assert not done.repaired
@@ -272,7 +272,7 @@ def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinn
 
     world.survey.start_drift_detection = started  # type: ignore[method-assign]
     world.survey.drift = looked  # type: ignore[method-assign,assignment]
-    done = world.reconcile(Wish(detect_drift=True), pause=paused)
+    done = world.reconcile(Spec(detect_drift=True), pause=paused)
     assert done.looked_at.drift == 25
     assert most == DRIFT_AT_ONCE
     assert pauses == 3 * 2
@@ -282,7 +282,7 @@ def test_a_stack_that_cannot_be_compared_now_is_left_out(world: World) -> None:
     world.drifting(3)
     (stack,) = world.stacks_of(tenant("t00"))
     world.survey.cannot_be_compared.add(stack.stack_id)
-    done = world.reconcile(Wish(detect_drift=True))
+    done = world.reconcile(Spec(detect_drift=True))
     assert kinds(done) == [(Kind.DRIFTED, "t02")]
     assert done.looked_at.drift == 2
 

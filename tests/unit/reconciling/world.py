@@ -18,7 +18,7 @@ from orchestrator.reconciling.records import (
     Reconciliation,
     ReconciliationStatus,
     Remedy,
-    Wish,
+    Spec,
 )
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.reconciling.settling import Settling
@@ -67,9 +67,9 @@ def a_finding(kind: Kind = Kind.MISSING_STACK, remedy: Remedy = Remedy.NONE, **m
     return Finding(kind, "acme", "something differs", remedy, **more)
 
 
-def asked_for(wish: Wish | None = None, **more: Any) -> Reconciliation:
+def asked_for(spec: Spec | None = None, **more: Any) -> Reconciliation:
     return replace(
-        Reconciliation(RECONCILIATION, ADA, wish or Wish(), ReconciliationStatus.PENDING, NOON, NOON), **more
+        Reconciliation(RECONCILIATION, ADA, spec or Spec(), ReconciliationStatus.PENDING, NOON, NOON), **more
     )
 
 
@@ -272,5 +272,5 @@ class World:
         """What was started, for whom, at which version."""
         return [(attempt.operation, attempt.tenant.value, attempt.version) for attempt, _ in self.executions.started]
 
-    def reconcile(self, wish: Wish | None = None, **more: Any) -> Reconciliation:
-        return self.reconciler(**more).run(asked_for(wish))
+    def reconcile(self, spec: Spec | None = None, **more: Any) -> Reconciliation:
+        return self.reconciler(**more).run(asked_for(spec))

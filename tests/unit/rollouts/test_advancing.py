@@ -19,7 +19,7 @@ from orchestrator.rollouts.advancing import (
 )
 from orchestrator.rollouts.control import Underway
 from orchestrator.rollouts.gate import Admitted, NoMore, Settled
-from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, TenantOutcome, Turn, Wish
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, Spec, StageStatus, TenantOutcome, Turn
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.unit.rollouts.world import (
@@ -27,23 +27,23 @@ from tests.unit.rollouts.world import (
     ADA,
     THROTTLED_CAUSE,
     World,
-    a_stage_wish,
-    a_wish,
+    a_spec,
+    a_stage_spec,
     tenants,
 )
 
 TEN_PERCENT = Share(10, percent=True)
-THREE_STAGES = a_wish(
-    a_stage_wish(Share(1), bake_seconds=60),
-    a_stage_wish(TEN_PERCENT, bake_seconds=120, tolerated=Share(1)),
-    a_stage_wish(at_once=20, tolerated=Share(5, percent=True)),
+THREE_STAGES = a_spec(
+    a_stage_spec(Share(1), bake_seconds=60),
+    a_stage_spec(TEN_PERCENT, bake_seconds=120, tolerated=Share(1)),
+    a_stage_spec(at_once=20, tolerated=Share(5, percent=True)),
 )
-TWO_STAGES = a_wish(a_stage_wish(Share(1)), a_stage_wish())
+TWO_STAGES = a_spec(a_stage_spec(Share(1)), a_stage_spec())
 
 
-def started(count: int = 3, wish: Wish | None = None) -> tuple[World, str]:
+def started(count: int = 3, spec: Spec | None = None) -> tuple[World, str]:
     world = World(count)
-    return world, world.start(wish)
+    return world, world.start(spec)
 
 
 def first_turn(world: World, rollout: str, *, child: str = "child") -> Turn:
@@ -158,7 +158,7 @@ def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
 
 
 def test_a_rollout_succeeds_only_if_every_tenant_has_a_recorded_outcome() -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(bake_seconds=60)))
+    world, rollout = started(2, a_spec(a_stage_spec(bake_seconds=60)))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
     del world.ledger._outcomes[rollout, tenants(2)[0]]
@@ -219,7 +219,7 @@ def test_a_step_that_always_conflicts_raises_an_error() -> None:
 
 
 def test_counts_come_from_the_tenants_rows_not_from_the_stage() -> None:
-    world, rollout = started(4, a_wish(a_stage_wish(tolerated=Share(1))))
+    world, rollout = started(4, a_spec(a_stage_spec(tolerated=Share(1))))
     world.run_stage(rollout, world.advance(rollout), failing=["t003"])
     world.touch_stage(rollout, succeeded=17, failed=0, skipped=9, in_flight=3)
 
@@ -334,7 +334,7 @@ def test_a_stage_with_some_progress_continues() -> None:
 
 
 def test_too_many_failures_halt_the_rollout_and_the_reason_names_the_first() -> None:
-    world, rollout = started(5, a_wish(a_stage_wish(tolerated=Share(1))))
+    world, rollout = started(5, a_spec(a_stage_spec(tolerated=Share(1))))
     order = [item.tenant.value for item in world.items(rollout)]
     run = world.advance(rollout)
 
@@ -368,7 +368,7 @@ def test_a_halt_in_the_canary_stage_leaves_all_other_tenants_unchanged() -> None
 
 
 def test_a_rollout_with_tolerated_failures_continues_and_ends_as_failed() -> None:
-    world, rollout = started(10, a_wish(a_stage_wish(Share(5), tolerated=Share(1)), a_stage_wish()))
+    world, rollout = started(10, a_spec(a_stage_spec(Share(5), tolerated=Share(1)), a_stage_spec()))
     one = world.items(rollout)[0].tenant.value
 
     result = world.drive(rollout, failing=[one])
@@ -449,7 +449,7 @@ def test_a_long_reason_is_shortened() -> None:
 
 @pytest.mark.parametrize("seconds", [1, 15, 60, 300, 3_600, 7 * 24 * 3_600])
 def test_a_bake_is_checked_at_the_expected_interval(seconds: int) -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=seconds, alarm="errors"), a_stage_wish()))
+    world, rollout = started(2, a_spec(a_stage_spec(Share(1), bake_seconds=seconds, alarm="errors"), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     ended = world.clock.now()
 
@@ -475,7 +475,7 @@ def test_without_a_bake_the_next_stage_starts_at_once() -> None:
 
 
 def test_an_alarm_during_the_bake_halts_the_rollout_with_the_alarms_reason() -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60, alarm="errors"), a_stage_wish()))
+    world, rollout = started(2, a_spec(a_stage_spec(Share(1), bake_seconds=60, alarm="errors"), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     world.bake(world.advance(rollout))
     world.alarms.alarms["errors"] = "Threshold Crossed"
@@ -489,7 +489,7 @@ def test_an_alarm_during_the_bake_halts_the_rollout_with_the_alarms_reason() -> 
 
 
 def test_an_alarm_is_checked_even_with_a_bake_of_zero_seconds() -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(Share(1), alarm="errors"), a_stage_wish()))
+    world, rollout = started(2, a_spec(a_stage_spec(Share(1), alarm="errors"), a_stage_spec()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
 
     assert isinstance(world.drive(rollout), NotSucceeded)
@@ -497,7 +497,7 @@ def test_an_alarm_is_checked_even_with_a_bake_of_zero_seconds() -> None:
 
 
 def test_a_resumed_rollout_halts_again_while_the_alarm_is_on() -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60, alarm="errors"), a_stage_wish()))
+    world, rollout = started(2, a_spec(a_stage_spec(Share(1), bake_seconds=60, alarm="errors"), a_stage_spec()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
     world.drive(rollout)
     world.rollouts.resume(rollout, "ada")
@@ -509,7 +509,7 @@ def test_a_resumed_rollout_halts_again_while_the_alarm_is_on() -> None:
     assert world.drive(rollout, 3) == Succeeded()
 
 
-BAKED_FOR_A_DAY = a_wish(a_stage_wish(Share(1), bake_seconds=86_400, alarm="errors"), a_stage_wish())
+BAKED_FOR_A_DAY = a_spec(a_stage_spec(Share(1), bake_seconds=86_400, alarm="errors"), a_stage_spec())
 
 
 def baking() -> tuple[World, str]:
@@ -590,7 +590,7 @@ def test_an_alarm_after_the_resume_halts_the_rollout_again() -> None:
 
 
 def test_an_alarm_that_no_stage_names_does_not_halt_the_rollout() -> None:
-    world, rollout = started(2, a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
+    world, rollout = started(2, a_spec(a_stage_spec(Share(1), bake_seconds=60), a_stage_spec()))
     world.alarms.alarms["errors"] = "Threshold Crossed"
 
     assert world.drive(rollout) == Succeeded()
@@ -599,7 +599,7 @@ def test_an_alarm_that_no_stage_names_does_not_halt_the_rollout() -> None:
 # Approval
 
 
-APPROVED_REST = a_wish(a_stage_wish(Share(1)), a_stage_wish(approval=True))
+APPROVED_REST = a_spec(a_stage_spec(Share(1)), a_stage_spec(approval=True))
 
 
 def test_a_stage_that_needs_approval_waits_for_it() -> None:
@@ -616,7 +616,7 @@ def test_a_stage_that_needs_approval_waits_for_it() -> None:
 
 
 def test_the_first_stage_may_need_approval_too() -> None:
-    world, rollout = started(1, a_wish(a_stage_wish(approval=True)))
+    world, rollout = started(1, a_spec(a_stage_spec(approval=True)))
 
     assert world.advance(rollout) == AwaitOperator()
 
@@ -691,7 +691,7 @@ def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
 
 # Pausing and aborting at every step
 
-MOMENTS = a_wish(a_stage_wish(Share(1), bake_seconds=60, approval=True), a_stage_wish(bake_seconds=30, approval=True))
+MOMENTS = a_spec(a_stage_spec(Share(1), bake_seconds=60, approval=True), a_stage_spec(bake_seconds=30, approval=True))
 
 
 def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -> object:
@@ -842,7 +842,7 @@ def test_a_tenant_that_another_operation_moved_to_a_newer_version_is_skipped() -
 
 
 def test_a_dry_run_has_one_stage_and_never_halts() -> None:
-    world, rollout = started(4, a_wish(*THREE_STAGES.stages, dry_run=True))
+    world, rollout = started(4, a_spec(*THREE_STAGES.stages, dry_run=True))
 
     run = world.advance(rollout)
 

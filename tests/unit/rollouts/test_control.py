@@ -25,14 +25,14 @@ from orchestrator.rollouts.records import (
     Share,
     Skip,
     Skipped,
+    Spec,
     Stage,
     StageStatus,
     TenantOutcome,
     Turn,
-    Wish,
 )
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, NOON, VERSION, execution_arn
 from tests.unit.rollouts.world import (
@@ -43,9 +43,9 @@ from tests.unit.rollouts.world import (
     ROLLOUT,
     World,
     a_rollout,
+    a_spec,
     a_stage,
-    a_stage_wish,
-    a_wish,
+    a_stage_spec,
     tenant,
     tenants,
 )
@@ -64,8 +64,8 @@ def underway(response: object) -> Rollout:
     return response.rollout
 
 
-def naming(*names: str, **more: Any) -> Wish:
-    return a_wish(tenants=tuple(tenant(name) for name in names), **more)
+def naming(*names: str, **more: Any) -> Spec:
+    return a_spec(tenants=tuple(tenant(name) for name in names), **more)
 
 
 # Starting
@@ -74,17 +74,17 @@ def naming(*names: str, **more: Any) -> Wish:
 def test_a_rollout_is_planned_and_recorded_when_it_is_started() -> None:
     world = World(30)
     world.change(tenant("t030"), pinned_version=VERSION)
-    wish = a_wish(
-        a_stage_wish(Share(1)),
-        a_stage_wish(TEN_PERCENT, at_once=7, tolerated=Share(50, percent=True)),
-        a_stage_wish(tolerated=Share(5, percent=True)),
+    spec = a_spec(
+        a_stage_spec(Share(1)),
+        a_stage_spec(TEN_PERCENT, at_once=7, tolerated=Share(50, percent=True)),
+        a_stage_spec(tolerated=Share(5, percent=True)),
     )
 
-    response = world.rollouts.start(wish, ADA)
+    response = world.rollouts.start(spec, ADA)
 
     rollout = underway(response)
     assert world.ledger.rollout(rollout.id) == rollout
-    assert (rollout.status, rollout.by, rollout.wish) == (RolloutStatus.PENDING, ADA, wish)
+    assert (rollout.status, rollout.by, rollout.spec) == (RolloutStatus.PENDING, ADA, spec)
     assert (rollout.planned, rollout.total) == ((1, 3, 25), 29)
     assert rollout.skipped == {Skip.PINNED: Skipped(1, ("t030",))}
     stages = world.ledger.stages(rollout.id)
@@ -107,16 +107,16 @@ def test_the_id_contains_the_time_and_is_valid_for_the_api() -> None:
 def test_the_default_version_is_the_current_one() -> None:
     world = World(1)
 
-    rollout = world.start(a_wish(version=None))
+    rollout = world.start(a_spec(version=None))
 
-    assert world.rollout(rollout).wish.version == NEXT_VERSION
+    assert world.rollout(rollout).spec.version == NEXT_VERSION
     assert world.items(rollout)[0].version == NEXT_VERSION
 
 
 def test_stages_without_tenants_are_not_planned() -> None:
     world = World(2)
 
-    rollout = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(Share(1)), a_stage_wish(approval=True)))
+    rollout = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec(Share(1)), a_stage_spec(approval=True)))
 
     assert world.rollout(rollout).planned == (1, 1)
     assert [stage.number for stage in world.ledger.stages(rollout)] == [1, 2]
@@ -135,18 +135,18 @@ def test_the_whole_fleet_is_found_however_large_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "why"),
+    ("spec", "why"),
     [
-        (a_wish(version="9.9.9"), Refusal.UNKNOWN_RELEASE),
-        (a_wish(a_stage_wish(Share(1), alarm="none"), a_stage_wish()), Refusal.UNKNOWN_ALARM),
-        (a_wish(version="0.0.1"), Refusal.UNKNOWN_RELEASE),
-        (a_wish(undo="20261116-120000-0000"), Refusal.UNKNOWN_ROLLOUT),
+        (a_spec(version="9.9.9"), Refusal.UNKNOWN_RELEASE),
+        (a_spec(a_stage_spec(Share(1), alarm="none"), a_stage_spec()), Refusal.UNKNOWN_ALARM),
+        (a_spec(version="0.0.1"), Refusal.UNKNOWN_RELEASE),
+        (a_spec(undo="20261116-120000-0000"), Refusal.UNKNOWN_ROLLOUT),
     ],
 )
-def test_a_spec_that_names_an_unknown_release_alarm_or_rollout_is_refused(wish: Wish, why: Refusal) -> None:
+def test_a_spec_that_names_an_unknown_release_alarm_or_rollout_is_refused(spec: Spec, why: Refusal) -> None:
     world = World(1)
 
-    assert refused(world.rollouts.start(wish, ADA)) is why
+    assert refused(world.rollouts.start(spec, ADA)) is why
     assert world.executions.started == []
     assert world.ledger.rollouts(limit=10) == []
 
@@ -154,21 +154,21 @@ def test_a_spec_that_names_an_unknown_release_alarm_or_rollout_is_refused(wish: 
 def test_a_downgrade_is_refused_unless_it_is_allowed() -> None:
     world = World(2, version=LAST_VERSION)
 
-    assert refused(world.rollouts.start(a_wish(), ADA)) is Refusal.DOWNGRADE
-    assert underway(world.rollouts.start(a_wish(allow_downgrade=True), ADA)).total == 2
+    assert refused(world.rollouts.start(a_spec(), ADA)) is Refusal.DOWNGRADE
+    assert underway(world.rollouts.start(a_spec(allow_downgrade=True), ADA)).total == 2
 
 
 def test_newer_tenants_are_skipped_if_there_are_others_to_move() -> None:
     world = World(2)
     world.change(tenant("t001"), version=LAST_VERSION)
 
-    assert underway(world.rollouts.start(a_wish(), ADA)).skipped == {Skip.NEWER: Skipped(1, ("t001",))}
+    assert underway(world.rollouts.start(a_spec(), ADA)).skipped == {Skip.NEWER: Skipped(1, ("t001",))}
 
 
 def test_there_is_nothing_to_do_if_all_tenants_are_at_the_release() -> None:
     world = World(3, version=NEXT_VERSION)
 
-    response = world.rollouts.start(a_wish(), ADA)
+    response = world.rollouts.start(a_spec(), ADA)
 
     assert isinstance(response, NothingToDo)
     assert response.reason == "No tenant has to be moved (3 current)."
@@ -177,7 +177,7 @@ def test_there_is_nothing_to_do_if_all_tenants_are_at_the_release() -> None:
 
 
 def test_there_is_nothing_to_do_for_an_empty_fleet() -> None:
-    response = World().rollouts.start(a_wish(), ADA)
+    response = World().rollouts.start(a_spec(), ADA)
 
     assert isinstance(response, NothingToDo)
     assert response.reason == "No tenant has to be moved."
@@ -226,7 +226,7 @@ def test_a_refusal_names_only_a_few_of_many_conflicting_tenants() -> None:
     world = World(20)
     world.start()
 
-    response = world.rollouts.start(a_wish(version=LAST_VERSION), BOB)
+    response = world.rollouts.start(a_spec(version=LAST_VERSION), BOB)
 
     assert isinstance(response, Refused)
     assert "20 of the same tenants" in response.reason
@@ -245,12 +245,12 @@ def test_an_ended_rollout_does_not_block_others() -> None:
     world = World(3)
     world.drive(world.start())
 
-    world.start(a_wish(version=LAST_VERSION))
+    world.start(a_spec(version=LAST_VERSION))
 
 
 def test_a_settled_tenant_is_claimed_until_the_rollout_ends() -> None:
     world = World(3)
-    rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=60), a_stage_wish()))
+    rollout = world.start(a_spec(a_stage_spec(Share(1), bake_seconds=60), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     moved = world.items(rollout)[0].tenant.value
 
@@ -260,9 +260,9 @@ def test_a_settled_tenant_is_claimed_until_the_rollout_ends() -> None:
 def test_one_of_two_conflicting_rollouts_started_concurrently_is_refused() -> None:
     world = World(3)
     others: list[object] = []
-    world.ledger.concurrent_writes.append(lambda: others.append(world.rollouts.start(a_wish(), BOB)))
+    world.ledger.concurrent_writes.append(lambda: others.append(world.rollouts.start(a_spec(), BOB)))
 
-    response = world.rollouts.start(a_wish(), ADA)
+    response = world.rollouts.start(a_spec(), ADA)
 
     assert underway(others[0]).by == BOB
     assert refused(response) is Refusal.ROLLOUT_IN_THE_WAY
@@ -283,14 +283,14 @@ def test_a_start_that_always_conflicts_asks_to_try_again() -> None:
     world = World(2)
 
     def bump() -> None:
-        other = a_rollout(replace(a_wish(), dry_run=False))
+        other = a_rollout(replace(a_spec(), dry_run=False))
         number = world.ledger.registry().revision
         world.ledger.register(replace(other, id=f"other-{number}"), [], revision=number)
 
     world.ledger.concurrent_writes.extend([bump] * 100)
 
     with pytest.raises(Unsettled, match="Try again"):
-        world.rollouts.start(a_wish(), ADA)
+        world.rollouts.start(a_spec(), ADA)
     assert world.executions.started == []
     assert world.manifests.written == {}
 
@@ -306,7 +306,7 @@ def test_a_recorded_rollout_keeps_its_lists_even_if_the_response_was_lost() -> N
 
     world.ledger.register = answer_is_lost  # type: ignore[method-assign]
 
-    assert refused(world.rollouts.start(a_wish(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert refused(world.rollouts.start(a_spec(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
     (rollout,) = world.ledger.registry().active
     assert [name.split("/")[1] for name in world.manifests.written] == [rollout]
 
@@ -318,7 +318,7 @@ def test_a_dry_run_claims_no_tenants_and_does_not_block_others() -> None:
     world = World(5)
     real = world.start(naming("t001"))
 
-    dry = world.start(a_wish(dry_run=True))
+    dry = world.start(a_spec(dry_run=True))
 
     assert world.ledger.registry().active == {real}
     assert world.planned_tenants(dry).count("t001") == 1
@@ -327,20 +327,20 @@ def test_a_dry_run_claims_no_tenants_and_does_not_block_others() -> None:
 
 def test_a_dry_run_plans_the_stages_and_reviews_all_tenants_in_one() -> None:
     world = World(20)
-    wish = a_wish(a_stage_wish(Share(1), approval=True, bake_seconds=60, alarm="errors"), a_stage_wish(at_once=3))
+    spec = a_spec(a_stage_spec(Share(1), approval=True, bake_seconds=60, alarm="errors"), a_stage_spec(at_once=3))
 
-    rollout = world.rollout(world.start(replace(wish, dry_run=True)))
+    rollout = world.rollout(world.start(replace(spec, dry_run=True)))
 
     assert (rollout.planned, rollout.total) == ((1, 19), 20)
     (stage,) = world.ledger.stages(rollout.id)
     assert (stage.total, stage.tolerated) == (20, 20)
-    assert (stage.wish.approval, stage.wish.bake_seconds, stage.wish.alarm) == (False, 0, None)
+    assert (stage.spec.approval, stage.spec.bake_seconds, stage.spec.alarm) == (False, 0, None)
 
 
 def test_a_dry_run_may_review_a_sample_that_begins_with_the_canary() -> None:
     world = World(20)
-    dry = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish(), dry_run=True, sample=TEN_PERCENT))
-    real = world.start(a_wish(a_stage_wish(Share(1)), a_stage_wish()))
+    dry = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec(), dry_run=True, sample=TEN_PERCENT))
+    real = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec()))
 
     assert world.rollout(dry).planned == (1, 19)
     assert world.rollout(dry).total == 2
@@ -354,7 +354,7 @@ def test_a_recorded_rollout_that_was_not_started_is_started_by_resuming_it() -> 
     world = World(3)
     world.executions.throttled_starts = 1
     with pytest.raises(Throttled):
-        world.rollouts.start(a_wish(), ADA)
+        world.rollouts.start(a_spec(), ADA)
     (rollout,) = world.ledger.rollouts(limit=10)
     assert (rollout.status, world.executions.started) == (RolloutStatus.PENDING, [])
 
@@ -402,7 +402,7 @@ def test_a_rollout_that_was_not_started_may_be_aborted() -> None:
     world = World(3)
     world.executions.throttled_starts = 1
     with pytest.raises(Throttled):
-        world.rollouts.start(a_wish(), ADA)
+        world.rollouts.start(a_spec(), ADA)
     (rollout,) = world.ledger.rollouts(limit=10)
 
     world.rollouts.abort(rollout.id, "ada")
@@ -492,7 +492,7 @@ def check_order(world: World, verb: str, status: RolloutStatus, becomes: str) ->
     response = send_order(world, verb)
 
     if becomes == UNCHANGED:
-        assert isinstance(response, AlreadySo)
+        assert isinstance(response, Unchanged)
         assert world.rollout(ROLLOUT) == before
     elif becomes == OVER:
         assert isinstance(response, Refused)
@@ -581,7 +581,7 @@ def test_one_of_two_concurrent_resumes_replaces_a_dead_execution() -> None:
 
     world.ledger.concurrent_writes.append(other)
 
-    assert isinstance(send_order(world, "resume"), AlreadySo)
+    assert isinstance(send_order(world, "resume"), Unchanged)
     assert world.rollout(ROLLOUT).attempt == 2
 
 
@@ -591,7 +591,7 @@ def test_one_of_two_concurrent_resumes_reopens_a_halted_rollout() -> None:
     world.drive(rollout, failing=["t001", "t002", "t003", "t004"])
     world.ledger.concurrent_writes.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
 
-    assert isinstance(world.rollouts.resume(rollout, "ada"), AlreadySo)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), Unchanged)
 
     assert world.rollout(rollout).attempt == 2
     assert len(world.executions.started) == 2
@@ -628,7 +628,7 @@ def test_a_halted_rollout_is_not_resumed_while_another_claims_its_tenants() -> N
     world = World(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
-    other = world.start(a_wish(version=LAST_VERSION))
+    other = world.start(a_spec(version=LAST_VERSION))
 
     response = world.rollouts.resume(rollout, "ada")
 
@@ -641,7 +641,7 @@ def test_a_halted_rollout_is_not_resumed_if_another_claims_its_tenants_concurren
     world = World(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
-    world.ledger.concurrent_writes.append(lambda: world.start(a_wish(version=LAST_VERSION)))
+    world.ledger.concurrent_writes.append(lambda: world.start(a_spec(version=LAST_VERSION)))
 
     assert refused(world.rollouts.resume(rollout, "ada")) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.status(rollout) is RolloutStatus.HALTED
@@ -654,7 +654,7 @@ def test_a_resumed_rollout_has_its_claim_again() -> None:
     world.rollouts.resume(rollout, "ada")
 
     assert world.ledger.registry().active == {rollout}
-    assert refused(world.rollouts.start(a_wish(version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert refused(world.rollouts.start(a_spec(version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
     assert (world.rollout(rollout).ended_at, world.rollout(rollout).reason) == (None, "Resumed by ada.")
 
 
@@ -663,7 +663,7 @@ def test_a_resumed_rollout_has_its_claim_again() -> None:
 
 def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> World:
     world = planted(status)
-    world.touch_stage(ROLLOUT, wish=a_stage_wish(approval=True), status=StageStatus.AWAITING_APPROVAL)
+    world.touch_stage(ROLLOUT, spec=a_stage_spec(approval=True), status=StageStatus.AWAITING_APPROVAL)
     return world
 
 
@@ -705,11 +705,11 @@ def test_a_stage_is_approved_once_by_the_first_operator() -> None:
     world = awaiting_approval()
     world.ledger.concurrent_writes.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
 
-    assert isinstance(world.rollouts.approve(ROLLOUT, 1, ADA), AlreadySo)
+    assert isinstance(world.rollouts.approve(ROLLOUT, 1, ADA), Unchanged)
     assert world.stage(ROLLOUT).approved_by == BOB
 
 
-APPROVED_STAGES = a_wish(a_stage_wish(Share(1)), a_stage_wish(Share(1), approval=True), a_stage_wish(approval=True))
+APPROVED_STAGES = a_spec(a_stage_spec(Share(1)), a_stage_spec(Share(1), approval=True), a_stage_spec(approval=True))
 
 
 def test_one_approval_sent_twice_approves_one_stage() -> None:
@@ -719,7 +719,7 @@ def test_one_approval_sent_twice_approves_one_stage() -> None:
     underway(world.rollouts.approve(rollout, 2, ADA))
     assert world.drive(rollout) == AwaitOperator()
 
-    assert isinstance(world.rollouts.approve(rollout, 2, BOB), AlreadySo)
+    assert isinstance(world.rollouts.approve(rollout, 2, BOB), Unchanged)
 
     assert world.drive(rollout) == AwaitOperator()
     assert world.stage(rollout, 3).approved_by is None
@@ -756,7 +756,7 @@ def test_the_refusal_says_that_no_stage_awaits_approval() -> None:
 
 def test_a_stage_approved_during_a_pause_starts_after_the_resume() -> None:
     world = World(2)
-    rollout = world.start(a_wish(a_stage_wish(approval=True)))
+    rollout = world.start(a_spec(a_stage_spec(approval=True)))
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
 
@@ -772,7 +772,7 @@ def test_a_stage_approved_during_a_pause_starts_after_the_resume() -> None:
 
 def test_a_baking_rollout_is_aborted_at_once_and_can_be_undone() -> None:
     world = World(2)
-    rollout = world.start(a_wish(a_stage_wish(Share(1), bake_seconds=7 * 86_400), a_stage_wish()))
+    rollout = world.start(a_spec(a_stage_spec(Share(1), bake_seconds=7 * 86_400), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
 
@@ -781,7 +781,7 @@ def test_a_baking_rollout_is_aborted_at_once_and_can_be_undone() -> None:
     assert (aborted.status, aborted.reason) == (RolloutStatus.ABORTED, "Aborted by ada.")
     assert aborted.ended_at == world.clock.now()
     assert world.ledger.registry().active == frozenset()
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
     assert world.drive(undoing) == Succeeded()
     assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
@@ -830,7 +830,7 @@ def test_an_abort_that_the_execution_finishes_first_returns_the_aborted_rollout(
 
 def rolled_out(count: int = 3, *, failing: tuple[str, ...] = ()) -> tuple[World, str]:
     world = World(count)
-    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(count))))
+    rollout = world.start(a_spec(a_stage_spec(tolerated=Share(count))))
     world.drive(rollout, failing=failing)
     return world, rollout
 
@@ -839,10 +839,10 @@ def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
     world = World(3)
     world.table.record_release(replace(world.table.releases()[0], version="0.0.9"))
     world.change(tenant("t002"), version="0.0.9")
-    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(1))))
+    rollout = world.start(a_spec(a_stage_spec(tolerated=Share(1))))
     world.drive(rollout, failing=["t003"])
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert {item.tenant.value: item.version for item in world.items(undoing)} == {"t001": VERSION, "t002": "0.0.9"}
     assert world.drive(undoing) == Succeeded()
@@ -852,7 +852,7 @@ def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
 def test_undo_may_move_all_tenants_to_one_version() -> None:
     world, rollout = rolled_out()
 
-    undoing = world.start(a_wish(version=LAST_VERSION, undo=rollout))
+    undoing = world.start(a_spec(version=LAST_VERSION, undo=rollout))
 
     assert world.drive(undoing) == Succeeded()
     assert len(world.at(LAST_VERSION)) == 3
@@ -862,7 +862,7 @@ def test_undo_skips_tenants_that_were_moved_since() -> None:
     world, rollout = rolled_out()
     world.drive(world.start(naming("t002", version=LAST_VERSION)))
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert sorted(world.planned_tenants(undoing)) == ["t001", "t003"]
     assert world.rollout(undoing).skipped == {Skip.MOVED_SINCE: Skipped(1, ("t002",))}
@@ -872,7 +872,7 @@ def test_undo_reports_tenants_that_were_deleted_since() -> None:
     world, rollout = rolled_out()
     world.delete(tenant("t002"))
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert world.rollout(undoing).skipped == {Skip.DELETED: Skipped(1, ("t002",))}
 
@@ -881,13 +881,13 @@ def test_a_running_rollout_is_not_undone() -> None:
     world = World(3)
     rollout = world.start()
 
-    assert refused(world.rollouts.start(a_wish(version=None, undo=rollout), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
+    assert refused(world.rollouts.start(a_spec(version=None, undo=rollout), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
 
 
 @pytest.mark.parametrize("how", ["halted", "aborted"])
 def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -> None:
     world = World(4)
-    rollout = world.start(a_wish(a_stage_wish(Share(2)), a_stage_wish()))
+    rollout = world.start(a_spec(a_stage_spec(Share(2)), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     if how == "halted":
         world.drive(rollout, failing=[item.tenant.value for item in world.items(rollout, 2)])
@@ -897,25 +897,25 @@ def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -
     moved = sorted(item.tenant.value for item in world.items(rollout))
     assert world.at(NEXT_VERSION) == moved
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert sorted(world.planned_tenants(undoing)) == moved
 
 
 def test_a_dry_run_has_nothing_to_undo() -> None:
     world = World(1)
-    dry = world.start(a_wish(dry_run=True))
+    dry = world.start(a_spec(dry_run=True))
 
-    response = world.rollouts.start(a_wish(version=None, undo=dry), ADA)
+    response = world.rollouts.start(a_spec(version=None, undo=dry), ADA)
     assert refused(response) is Refusal.UNKNOWN_ROLLOUT
     assert f"Rollout {dry} is a dry run, which moved no tenant" in response.reason
 
 
 def test_there_is_nothing_to_do_for_a_second_undo() -> None:
     world, rollout = rolled_out()
-    world.drive(world.start(a_wish(version=None, undo=rollout)))
+    world.drive(world.start(a_spec(version=None, undo=rollout)))
 
-    response = world.rollouts.start(a_wish(version=None, undo=rollout), ADA)
+    response = world.rollouts.start(a_spec(version=None, undo=rollout), ADA)
 
     assert isinstance(response, NothingToDo)
     assert response.selected.skipped[Skip.CURRENT].count == 3
@@ -924,20 +924,20 @@ def test_there_is_nothing_to_do_for_a_second_undo() -> None:
 def test_undo_does_not_ask_step_functions_about_successful_updates() -> None:
     """Step Functions allows 15 such requests per second, and a fleet has thousands of tenants."""
     world, rollout = rolled_out()
-    world.drive(world.start(a_wish(version=None, undo=rollout)))
+    world.drive(world.start(a_spec(version=None, undo=rollout)))
     world.updates.looked_for.clear()
 
-    world.rollouts.start(a_wish(version=None, undo=rollout), ADA)
+    world.rollouts.start(a_spec(version=None, undo=rollout), ADA)
 
     assert world.updates.looked_for == []
 
 
 def test_an_undo_may_be_undone() -> None:
     world, rollout = rolled_out()
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
     world.drive(undoing)
 
-    world.drive(world.start(a_wish(version=None, undo=undoing)))
+    world.drive(world.start(a_spec(version=None, undo=undoing)))
 
     assert len(world.at(NEXT_VERSION)) == 3
 
@@ -955,7 +955,7 @@ def test_undo_moves_back_tenants_that_a_dead_execution_moved() -> None:
     world.run_stage(rollout, run)
     assert world.advance(rollout, 2) == Succeeded()
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert [item.version for item in world.items(undoing)] == [VERSION]
 
@@ -971,7 +971,7 @@ def test_undo_moves_back_a_tenant_whose_update_finished_after_the_rollout() -> N
     assert isinstance(staying, Admitted)
     world.update(arriving)
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert world.planned_tenants(undoing) == [arriving.input["tenantId"]]
     assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, (str(staying.input["tenantId"]),))}
@@ -979,7 +979,7 @@ def test_undo_moves_back_a_tenant_whose_update_finished_after_the_rollout() -> N
 
 def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed() -> None:
     world = World(2)
-    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(1))))
+    rollout = world.start(a_spec(a_stage_spec(tolerated=Share(1))))
     world.advance(rollout)
     cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
     admitted = world.gate.admit(cut_short)
@@ -991,7 +991,7 @@ def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed
     world.drive(rollout)
     assert world.outcome(rollout, cut_short.item.tenant).result is Result.FAILED
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
     assert world.drive(undoing) == Succeeded()
@@ -1011,7 +1011,7 @@ def test_undo_moves_back_a_tenant_that_was_skipped_while_its_update_ran() -> Non
     assert world.outcome(rollout, "t001").skip is Skip.PINNED
     world.publish(run)
 
-    assert world.planned_tenants(world.start(a_wish(version=None, undo=rollout))) == ["t001"]
+    assert world.planned_tenants(world.start(a_spec(version=None, undo=rollout))) == ["t001"]
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -1029,7 +1029,7 @@ def test_undo_skips_a_tenant_whose_update_has_not_begun_and_reports_it(begun: bo
     world.executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.abort(rollout, "ada")
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     name = cut_short.item.tenant.value
     assert (name in world.planned_tenants(undoing)) == begun
@@ -1039,7 +1039,7 @@ def test_undo_skips_a_tenant_whose_update_has_not_begun_and_reports_it(begun: bo
 def test_undo_skips_a_failed_tenant_that_was_not_moved() -> None:
     world, rollout = rolled_out(2, failing=("t001",))
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert world.planned_tenants(undoing) == ["t002"]
     assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, ("t001",))}
@@ -1051,7 +1051,7 @@ def test_undo_ignores_tenants_that_were_never_started() -> None:
     world.change(tenant("t001"), pinned_version=VERSION)
     world.drive(rollout)
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert world.planned_tenants(undoing) == ["t002"]
     assert world.rollout(undoing).skipped == {}
@@ -1067,7 +1067,7 @@ def test_retry_starts_another_rollout_with_only_the_failed_tenants() -> None:
     response = world.rollouts.retry(rollout, BOB)
 
     retrying = underway(response)
-    assert (retrying.by, retrying.wish.retry, retrying.wish.version) == (BOB, rollout, NEXT_VERSION)
+    assert (retrying.by, retrying.spec.retry, retrying.spec.version) == (BOB, rollout, NEXT_VERSION)
     assert sorted(world.planned_tenants(retrying.id)) == ["t002", "t004"]
     assert world.drive(retrying.id) == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 5
@@ -1086,19 +1086,19 @@ def test_a_retried_update_is_the_next_attempt() -> None:
 
 def test_a_retry_ignores_the_tenants_and_share_of_the_first_spec() -> None:
     world = World(4)
-    wish = naming("t001", "t002", share=Share(50, percent=True))
-    rollout = world.start(replace(wish, stages=(a_stage_wish(tolerated=Share(9)),)))
+    spec = naming("t001", "t002", share=Share(50, percent=True))
+    rollout = world.start(replace(spec, stages=(a_stage_spec(tolerated=Share(9)),)))
     world.drive(rollout, failing=["t001", "t002"])
 
     retrying = underway(world.rollouts.retry(rollout, BOB))
 
-    assert (retrying.wish.tenants, retrying.wish.share) == (None, None)
+    assert (retrying.spec.tenants, retrying.spec.share) == (None, None)
     assert world.planned_tenants(retrying.id) == world.planned_tenants(rollout)
 
 
 def test_a_retry_of_an_undo_moves_back_the_tenants_that_failed() -> None:
     world, rollout = rolled_out()
-    undoing = world.start(a_wish(a_stage_wish(tolerated=Share(3)), version=None, undo=rollout))
+    undoing = world.start(a_spec(a_stage_spec(tolerated=Share(3)), version=None, undo=rollout))
     world.drive(undoing, failing=["t002"])
     world.clock.advance(A_SECOND)
 
@@ -1154,7 +1154,7 @@ def test_after_an_update_failed_the_tenant_is_served_and_can_be_moved() -> None:
     assert listed.version == VERSION
     assert world.results(rollout) == {"t001": Result.FAILED}
     world.clock.advance(timedelta(minutes=1))
-    assert underway(world.rollouts.start(a_wish(), ADA)).total == 1
+    assert underway(world.rollouts.start(a_spec(), ADA)).total == 1
 
 
 # The history of orders
@@ -1166,7 +1166,7 @@ def orders(world: World, rollout: str) -> list[tuple[Order, str, str]]:
 
 def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None:
     world = World(3)
-    response = world.rollouts.start(a_wish(a_stage_wish(approval=True)), ADA, reason="The new release.")
+    response = world.rollouts.start(a_spec(a_stage_spec(approval=True)), ADA, reason="The new release.")
     rollout = underway(response).id
     world.advance(rollout)
     for verb in ("pause", "resume"):
@@ -1187,7 +1187,7 @@ def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None
 
 def test_the_status_reason_contains_the_operators_reason() -> None:
     world = World(3)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     assert underway(world.rollouts.pause(rollout, BOB, reason="Errors.")).reason == f"Paused by {BOB}: Errors."
     assert underway(world.rollouts.resume(rollout, BOB)).reason == f"Resumed by {BOB}."
 
@@ -1209,7 +1209,7 @@ def test_a_refused_order_is_not_recorded(verb: str) -> None:
 
 def test_a_repeated_order_is_recorded_once() -> None:
     world = World(3)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     for _ in range(2):
         world.rollouts.pause(rollout, BOB)
     assert [order for order, *_ in orders(world, rollout)] == [Order.START, Order.PAUSE]
@@ -1217,7 +1217,7 @@ def test_a_repeated_order_is_recorded_once() -> None:
 
 def test_an_undo_is_in_the_history_of_both_rollouts() -> None:
     world, rollout = rolled_out()
-    undoing = underway(world.rollouts.start(a_wish(version=None, undo=rollout), BOB, reason="Too slow.")).id
+    undoing = underway(world.rollouts.start(a_spec(version=None, undo=rollout), BOB, reason="Too slow.")).id
     assert orders(world, rollout)[-1] == (Order.UNDO, BOB, "Too slow.")
     assert world.ledger.orders(rollout)[-1].other == undoing
     (start,) = world.ledger.orders(undoing)
@@ -1235,13 +1235,13 @@ def test_a_retry_is_in_the_history_of_both_rollouts() -> None:
 def test_a_dry_run_of_an_undo_is_not_in_the_history_of_the_other() -> None:
     world, rollout = rolled_out()
     before = orders(world, rollout)
-    world.rollouts.start(a_wish(version=None, undo=rollout, dry_run=True), BOB)
+    world.rollouts.start(a_spec(version=None, undo=rollout, dry_run=True), BOB)
     assert orders(world, rollout) == before
 
 
 def test_the_updates_of_a_rollout_have_its_reason() -> None:
     world = World(1)
-    rollout = underway(world.rollouts.start(a_wish(), ADA, reason="The new release.")).id
+    rollout = underway(world.rollouts.start(a_spec(), ADA, reason="The new release.")).id
     world.advance(rollout)
     admitted = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child"))
     assert isinstance(admitted, Admitted)

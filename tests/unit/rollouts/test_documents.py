@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from orchestrator.api.reading import read
 from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.documents import share_of, wish_document, wish_from
-from orchestrator.rollouts.records import Share, StageWish, Wish
-from tests.unit.rollouts.world import a_stage_wish, a_wish, tenant
+from orchestrator.rollouts.documents import share_of, spec_document, spec_from
+from orchestrator.rollouts.records import Share, Spec, StageSpec
+from tests.unit.rollouts.world import a_spec, a_stage_spec, tenant
 
 SHARES = st.one_of(st.builds(Share, st.integers(1, 999_999)), st.builds(Share, st.integers(1, 100), st.just(True)))
 BOUNDS = st.one_of(st.builds(Share, st.integers(0, 999_999)), st.builds(Share, st.integers(0, 100), st.just(True)))
@@ -23,9 +23,9 @@ ROLLOUT_IDS = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", fullmatch=True)
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,10}", fullmatch=True)
 
 
-def stages_with(sizes: st.SearchStrategy[Share | None]) -> st.SearchStrategy[StageWish]:
+def stages_with(sizes: st.SearchStrategy[Share | None]) -> st.SearchStrategy[StageSpec]:
     return st.builds(
-        StageWish,
+        StageSpec,
         size=sizes,
         max_concurrency=st.integers(1, 50),
         tolerated=BOUNDS,
@@ -40,7 +40,7 @@ STAGES = st.builds(
 )
 
 
-def wishes(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Wish]:
+def specs(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Spec]:
     fields: dict[str, st.SearchStrategy[Any]] = {
         "version": st.none() | VERSIONS,
         "stages": STAGES,
@@ -54,21 +54,21 @@ def wishes(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[Wish]:
         "undo": st.none() | ROLLOUT_IDS,
         "retry": st.none() | ROLLOUT_IDS,
     }
-    return st.builds(Wish, **fields | more)
+    return st.builds(Spec, **fields | more)
 
 
-@given(wishes())
-def test_a_spec_survives_a_round_trip_through_json(wish: Wish) -> None:
-    written = json.loads(json.dumps(wish_document(wish)))
+@given(specs())
+def test_a_spec_survives_a_round_trip_through_json(spec: Spec) -> None:
+    written = json.loads(json.dumps(spec_document(spec)))
 
-    assert wish_from(written, max_concurrency=999) == wish
+    assert spec_from(written, max_concurrency=999) == spec
 
 
-@given(wishes(retry=st.none(), undo=st.none(), dry_run=st.just(True)))
-def test_a_spec_that_the_api_returns_is_accepted_as_a_request(wish: Wish) -> None:
-    event = {"body": json.dumps(wish_document(wish))}
+@given(specs(retry=st.none(), undo=st.none(), dry_run=st.just(True)))
+def test_a_spec_that_the_api_returns_is_accepted_as_a_request(spec: Spec) -> None:
+    event = {"body": json.dumps(spec_document(spec))}
 
-    assert read(START_ROLLOUT, event).wish(max_concurrency=50) == wish
+    assert read(START_ROLLOUT, event).spec(max_concurrency=50) == spec
 
 
 @given(SHARES)
@@ -77,20 +77,20 @@ def test_a_share_survives_a_round_trip_through_text(share: Share) -> None:
 
 
 def test_the_default_is_a_canary_then_ten_percent_then_the_rest() -> None:
-    assert wish_from({}, max_concurrency=50) == Wish(
+    assert spec_from({}, max_concurrency=50) == Spec(
         None,
         (
-            StageWish(Share(1), 50, Share(0), bake_seconds=300),
-            StageWish(Share(10, percent=True), 50, Share(5, percent=True), bake_seconds=300),
-            StageWish(None, 50, Share(5, percent=True), bake_seconds=0),
+            StageSpec(Share(1), 50, Share(0), bake_seconds=300),
+            StageSpec(Share(10, percent=True), 50, Share(5, percent=True), bake_seconds=300),
+            StageSpec(None, 50, Share(5, percent=True), bake_seconds=0),
         ),
     )
 
 
 def test_a_single_stage_tolerates_no_failure_and_has_no_bake_by_default() -> None:
-    (stage,) = wish_from({"stages": [{"size": "rest"}]}, max_concurrency=7).stages
+    (stage,) = spec_from({"stages": [{"size": "rest"}]}, max_concurrency=7).stages
 
-    assert stage == StageWish(None, 7, Share(0), bake_seconds=0)
+    assert stage == StageSpec(None, 7, Share(0), bake_seconds=0)
 
 
 def test_values_of_a_stage_override_the_defaults() -> None:
@@ -103,27 +103,27 @@ def test_values_of_a_stage_override_the_defaults() -> None:
         "approval": True,
     }
 
-    first, _ = wish_from({"stages": [document, {"size": "rest"}]}, max_concurrency=7).stages
+    first, _ = spec_from({"stages": [document, {"size": "rest"}]}, max_concurrency=7).stages
 
-    assert first == StageWish(Share(25, percent=True), 3, Share(2), 0, "errors", approval=True)
+    assert first == StageSpec(Share(25, percent=True), 3, Share(2), 0, "errors", approval=True)
 
 
 def test_numbers_become_integers_even_if_json_writes_them_as_floats() -> None:
     document = {"stages": [{"size": "rest", "maxConcurrency": 5.0, "bakeSeconds": 1e2}]}
 
-    (stage,) = wish_from(document, max_concurrency=7).stages
+    (stage,) = spec_from(document, max_concurrency=7).stages
 
     assert (repr(stage.max_concurrency), repr(stage.bake_seconds)) == ("5", "100")
 
 
 def test_duplicate_tenants_are_removed() -> None:
-    wish = wish_from({"tenants": ["b", "a", "b"]}, max_concurrency=7)
+    spec = spec_from({"tenants": ["b", "a", "b"]}, max_concurrency=7)
 
-    assert wish.tenants == (tenant("b"), tenant("a"))
+    assert spec.tenants == (tenant("b"), tenant("a"))
 
 
 def test_only_given_values_are_written() -> None:
-    document = wish_document(a_wish(a_stage_wish(at_once=2), version="1.2.3"))
+    document = spec_document(a_spec(a_stage_spec(at_once=2), version="1.2.3"))
 
     assert document == {
         "version": "1.2.3",

@@ -17,7 +17,7 @@ from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import Audit, Operation, Request, TenantState
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
-from tests.unit.rollouts.world import ADA, World, a_stage_wish, a_wish, tenant, tenants
+from tests.unit.rollouts.world import ADA, World, a_spec, a_stage_spec, tenant, tenants
 
 T1, T2 = tenants(2)
 
@@ -101,7 +101,7 @@ def test_a_fleet_that_changes_in_every_pass_is_not_planned_for() -> None:
     changing(world, lambda *_: world.add(tenant(f"another-{next(number)}")))
 
     with pytest.raises(Unsettled, match=f"listed {MAX_PASSES} times"):
-        world.rollouts.start(a_wish(), ADA)
+        world.rollouts.start(a_spec(), ADA)
     assert world.ledger.rollouts(limit=9) == []
 
 
@@ -128,7 +128,7 @@ def test_undo_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
     end = being_updated(world, T1, NEXT_VERSION)
     changing(world, lambda state, _: state is TenantState.READY and end())
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
     assert world.drive(undoing) == Succeeded()
@@ -142,14 +142,14 @@ def test_undo_does_not_skip_a_tenant_with_a_stale_index_entry_as_current() -> No
     world.drive(rollout)
     world.fleet = before
 
-    undoing = world.start(a_wish(version=None, undo=rollout))
+    undoing = world.start(a_spec(version=None, undo=rollout))
 
     assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
 
 
 def test_retry_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
     world = World(2)
-    rollout = world.start(a_wish(a_stage_wish(tolerated=Share(2))))
+    rollout = world.start(a_spec(a_stage_spec(tolerated=Share(2))))
     world.drive(rollout, failing=["t001"])
     run = a_run(tenant=T1, operation=Operation.UPDATE, version=VERSION, request=Request(), number=7)
 
@@ -185,7 +185,7 @@ def test_an_undo_for_some_labels_reads_no_other_tenants() -> None:
     world.drive(rollout)
     world.table.looked_up.clear()
 
-    undoing = world.start(a_wish(version=None, undo=rollout, labels={"tier": "free"}))
+    undoing = world.start(a_spec(version=None, undo=rollout, labels={"tier": "free"}))
 
     assert world.planned_tenants(undoing) == ["t001"]
     assert world.table.looked_up == []

@@ -12,7 +12,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.rollouts.pacing import INITIAL_LIMIT, REACTION_TIME, Pace
-from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, TenantOutcome, Turn, Wish
+from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Spec, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit
@@ -20,8 +20,8 @@ from tests.unit.rollouts.world import (
     LAST_VERSION,
     THROTTLED_CAUSE,
     World,
-    a_stage_wish,
-    a_wish,
+    a_spec,
+    a_stage_spec,
     tenant,
     tenants,
 )
@@ -33,9 +33,9 @@ NAME_IS_TAKEN = "StepFunctions.ExecutionAlreadyExistsException: Execution Alread
 class Turns:
     """A rollout whose first stage is running."""
 
-    def __init__(self, count: int = 1, wish: Wish | None = None, *, version: str = VERSION) -> None:
+    def __init__(self, count: int = 1, spec: Spec | None = None, *, version: str = VERSION) -> None:
         self.world = World(count, version=version)
-        self.rollout = self.world.start(wish)
+        self.rollout = self.world.start(spec)
         self.world.advance(self.rollout)
 
     def turn(self, number: int = 1, *, child: str = "child") -> Turn:
@@ -77,7 +77,7 @@ T1 = tenant("t001")
 
 
 def test_an_admitted_tenant_gets_a_name_and_input_that_the_update_machine_accepts() -> None:
-    turns = Turns(wish=a_wish(allow_downgrade=True, allow_replacement=True))
+    turns = Turns(spec=a_spec(allow_downgrade=True, allow_replacement=True))
 
     admitted = turns.admitted()
 
@@ -135,7 +135,7 @@ def test_a_tenant_whose_update_could_not_be_started_before_the_deadline_fails() 
 
 
 def test_in_a_dry_run_an_admitted_tenant_is_reviewed() -> None:
-    turns = Turns(wish=a_wish(dry_run=True))
+    turns = Turns(spec=a_spec(dry_run=True))
 
     assert turns.admit() == ToReview()
     assert turns.admit() == ToReview()
@@ -190,7 +190,7 @@ def test_no_tenant_is_admitted_if_the_rollout_stops_during_the_admission(status:
 
 @pytest.mark.parametrize(("failures", "goes_on"), [(1, True), (2, False)])
 def test_no_tenant_is_admitted_after_too_many_failures(failures: int, goes_on: bool) -> None:
-    turns = Turns(3, a_wish(a_stage_wish(tolerated=Share(1))))
+    turns = Turns(3, a_spec(a_stage_spec(tolerated=Share(1))))
     for number in range(1, failures + 1):
         turns.world.update(turns.admitted(number), cause=QUEUE_TABOO)
         turns.record(number)
@@ -222,7 +222,7 @@ def test_no_tenant_is_admitted_above_the_limit() -> None:
 
 
 def test_only_one_of_two_concurrent_requests_gets_the_last_slot() -> None:
-    turns = Turns(2, a_wish(a_stage_wish(at_once=1)))
+    turns = Turns(2, a_spec(a_stage_spec(at_once=1)))
     turns.world.ledger.concurrent_writes.append(lambda: turns.admitted(2))
 
     assert isinstance(turns.admit(1), NoRoom)
@@ -288,7 +288,7 @@ def test_every_success_raises_the_limit_until_calls_are_throttled() -> None:
 
 
 def test_slots_of_dead_children_are_freed_after_the_deadline() -> None:
-    turns = Turns(3, a_wish(a_stage_wish(at_once=1)))
+    turns = Turns(3, a_spec(a_stage_spec(at_once=1)))
     turns.admitted(1)
     turns.world.clock.advance(DEADLINE + timedelta(minutes=10))
     assert isinstance(turns.admit(2), NoRoom)
@@ -300,7 +300,7 @@ def test_slots_of_dead_children_are_freed_after_the_deadline() -> None:
 
 
 def test_slots_are_not_freed_while_other_tenants_make_progress() -> None:
-    turns = Turns(4, a_wish(a_stage_wish(at_once=2)))
+    turns = Turns(4, a_spec(a_stage_spec(at_once=2)))
     turns.admitted(1)
     turns.world.clock.advance(DEADLINE)
     turns.admitted(2)
@@ -437,7 +437,7 @@ def test_the_created_version_is_the_earlier_one_even_after_an_interrupted_first_
 
 
 def test_a_dry_run_skips_a_tenant_that_is_being_deleted() -> None:
-    turns = Turns(wish=a_wish(dry_run=True))
+    turns = Turns(spec=a_spec(dry_run=True))
     begin_to_delete(turns.world)
 
     assert turns.admit() == Settled(Result.SKIPPED)
@@ -477,7 +477,7 @@ def test_a_tenant_at_the_release_has_succeeded_despite_a_fault() -> None:
 
 @pytest.mark.parametrize("moved", [True, False])
 def test_while_another_update_runs_a_tenant_succeeds_only_through_its_own_update(moved: bool) -> None:
-    turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
+    turns = Turns(spec=a_spec(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
     admitted = turns.admitted()
     if moved:
         turns.world.update(admitted)
@@ -652,7 +652,7 @@ def test_a_tenant_whose_delete_failed_half_way_during_the_wait_is_skipped() -> N
 
 
 def test_a_move_by_another_operation_during_the_wait_sets_the_earlier_version() -> None:
-    turns = Turns(wish=a_wish(version=LAST_VERSION))
+    turns = Turns(spec=a_spec(version=LAST_VERSION))
     admitted = turns.admitted()
     turns.world.clock.advance(timedelta(seconds=9))
     turns.world.table.plant_audit(
@@ -666,7 +666,7 @@ def test_a_move_by_another_operation_during_the_wait_sets_the_earlier_version() 
 
 
 def test_a_tenant_whose_downgrade_failed_has_failed_and_is_not_skipped_as_newer() -> None:
-    turns = Turns(wish=a_wish(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
+    turns = Turns(spec=a_spec(version=VERSION, allow_downgrade=True), version=NEXT_VERSION)
     turns.world.update(turns.admitted(), cause=QUEUE_TABOO)
 
     assert turns.record() == Settled(Result.FAILED)

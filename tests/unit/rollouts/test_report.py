@@ -37,7 +37,7 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.rollouts.selecting import MAX_NAMED, Selected
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import AlreadySo
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause
 from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
 from tests.unit.rollouts.world import (
@@ -45,9 +45,9 @@ from tests.unit.rollouts.world import (
     ROLLOUT,
     World,
     a_rollout,
+    a_spec,
     a_stage,
-    a_stage_wish,
-    a_wish,
+    a_stage_spec,
     tenant,
     tenants,
 )
@@ -147,7 +147,7 @@ def test_every_failure_is_counted_whatever_its_reason(failed: list[tuple[TenantI
 
 def test_a_rollouts_document_contains_its_stages() -> None:
     rollout = replace(
-        a_rollout(a_wish(a_stage_wish(Share(1), alarm="errors", bake_seconds=60), a_stage_wish())),
+        a_rollout(a_spec(a_stage_spec(Share(1), alarm="errors", bake_seconds=60), a_stage_spec())),
         planned=(1, 8),
         total=9,
         skipped={Skip.PINNED: Skipped(2, ("x", "y"))},
@@ -160,7 +160,7 @@ def test_a_rollouts_document_contains_its_stages() -> None:
 
     document = rollout_document(rollout, stages)
 
-    assert {name: document[name] for name in document if name not in ("stages", "wish")} == {
+    assert {name: document[name] for name in document if name not in ("stages", "spec", "wish")} == {
         "rolloutId": ROLLOUT,
         "status": "RUNNING",
         "reason": None,
@@ -183,7 +183,7 @@ def test_a_rollouts_document_contains_its_stages() -> None:
         "inFlight": 3,
     }
     second: dict[str, Any] = document["stages"][1]  # type: ignore[index]
-    assert {name: second[name] for name in second if name != "wish"} == {
+    assert {name: second[name] for name in second if name not in ("spec", "wish")} == {
         "number": 2,
         "status": "RUNNING",
         "total": 8,
@@ -231,7 +231,7 @@ def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() 
         replace(a_failure(tenant("d")), changes=("changes Q",)),
     ]
 
-    response = rollout_response(a_rollout(a_wish(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
+    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
 
     assert response.body["changes"] == {
         "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
@@ -241,10 +241,10 @@ def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() 
 
 def test_the_largest_possible_rollout_fits_into_a_response() -> None:
     named = tuple(TenantId.parse(f"{number:040}") for number in range(500))
-    stages = [a_stage(number, wish=a_stage_wish(Share(1), alarm="x" * 255)) for number in range(1, 11)]
-    wish = a_wish(*(stage.wish for stage in stages), tenants=named, labels={f"{n:063}": "x" * 128 for n in range(20)})
+    stages = [a_stage(number, spec=a_stage_spec(Share(1), alarm="x" * 255)) for number in range(1, 11)]
+    spec = a_spec(*(stage.spec for stage in stages), tenants=named, labels={f"{n:063}": "x" * 128 for n in range(20)})
     skipped = {why: Skipped(9_999, tuple(who.value for who in named[:MAX_NAMED])) for why in Skip}
-    rollout = replace(a_rollout(wish, reason="x" * 2_000), skipped=skipped)
+    rollout = replace(a_rollout(spec, reason="x" * 2_000), skipped=skipped)
     failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
 
     response = rollout_response(rollout, stages, failures, [], [replace(an_order(), reason="x" * 500)] * 100)
@@ -278,7 +278,7 @@ def test_nothing_to_do_is_no_error_and_lists_the_skipped_tenants() -> None:
 
 
 def test_an_unchanged_rollout_is_no_error() -> None:
-    response = rollout_order_response(AlreadySo("It is already paused."))
+    response = rollout_order_response(Unchanged("It is already paused."))
 
     assert (response.status, response.body) == (200, {"status": "UNCHANGED", "detail": "It is already paused."})
 
@@ -287,13 +287,13 @@ def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
     world = World(1)
     running = world.start()
     over = "20261116-110000-0000"
-    ended = replace(a_rollout(a_wish(dry_run=True), status=RolloutStatus.SUCCEEDED), id=over)
+    ended = replace(a_rollout(a_spec(dry_run=True), status=RolloutStatus.SUCCEEDED), id=over)
     world.plant(ended, [replace(a_stage(), rollout=over)])
     answers = [
-        world.rollouts.start(a_wish(version="9.9.9"), ADA),
-        world.rollouts.start(a_wish(a_stage_wish(alarm="none")), ADA),
-        world.rollouts.start(a_wish(), "other"),
-        world.rollouts.start(a_wish(version="0.1.0", undo=running), ADA),
+        world.rollouts.start(a_spec(version="9.9.9"), ADA),
+        world.rollouts.start(a_spec(a_stage_spec(alarm="none")), ADA),
+        world.rollouts.start(a_spec(), "other"),
+        world.rollouts.start(a_spec(version="0.1.0", undo=running), ADA),
         world.rollouts.pause("20261116-110000-ffff", "ada"),
         world.rollouts.pause(over, "ada"),
         world.rollouts.resume(over, "ada"),

@@ -26,7 +26,7 @@ from orchestrator.api.rollout_routes import (
     OrderRollout,
 )
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.rollouts.records import MAX_STAGES, Item, Share, StageWish, Turn, Wish
+from orchestrator.rollouts.records import MAX_STAGES, Item, Share, Spec, StageSpec, Turn
 from orchestrator.rollouts.steps import (
     RolloutStep,
     TurnStep,
@@ -57,8 +57,8 @@ def an_event(body: object = None, *, rollout: object = ROLLOUT, **more: object) 
     }
 
 
-def parse_start(event: dict[str, Any], *, max_concurrency: int = 50) -> Wish:
-    return read(START_ROLLOUT, event).wish(max_concurrency=max_concurrency)
+def parse_start(event: dict[str, Any], *, max_concurrency: int = 50) -> Spec:
+    return read(START_ROLLOUT, event).spec(max_concurrency=max_concurrency)
 
 
 parse_rollout = partial(read, GET_ROLLOUT)
@@ -67,7 +67,7 @@ parse_approval = partial(read, APPROVE_ROLLOUT)
 parse_rollouts = partial(read, LIST_ROLLOUTS)
 
 
-def wish(body: object = None) -> Wish:
+def spec(body: object = None) -> Spec:
     return parse_start(an_event(body))
 
 
@@ -75,15 +75,15 @@ def wish(body: object = None) -> Wish:
 
 
 def test_a_rollout_may_be_requested_without_a_body() -> None:
-    wish = parse_start(an_event(), max_concurrency=8)
+    spec = parse_start(an_event(), max_concurrency=8)
 
-    assert [str(stage.size) for stage in wish.stages] == ["1", "10%", "None"]
-    assert {stage.max_concurrency for stage in wish.stages} == {8}
-    assert (wish.version, wish.tenants) == (None, None)
+    assert [str(stage.size) for stage in spec.stages] == ["1", "10%", "None"]
+    assert {stage.max_concurrency for stage in spec.stages} == {8}
+    assert (spec.version, spec.tenants) == (None, None)
 
 
 def test_all_fields_of_a_request_are_read() -> None:
-    assert wish(
+    assert spec(
         {
             "version": "1.2.3",
             "tenants": ["acme"],
@@ -105,11 +105,11 @@ def test_all_fields_of_a_request_are_read() -> None:
             "dryRun": True,
             "sample": "5",
         }
-    ) == Wish(
+    ) == Spec(
         "1.2.3",
         (
-            StageWish(Share(2), 3, Share(1, percent=True), 9, "errors", approval=True),
-            StageWish(None, 50, Share(5, percent=True), 0),
+            StageSpec(Share(2), 3, Share(1, percent=True), 9, "errors", approval=True),
+            StageSpec(None, 50, Share(5, percent=True), 0),
         ),
         tenants=(tenant("acme"),),
         labels={"team": "billing"},
@@ -122,8 +122,8 @@ def test_all_fields_of_a_request_are_read() -> None:
 
 
 def test_an_undo_names_the_rollout() -> None:
-    assert wish({"undo": ROLLOUT}).undo == ROLLOUT
-    assert wish({"undo": ROLLOUT, "version": "1.2.3"}).version == "1.2.3"
+    assert spec({"undo": ROLLOUT}).undo == ROLLOUT
+    assert spec({"undo": ROLLOUT, "version": "1.2.3"}).version == "1.2.3"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_an_undo_names_the_rollout() -> None:
 )
 def test_an_invalid_request_is_refused_with_the_reason(body: object, message: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wish(body)
+        spec(body)
 
     assert message in str(refused.value)
 
@@ -195,7 +195,7 @@ def test_a_query_is_refused() -> None:
 
 
 def test_integers_stay_integers() -> None:
-    (stage,) = wish({"stages": [{**REST, "maxConcurrency": 2.0, "bakeSeconds": 1e1}]}).stages
+    (stage,) = spec({"stages": [{**REST, "maxConcurrency": 2.0, "bakeSeconds": 1e1}]}).stages
 
     assert (type(stage.max_concurrency), type(stage.bake_seconds)) == (int, int)
 

@@ -31,7 +31,7 @@ from tests.fakes import (
     parameters_of,
     stack_arn,
 )
-from tests.unit.rollouts.world import World, a_wish, tenant
+from tests.unit.rollouts.world import World, a_spec, tenant
 
 T1 = tenant("t001")
 FAULT = "States.TaskFailed: the function could not be called"
@@ -49,12 +49,12 @@ NAME = f"plan-{hashlib.sha256(b'child').hexdigest()[:32]}"
 class Review:
     """A dry run of one tenant, which has been admitted."""
 
-    def __init__(self, *, stack: bool = True, **wish: Any) -> None:
+    def __init__(self, *, stack: bool = True, **spec: Any) -> None:
         self.world = World(1)
         self.stacks, self.queues = FakeStacks(), FakeQueues()
         if stack:
             self.stack: Stack = self.stacks.plant_done(T1, template_url=a_release(VERSION).template_url)
-        self.rollout = self.world.start(a_wish(dry_run=True, **wish))
+        self.rollout = self.world.start(a_spec(dry_run=True, **spec))
         self.world.advance(self.rollout)
         self.turn = Turn(self.rollout, 1, Item(T1, NEXT_VERSION), "child")
         assert self.world.gate.admit(self.turn) == ToReview()

@@ -24,7 +24,7 @@ from orchestrator.rollouts.selecting import (
 )
 from orchestrator.tenants.records import TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION
-from tests.unit.rollouts.world import LAST_VERSION, ROLLOUT, a_stage_wish, a_wish, tenant, tenants
+from tests.unit.rollouts.world import LAST_VERSION, ROLLOUT, a_spec, a_stage_spec, tenant, tenants
 
 HUNDRED = tenants(100)
 
@@ -50,8 +50,8 @@ def chosen(selected: Selected) -> list[str]:
     return [item.tenant.value for item in selected.items]
 
 
-def of_the_fleet(*fleet: Candidate, version: str = NEXT_VERSION, **wish: Any) -> Selected:
-    return select(a_wish(version=version, **wish), version, fleet)
+def of_the_fleet(*fleet: Candidate, version: str = NEXT_VERSION, **spec: Any) -> Selected:
+    return select(a_spec(version=version, **spec), version, fleet)
 
 
 def those(*candidates: Candidate) -> dict[TenantId, Candidate]:
@@ -244,7 +244,7 @@ def test_undo_selects_each_tenant_with_its_earlier_version() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
-    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), moved, fleet)
+    selected = select_for_undo(a_spec(version=None, allow_downgrade=True), moved, fleet)
 
     assert sorted((item.tenant.value, item.version) for item in selected.items) == [("a", "0.0.9"), ("b", VERSION)]
 
@@ -253,7 +253,7 @@ def test_undo_may_select_all_tenants_with_one_version() -> None:
     moved = [an_outcome(tenant("a"), from_version="0.0.9"), an_outcome(tenant("b"))]
     fleet = those(a_candidate(tenant("a"), version=NEXT_VERSION), a_candidate(tenant("b"), version=NEXT_VERSION))
 
-    selected = select_for_undo(a_wish(version=LAST_VERSION), moved, fleet)
+    selected = select_for_undo(a_spec(version=LAST_VERSION), moved, fleet)
 
     assert {item.version for item in selected.items} == {LAST_VERSION}
 
@@ -270,7 +270,7 @@ def test_undo_may_select_all_tenants_with_one_version() -> None:
     ],
 )
 def test_undo_skips_a_tenant_that_is_no_longer_at_the_rollouts_version(now: Iterable[Candidate], why: Skip) -> None:
-    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], those(*now))
+    selected = select_for_undo(a_spec(version=None, allow_downgrade=True), [an_outcome()], those(*now))
 
     assert chosen(selected) == []
     assert selected.skipped == {why: Skipped(1, ("acme",))}
@@ -281,7 +281,7 @@ def test_undo_skips_a_tenant_that_is_no_longer_at_the_rollouts_version(now: Iter
 def test_undo_selects_a_busy_tenant_at_the_rollouts_version(state: TenantState, version: str) -> None:
     busy = those(a_candidate(version=version, state=state))
 
-    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome()], busy)
+    selected = select_for_undo(a_spec(version=None, allow_downgrade=True), [an_outcome()], busy)
 
     deleted_where_it_was = state is TenantState.DELETING and version == VERSION
     assert chosen(selected) == ([] if deleted_where_it_was else ["acme"])
@@ -290,7 +290,7 @@ def test_undo_selects_a_busy_tenant_at_the_rollouts_version(state: TenantState, 
 def test_undo_does_not_select_tenants_that_the_rollout_did_not_move() -> None:
     at_release = those(a_candidate(version=NEXT_VERSION))
 
-    selected = select_for_undo(a_wish(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
+    selected = select_for_undo(a_spec(version=None, allow_downgrade=True), [an_outcome(from_version=None)], at_release)
 
     assert chosen(selected) == []
 
@@ -303,7 +303,7 @@ def test_undo_for_some_labels_ignores_other_tenants() -> None:
         a_candidate(tenant("c"), version=NEXT_VERSION, pin=NEXT_VERSION),
     )
 
-    selected = select_for_undo(a_wish(version=None, allow_downgrade=True, labels={"team": "billing"}), moved, fleet)
+    selected = select_for_undo(a_spec(version=None, allow_downgrade=True, labels={"team": "billing"}), moved, fleet)
 
     assert chosen(selected) == ["a"]
     assert selected.skipped == {}
@@ -317,7 +317,7 @@ def test_retry_selects_each_tenant_with_its_original_target() -> None:
         a_candidate(tenant("c")),
     )
 
-    selected = select_for_retry(a_wish(), failed, fleet)
+    selected = select_for_retry(a_spec(), failed, fleet)
 
     assert sorted((item.tenant.value, item.version) for item in selected.items) == [
         ("a", NEXT_VERSION),
@@ -328,7 +328,7 @@ def test_retry_selects_each_tenant_with_its_original_target() -> None:
 def test_retry_skips_tenants_that_were_moved_or_deleted_since() -> None:
     failed = [an_outcome(tenant("a")), an_outcome(tenant("b"))]
 
-    selected = select_for_retry(a_wish(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
+    selected = select_for_retry(a_spec(), failed, those(a_candidate(tenant("a"), version=NEXT_VERSION)))
 
     assert chosen(selected) == []
     assert selected.skipped == {Skip.CURRENT: Skipped(1, ("a",)), Skip.DELETED: Skipped(1, ("b",))}
@@ -354,7 +354,7 @@ def test_stages_take_shares_of_all_tenants_and_the_last_takes_the_rest(
 ) -> None:
     items = [Item(who, NEXT_VERSION) for who in HUNDRED[:total]]
 
-    divided = divide(items, [a_stage_wish(size) for size in sizes])
+    divided = divide(items, [a_stage_spec(size) for size in sizes])
 
     assert [len(stage) for stage in divided] == expected
 
@@ -366,7 +366,7 @@ SHARES = st.builds(Share, st.integers(1, 100), st.booleans())
 def test_no_tenant_is_in_two_stages_and_none_is_lost(total: int, sizes: list[Share]) -> None:
     items = in_order([Item(who, NEXT_VERSION) for who in HUNDRED[:total]], NEXT_VERSION)
 
-    divided = divide(items, [*(a_stage_wish(size) for size in sizes), a_stage_wish()])
+    divided = divide(items, [*(a_stage_spec(size) for size in sizes), a_stage_spec()])
 
     assert [item for stage in divided for item in stage] == items
     assert all(len(stage) <= size.size_of(total) for stage, size in zip(divided, sizes, strict=False))

@@ -15,15 +15,15 @@ from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
-from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, World, a_stage_wish, a_wish, tenant
+from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, World, a_spec, a_stage_spec, tenant
 
 ALARM = "errors"
 
 
 def with_an_alarm(bake_seconds: int = 3600) -> tuple[World, str]:
     world = World(4)
-    canary = a_stage_wish(Share(1), bake_seconds=bake_seconds, alarm=ALARM)
-    return world, world.start(a_wish(canary, a_stage_wish()))
+    canary = a_stage_spec(Share(1), bake_seconds=bake_seconds, alarm=ALARM)
+    return world, world.start(a_spec(canary, a_stage_spec()))
 
 
 def rings_and_recovers(world: World) -> None:
@@ -76,7 +76,7 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
 
 def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() -> None:
     world = World(2)
-    rollout = world.start(a_wish(tenants=(tenant("t001"),)))
+    rollout = world.start(a_spec(tenants=(tenant("t001"),)))
     world.touch(rollout, skipped={Skip.BUSY: Skipped(1, ("t002",))})
     world.drive(rollout)
     assert world.status(rollout) is RolloutStatus.FAILED
@@ -93,14 +93,14 @@ def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_creat
     world.clock.advance(A_SECOND)
     create = run_of(world, Attempt(again, Operation.CREATE, VERSION, 2))
     world.table.begin(create, at=world.clock.now(), release=world.table.release(VERSION))
-    assert "t001" in world.planned_tenants(world.start(a_wish()))
+    assert "t001" in world.planned_tenants(world.start(a_spec()))
 
 
 def test_a_retry_of_an_undo_skips_a_tenant_that_was_moved_since() -> None:
     world = World(2)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     world.drive(rollout)
-    undo = world.start(a_wish(a_stage_wish(tolerated=Share(1)), version=None, undo=rollout))
+    undo = world.start(a_spec(a_stage_spec(tolerated=Share(1)), version=None, undo=rollout))
     world.drive(undo, failing=["t001"])
     world.change(tenant("t001"), version=LAST_VERSION)
     world.rollouts.retry(undo, ADA)
@@ -109,7 +109,7 @@ def test_a_retry_of_an_undo_skips_a_tenant_that_was_moved_since() -> None:
 
 def test_repeated_pauses_and_resumes_do_not_halt_a_rollout() -> None:
     world = World(3)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     for _ in range(10):
         world.advance(rollout)
         world.rollouts.pause(rollout, ADA)
@@ -121,7 +121,7 @@ def test_repeated_pauses_and_resumes_do_not_halt_a_rollout() -> None:
 def test_pausing_a_paused_rollout_does_not_wake_its_execution() -> None:
     """Every wake-up adds to the execution's history, which is limited."""
     world = World(1)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     world.rollouts.pause(rollout, ADA)
     world.touch(rollout, task_token="token")
     world.executions.woken.clear()
@@ -131,7 +131,7 @@ def test_pausing_a_paused_rollout_does_not_wake_its_execution() -> None:
 
 def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> None:
     world = World(2)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     step = world.advance(rollout)
     first, second = world.manifests.read(step.manifest)  # type: ignore[union-attr]  # the step runs the stage
     world.take_turn(Turn(rollout, 1, first, "child/1"))
@@ -158,7 +158,7 @@ def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> N
     create = run_of(world, Attempt(newcomer, Operation.CREATE, VERSION, 1))
     world.table.begin(create, at=world.clock.now())
     world.clock.advance(A_SECOND)
-    rollout = world.start(a_wish())
+    rollout = world.start(a_spec())
     items = {item.tenant: item for item in world.manifests.read(world.advance(rollout).manifest)}  # type: ignore[union-attr]
     world.take_turn(Turn(rollout, 1, items[tenant("t001")], "child/t001"))
 
@@ -179,6 +179,6 @@ def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> N
     world.update(admitted)
     world.gate.record(turn)
     world.drive(rollout)
-    undo = world.start(a_wish(version=None, undo=rollout))
+    undo = world.start(a_spec(version=None, undo=rollout))
     world.drive(undo)
     assert world.metadata(newcomer).version == VERSION

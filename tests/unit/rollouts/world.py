@@ -22,12 +22,12 @@ from orchestrator.rollouts.records import (
     Rollout,
     RolloutStatus,
     Share,
+    Spec,
     Stage,
+    StageSpec,
     StageStatus,
-    StageWish,
     TenantOutcome,
     Turn,
-    Wish,
 )
 from orchestrator.tenants.ports import FleetReader, Publication
 from orchestrator.tenants.records import THROTTLING, Metadata, Operation, RootCause, Run, Status
@@ -70,37 +70,37 @@ def tenants(count: int) -> list[TenantId]:
     return [tenant(f"t{number:03}") for number in range(1, count + 1)]
 
 
-def a_stage_wish(
+def a_stage_spec(
     size: Share | None = None, *, at_once: int = 50, tolerated: Share = NONE_TOLERATED, **more: Any
-) -> StageWish:
-    return StageWish(size, at_once, tolerated, **more)
+) -> StageSpec:
+    return StageSpec(size, at_once, tolerated, **more)
 
 
-def a_wish(*stages: StageWish, version: str | None = NEXT_VERSION, **more: Any) -> Wish:
-    return Wish(version, stages or (a_stage_wish(),), **more)
+def a_spec(*stages: StageSpec, version: str | None = NEXT_VERSION, **more: Any) -> Spec:
+    return Spec(version, stages or (a_stage_spec(),), **more)
 
 
 def a_rollout(
-    wish: Wish | None = None,
+    spec: Spec | None = None,
     *,
     status: RolloutStatus = RolloutStatus.RUNNING,
     execution: str | None = execution_arn("rollout"),
     **more: Any,
 ) -> Rollout:
-    wish = wish or a_wish()
-    return Rollout(ROLLOUT, wish, ADA, NOON, (1,), 1, {}, status=status, execution=execution, **more)
+    spec = spec or a_spec()
+    return Rollout(ROLLOUT, spec, ADA, NOON, (1,), 1, {}, status=status, execution=execution, **more)
 
 
-def a_stage(number: int = 1, *, wish: StageWish | None = None, **more: Any) -> Stage:
-    wish = wish or a_stage_wish()
+def a_stage(number: int = 1, *, spec: StageSpec | None = None, **more: Any) -> Stage:
+    spec = spec or a_stage_spec()
     values: dict[str, Any] = {
         "total": 1,
         "tolerated": 0,
         "manifest": f"rollouts/{ROLLOUT}/stage-{number}.json",
-        "pace": Pace.initial(wish.max_concurrency),
+        "pace": Pace.initial(spec.max_concurrency),
         "status": StageStatus.RUNNING,
     }
-    return Stage(ROLLOUT, number, wish, **values | more)
+    return Stage(ROLLOUT, number, spec, **values | more)
 
 
 class FlakyRolloutExecutions(FakeRolloutExecutions):
@@ -304,8 +304,8 @@ class World:
 
     # Starting and reading
 
-    def start(self, wish: Wish | None = None, by: str = ADA) -> str:
-        started = self.rollouts.start(wish or a_wish(), by)
+    def start(self, spec: Spec | None = None, by: str = ADA) -> str:
+        started = self.rollouts.start(spec or a_spec(), by)
         assert isinstance(started, Underway), started
         self.clock.advance(A_SECOND)  # The next rollout gets another id.
         return started.rollout.id

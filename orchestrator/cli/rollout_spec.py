@@ -229,7 +229,7 @@ def _checked(body: dict[str, object]) -> StartRollout:
     """Check the body by the API's rules, except for the maximum concurrency, which only the control plane knows."""
     try:
         asked = decode(StartRollout, body)
-        asked.wish(max_concurrency=MAX_CONCURRENCY)
+        asked.spec(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error)) from error
     return asked

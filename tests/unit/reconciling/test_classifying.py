@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.reconciling.judging import STANDS, Looked, drifted, foreign_stack, judge
+from orchestrator.reconciling.classifying import STANDS, Observation, classify, drifted, foreign_stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import same_content
 from orchestrator.tenants.ports import Stack
@@ -57,10 +57,10 @@ def looked(
     gone: bool = False,
     ours: bool = True,
     **more: Any,
-) -> Looked:
+) -> Observation:
     """The outputs of a stack name the queue that is among its resources, unless something else is said."""
     own_queue = more.get("own_queue", stack.queue if stack else None)
-    return Looked(ACME, NAMES.stack_of(ACME), metadata, audits, lock, stack, gone, ours, own_queue)
+    return Observation(ACME, NAMES.stack_of(ACME), metadata, audits, lock, stack, gone, ours, own_queue)
 
 
 def stack_that_is(status: str, **more: Any) -> Stack:
@@ -71,7 +71,7 @@ OLDER_THAN_BERTH = replace(METADATA, version="0.0.9")
 ADOPTED_STACK = replace(STACK, tenant_id=None, queue=None, version=None, ours=False)
 """As a template of an earlier system may have it: it says neither for whom it is, nor which queue it has."""
 
-CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
+CASES: dict[str, tuple[Observation, tuple[Kind, Remedy] | None]] = {
     # Tenants that were adopted
     "an adopted tenant": (looked(OLDER_THAN_BERTH, stack=ADOPTED_STACK, own_queue=QUEUE), None),
     "an adopted tenant whose stack has another queue": (
@@ -244,8 +244,8 @@ CASES: dict[str, tuple[Looked, tuple[Kind, Remedy] | None]] = {
 }
 
 
-def judged(case: Looked) -> Finding | None:
-    return judge(case, RELEASES)
+def judged(case: Observation) -> Finding | None:
+    return classify(case, RELEASES)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -276,8 +276,8 @@ def test_what_differs_is_named() -> None:
 def test_versions_with_the_same_content_do_not_differ() -> None:
     """Moving between them is recorded without a word to CloudFormation."""
     same = {version: a_release(version, content="the same") for version in (VERSION, NEXT_VERSION)}
-    assert judge(looked(stack=replace(STACK, version=NEXT_VERSION)), same) is None
-    assert judge(looked(stack=replace(STACK, version=NEXT_VERSION)), RELEASES) is not None
+    assert classify(looked(stack=replace(STACK, version=NEXT_VERSION)), same) is None
+    assert classify(looked(stack=replace(STACK, version=NEXT_VERSION)), RELEASES) is not None
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_drift_is_told_with_where_to_look() -> None:
 # Whatever is found
 
 
-def everything(count: int, seed: int = 20261116) -> list[Looked]:
+def everything(count: int, seed: int = 20261116) -> list[Observation]:
     """Rows and stacks in any combination, also in such as should never be."""
     random_ = random.Random(seed)
     statuses = [status for group in SORTED.values() for status in sorted(group)] + ["REFACTOR_COMPLETE"]
@@ -368,7 +368,7 @@ def everything(count: int, seed: int = 20261116) -> list[Looked]:
         return list(rows.values())
 
     return [
-        Looked(
+        Observation(
             ACME,
             NAMES.stack_of(ACME),
             random_.choice(metadata),
@@ -384,11 +384,11 @@ def everything(count: int, seed: int = 20261116) -> list[Looked]:
 
 
 @pytest.fixture(scope="module")
-def all_judged() -> list[tuple[Looked, Finding | None]]:
+def all_judged() -> list[tuple[Observation, Finding | None]]:
     return [(case, judged(case)) for case in everything(8_000)]
 
 
-Judged = list[tuple[Looked, Finding | None]]
+Judged = list[tuple[Observation, Finding | None]]
 
 
 ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
@@ -443,7 +443,7 @@ def test_nothing_is_corrected_by_a_stack_that_does_not_stand_or_does_not_say(all
             assert case.stack.queue == case.own_queue
 
 
-def is_its_own(case: Looked) -> bool:
+def is_its_own(case: Observation) -> bool:
     """The stack says whose it is; or it is from before Berth, says nothing, and the tenant is served from it."""
     stack, metadata = case.live_stack, case.metadata
     if stack is None or stack.tenant_id is not None or metadata is None:

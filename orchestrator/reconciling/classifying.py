@@ -20,7 +20,7 @@ STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Observation:
     """A tenant as it was found: all rows read consistently, and the stack asked for."""
 
     tenant: TenantId
@@ -47,7 +47,7 @@ class Looked:
         return self.metadata if self.metadata and self.metadata.published else None
 
 
-def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
+def classify(looked: Observation, releases: Mapping[str, Release]) -> Finding | None:
     """What is wrong with the tenant, if anything is. Whoever is at it, or at its stack, is not disturbed.
 
     ``releases`` are those that were published, by version.
@@ -60,14 +60,14 @@ def judge(looked: Looked, releases: Mapping[str, Release]) -> Finding | None:
     if stack and not looked.stack_is_ours:
         return _planted(looked, stack)
     if looked.served:
-        return _judge_served(looked, looked.served, stack, releases)
+        return _classify_served(looked, looked.served, stack, releases)
     if stack is None:
-        return _judge_without_stack(looked)
-    return _judge_stack(looked, stack)
+        return _classify_without_stack(looked)
+    return _classify_stack(looked, stack)
 
 
-def _judge_served(
-    looked: Looked, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
+def _classify_served(
+    looked: Observation, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
 ) -> Finding | None:
     tenant = looked.tenant
     make_anew = f"berth delete {tenant} --wait && berth create {tenant} --wait"
@@ -90,7 +90,7 @@ def _judge_served(
             f"{make_anew}",
         )
     if condition(stack.status) not in STANDS:
-        return _judge_broken(looked, stack)
+        return _classify_broken(looked, stack)
     if differences := _differences(looked, metadata, stack, releases):
         true = stack.queue == looked.own_queue
         unsaid = "The stack does not say which queue it has, or at which version it is."
@@ -111,7 +111,7 @@ def _judge_served(
     return None
 
 
-def _judge_broken(looked: Looked, stack: Stack) -> Finding | None:
+def _classify_broken(looked: Observation, stack: Stack) -> Finding | None:
     """Of a tenant that is served, and whose stack does not stand. If its latest operation failed, that says so."""
     if state_of(looked.metadata, looked.audits) is not TenantState.READY:
         return None
@@ -125,7 +125,7 @@ def _judge_broken(looked: Looked, stack: Stack) -> Finding | None:
     )
 
 
-def _judge_without_stack(looked: Looked) -> Finding | None:
+def _classify_without_stack(looked: Observation) -> Finding | None:
     """Of a tenant that is not served, and has no stack. Only one that once was served is a surprise."""
     if state_of(looked.metadata, looked.audits) is not TenantState.UNKNOWN or not _was_provisioned(looked.audits):
         return None
@@ -139,7 +139,7 @@ def _was_provisioned(audits: Sequence[Audit]) -> bool:
     return any(audit.status is Status.SUCCESS and audit.operation is not Operation.DELETE for audit in audits)
 
 
-def _judge_stack(looked: Looked, stack: Stack) -> Finding | None:
+def _classify_stack(looked: Observation, stack: Stack) -> Finding | None:
     """Of a tenant that is not served, and has a stack."""
     tenant, stands = looked.tenant, condition(stack.status) in STANDS
     if is_deleted(looked.audits):
@@ -220,7 +220,7 @@ def drifted(stack: Stack, detail: str) -> Finding:
     )
 
 
-def _planted(looked: Looked, stack: Stack) -> Finding:
+def _planted(looked: Observation, stack: Stack) -> Finding:
     """Somebody made a stack that is like a tenant's in all that anybody can choose."""
     return Finding(
         Kind.FOREIGN_STACK,
@@ -232,7 +232,7 @@ def _planted(looked: Looked, stack: Stack) -> Finding:
     )
 
 
-def _differences(looked: Looked, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
+def _differences(looked: Observation, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
     """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference.
 
     A stack that was made from a release says its version, unless somebody has put another template in its place.
