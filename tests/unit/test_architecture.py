@@ -58,7 +58,8 @@ DOMAIN = {
     "tenants": {"common", "releases"},
     "rollouts": {"common", "releases", "tenants"},
     "reconciling": {"common", "releases", "tenants", "rollouts"},
-    "api": {"common", "releases", "tenants", "rollouts", "reconciling"},
+    "events": {"common"},
+    "api": {"common", "releases", "tenants", "rollouts", "reconciling", "events"},
 }
 """The domain's capabilities, and which others each of them may use."""
 EDGES = {

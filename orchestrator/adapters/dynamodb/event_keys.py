@@ -1,0 +1,171 @@
+"""The key shapes of the event plane. Nowhere else is one of these keys put together or taken apart.
+
+Configuration is in the control plane's table, in partitions of its own, so that a function that faces the internet can
+be kept from all others by their leading keys. ``{life}`` stands for ``{tenant}#{epoch}``: the rows of a tenant that was
+deleted and created again share no partition with those of its predecessor.
+
+| row            | pk               | sk              | ListingKey      | ListingSort                  |
+|----------------|------------------|-----------------|-----------------|------------------------------|
+| settings       | EVENTS#{tenant}  | CONFIG#main     | EVENTS#SETTINGS | {tenant}                     |
+| purge          | EVENTS#{tenant}  | PURGE#{epoch}   | EVENTS#PURGE    | {requested}#{tenant}#{epoch} |
+| key            | KEYHASH#{sha256} | KEY             |                 |                              |
+| key, listed    | EVENTS#{life}    | KEY#{key id}    |                 |                              |
+| source         | SRC#{source id}  | SOURCE          |                 |                              |
+| source, listed | EVENTS#{life}    | SRC#{source id} |                 |                              |
+| form           | FORM#{form id}   | FORM            |                 |                              |
+| form, listed   | EVENTS#{life}    | FORM#{form id}  |                 |                              |
+| usage          | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
+
+Events are in a table of their own. Both of its indexes are sparse, and hold keys only:
+
+| row         | pk                            | sk             | GSI1PK         | GSI1SK                          |
+|-------------|-------------------------------|----------------|----------------|---------------------------------|
+| event       | TENANT_ID#{life}#{shard}      | EVT#{event id} | {life}#{shard} | {status}#{timestamp}#{event id} |
+| submission  | TENANT_ID#{life}#{shard}      | SUB#{event id} | {life}#{shard} | {status}#{timestamp}#{event id} |
+| idempotency | IDEM#{life}#{source}#{sha256} | IDEM           |                |                                 |
+
+| row                | GSI2PK                  | GSI2SK                              |
+|--------------------|-------------------------|-------------------------------------|
+| event              | {life}#{shard}          | {event type}#{timestamp}#{event id} |
+| event of a webhook | SRC#{source id}#{shard} | EVT#{timestamp}#{event id}          |
+| submission         | FORM#{form id}#{shard}  | TS#{timestamp}#{event id}           |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from orchestrator.adapters.dynamodb.keys import Key, key
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.events.event_ids import event_timestamp, is_submission, parse_event_id, received_at, shard_of
+from orchestrator.events.records import TenantEpoch
+
+STATUS_INDEX = "status-index"
+TYPE_INDEX = "event-type-index"
+
+EVENTS_PREFIX = "EVENTS#"
+KEY_HASH_PREFIX = "KEYHASH#"
+SOURCE_PREFIX = "SRC#"
+FORM_PREFIX = "FORM#"
+EVENT_PREFIX = "TENANT_ID#"
+IDEMPOTENCY_PREFIX = "IDEM#"
+LISTED_SETTINGS = "EVENTS#SETTINGS"
+LISTED_PURGES = "EVENTS#PURGE"
+PURGE_PREFIX = "PURGE#"
+LISTED_KEY_PREFIX = "KEY#"
+USAGE_PREFIX = "USAGE#"
+
+# Configuration
+
+
+def settings_key(tenant: TenantId) -> Key:
+    return key(f"{EVENTS_PREFIX}{tenant}", "CONFIG#main")
+
+
+def purge_key(life: TenantEpoch) -> Key:
+    return key(f"{EVENTS_PREFIX}{life.tenant}", f"{PURGE_PREFIX}{life.epoch}")
+
+
+def listed_purge(life: TenantEpoch, requested_at: datetime) -> tuple[str, str]:
+    return LISTED_PURGES, f"{timestamp(requested_at)}#{life}"
+
+
+def configuration_pk(life: TenantEpoch) -> str:
+    return f"{EVENTS_PREFIX}{life}"
+
+
+def api_key_key(digest: str) -> Key:
+    return key(f"{KEY_HASH_PREFIX}{digest}", "KEY")
+
+
+def listed_api_key_key(life: TenantEpoch, key_id: str) -> Key:
+    return key(configuration_pk(life), f"{LISTED_KEY_PREFIX}{key_id}")
+
+
+def source_key(source_id: str) -> Key:
+    return key(f"{SOURCE_PREFIX}{source_id}", "SOURCE")
+
+
+def listed_source_key(life: TenantEpoch, source_id: str) -> Key:
+    return key(configuration_pk(life), f"{SOURCE_PREFIX}{source_id}")
+
+
+def form_key(form_id: str) -> Key:
+    return key(f"{FORM_PREFIX}{form_id}", "FORM")
+
+
+def listed_form_key(life: TenantEpoch, form_id: str) -> Key:
+    return key(configuration_pk(life), f"{FORM_PREFIX}{form_id}")
+
+
+def usage_key(life: TenantEpoch, month: str) -> Key:
+    return key(configuration_pk(life), f"{USAGE_PREFIX}{month}")
+
+
+# Events
+
+
+def shard_pk(life: TenantEpoch, shard: int) -> str:
+    return f"{EVENT_PREFIX}{life}#{shard:x}"
+
+
+def life_of(pk: str) -> TenantEpoch:
+    """The tenant and epoch of an event's partition."""
+    tenant, epoch, _shard = pk.removeprefix(EVENT_PREFIX).split("#")
+    return TenantEpoch(TenantId.parse(tenant), epoch)
+
+
+def event_key(life: TenantEpoch, event_id: str) -> Key:
+    return key(shard_pk(life, shard_of(event_id)), event_sk(event_id))
+
+
+def event_sk(event_id: str) -> str:
+    return f"{'SUB' if is_submission(event_id) else 'EVT'}#{event_id}"
+
+
+def event_id_of(sk: str) -> str:
+    return parse_event_id(sk)
+
+
+def status_index_pk(life: TenantEpoch, shard: int) -> str:
+    return f"{life}#{shard:x}"
+
+
+def status_index_sk(status: str, event_id: str) -> str:
+    return f"{status}#{_position(event_id)}"
+
+
+def type_index_pk(life: TenantEpoch, shard: int) -> str:
+    return f"{life}#{shard:x}"
+
+
+def type_index_sk(event_type: str, event_id: str) -> str:
+    """With the delimiter, ``user.created`` does not find ``user.created.failed``: no type contains a #."""
+    return f"{event_type}#{_position(event_id)}"
+
+
+def source_index_pk(source_id: str, shard: int) -> str:
+    return f"{SOURCE_PREFIX}{source_id}#{shard:x}"
+
+
+def source_index_sk(event_id: str) -> str:
+    return f"EVT#{_position(event_id)}"
+
+
+def form_index_pk(form_id: str, shard: int) -> str:
+    return f"{FORM_PREFIX}{form_id}#{shard:x}"
+
+
+def form_index_sk(event_id: str) -> str:
+    return f"TS#{_position(event_id)}"
+
+
+def _position(event_id: str) -> str:
+    return f"{event_timestamp(received_at(event_id))}#{event_id}"
+
+
+def idempotency_key(life: TenantEpoch, source: str, name: str) -> Key:
+    """``source`` keeps the keys of producers apart from the delivery ids of each webhook source."""
+    return key(f"{IDEMPOTENCY_PREFIX}{life}#{source}#{hashlib.sha256(name.encode()).hexdigest()}", "IDEM")

@@ -1,0 +1,50 @@
+"""How the content of an event is stored: as it is, compressed above 1 KB, and in S3 above 4 KB.
+
+An update of a row costs its whole size, and every delivery is an update, so rows are kept small. Headers are packed
+with the body, because they compress well together.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+
+from orchestrator.events.records import Content
+
+MAX_BODY_BYTES = 256 * 1024
+MAX_INLINE_BYTES = 4 * 1024
+_COMPRESSED_ABOVE_BYTES = 1024
+_MAX_UNPACKED_BYTES = 2 * MAX_BODY_BYTES
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    data: bytes
+    packing: str
+    """``h``: the data begins with headers. ``z``: the data is compressed. Both, or neither, in this order."""
+
+    @property
+    def is_inline(self) -> bool:
+        return len(self.data) <= MAX_INLINE_BYTES
+
+
+def pack(content: Content) -> Packed:
+    data, packing = content.body, ""
+    if content.headers:
+        headers = json.dumps(dict(content.headers), separators=(",", ":")).encode()
+        data, packing = len(headers).to_bytes(_LENGTH_BYTES) + headers + data, "h"
+    if len(data) > _COMPRESSED_ABOVE_BYTES and len(smaller := zlib.compress(data)) < len(data):
+        data, packing = smaller, packing + "z"
+    return Packed(data, packing)
+
+
+def unpack(packed: Packed) -> Content:
+    data = packed.data
+    if "z" in packed.packing:
+        data = zlib.decompressobj().decompress(data, _MAX_UNPACKED_BYTES)
+    if "h" not in packed.packing:
+        return Content(data)
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
+    return Content(data[end:], json.loads(data[_LENGTH_BYTES:end]))

@@ -1,0 +1,180 @@
+"""The records of the event plane. :mod:`orchestrator.adapters.dynamodb.event_keys` says where each of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.event_ids import received_at
+from orchestrator.events.plans import PLANS, Plan, PlanLimits
+from orchestrator.events.statuses import EventStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TenantEpoch:
+    """One life of a tenant. A tenant that is deleted and created again has another epoch, and inherits nothing."""
+
+    tenant: TenantId
+    epoch: str
+    """Random, made with the settings. It is part of every key of the tenant's event rows."""
+
+    def __str__(self) -> str:
+        return f"{self.tenant}#{self.epoch}"
+
+
+# Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class EventSettings:
+    """How a tenant's events are accepted and kept. A tenant without settings accepts no events."""
+
+    life: TenantEpoch
+    incarnation: str
+    """The creation of the tenant that the settings were made for. They are void once the tenant has another one."""
+    plan: Plan
+    shards: int
+    """Grows with the plan and never shrinks: reads look into this many shards."""
+    inbox: bool
+    """True if the tenant pulls its events from the inbox and acknowledges them."""
+    type_index: bool
+    """True if events can be listed by type, which costs a write unit per event."""
+    created_at: datetime
+    updated_at: datetime
+    tenant_name: str = ""
+
+    @property
+    def limits(self) -> PlanLimits:
+        return PLANS[self.plan]
+
+
+class Scope(StrEnum):
+    """What an API key may be used for. ``admin`` includes the others."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class KeyStatus(StrEnum):
+    ACTIVE = "active"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key without the key itself."""
+
+    life: TenantEpoch
+    key_id: str
+    digest: str
+    name: str
+    prefix: str
+    """The visible beginning of the key."""
+    scopes: frozenset[Scope]
+    status: KeyStatus
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """Written at most once per hour."""
+
+    def allows(self, scope: Scope) -> bool:
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def is_valid(self, at: datetime) -> bool:
+        return self.status is KeyStatus.ACTIVE and (self.expires_at is None or at < self.expires_at)
+
+
+class SourceStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class Provider(StrEnum):
+    """Who sends the webhooks of a source. The provider decides how a signature is checked."""
+
+    STRIPE = "stripe"
+    GITHUB = "github"
+    SHOPIFY = "shopify"
+    SLACK = "slack"
+    STANDARD_WEBHOOKS = "standard-webhooks"
+    HMAC = "hmac"
+    SHARED_SECRET = "shared-secret"  # noqa: S105 - the name of a kind of check
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An address at which webhooks come in: ``/hooks/{source_id}``."""
+
+    life: TenantEpoch
+    source_id: str
+    name: str
+    provider: Provider
+    status: SourceStatus
+    created_at: datetime
+    secret: bytes | None = None
+    """Encrypted under KMS. ``None`` for a source that checks no signature."""
+    verification: Mapping[str, str] = field(default_factory=dict)
+    """For generic HMAC and shared secrets: which header, algorithm and encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An address at which forms come in: ``/forms/{form_id}``."""
+
+    life: TenantEpoch
+    form_id: str
+    name: str
+    status: SourceStatus
+    created_at: datetime
+    origins: tuple[str, ...] = ()
+    """The origins of pages that may send the form, and to which a submission may redirect. Empty: any page may send."""
+    redirect_url: str | None = None
+    honeypot: str | None = None
+    """A field that people do not see. A submission that fills it in is answered like any other, and dropped."""
+    submissions_per_minute: int = 60
+
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of an event: the payload as it came in, and for webhooks the headers that came with it."""
+
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An accepted event."""
+
+    life: TenantEpoch
+    event_id: str
+    status: EventStatus
+    event_type: str
+    content: Content | None
+    """``None`` in lists of events, which do not load large contents."""
+    expires_at: datetime
+    """When the row may be deleted, at the earliest."""
+    source_id: str | None = None
+    form_id: str | None = None
+    content_type: str = "application/json"
+    method: str = "POST"
+    source_ip: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    retry_count: int = 0
+    delivered_at: datetime | None = None
+    content_key: str | None = None
+    """The object in S3 that holds the content, if it is too large for the row."""
+    in_inbox: bool = False
+    """True while the event waits in the inbox."""
+
+    @property
+    def received_at(self) -> datetime:
+        return received_at(self.event_id)
