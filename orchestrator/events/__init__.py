@@ -1,10 +1,13 @@
 """The event plane: the events of a tenant are accepted once, kept, and read.
 
 1. :mod:`orchestrator.events.plans`       plans and what each of them includes
-2. :mod:`orchestrator.events.records`     settings, API keys, sources, events
+2. :mod:`orchestrator.events.records`     settings, API keys, sources, forms, events
 3. :mod:`orchestrator.events.event_ids`   ids that are keys: time, shard and uniqueness in one UUID
 4. :mod:`orchestrator.events.api_keys`    API keys: making, hashing and checking them
 5. :mod:`orchestrator.events.content`     how the bytes of an event are stored: as they are, compressed, or in S3
 6. :mod:`orchestrator.events.statuses`    the statuses of events and the words for them
 7. :mod:`orchestrator.events.ports`       what the event plane needs from outside
+8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
+9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
+10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
 """

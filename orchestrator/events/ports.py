@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.records import ApiKey, EventSettings, Form, Source, TenantEpoch
+from orchestrator.events.content import Packed
+from orchestrator.events.records import ApiKey, Event, EventSettings, Form, Repetition, Source, TenantEpoch
 
 
 class Tenants(Protocol):
@@ -30,6 +32,30 @@ class Configuration(Protocol):
     def source(self, source_id: str) -> Source | None: ...
 
     def form(self, form_id: str) -> Form | None: ...
+
+
+class KeyUse(Protocol):
+    def note(self, key: ApiKey, at: datetime) -> None:
+        """Record that the key was used, unless a use in the last hour is on record already."""
+        ...
+
+
+class Usage(Protocol):
+    """How many events a tenant has had accepted."""
+
+    def used(self, life: TenantEpoch, at: datetime) -> int:
+        """The number of events in the month of that moment. It may be behind by some seconds."""
+        ...
+
+
+class EventWrites(Protocol):
+    def put(self, event: Event, packed: Packed, *, type_index: bool) -> None:
+        """Keep the event, unless it is kept already. One write."""
+        ...
+
+    def mark(self, repetition: Repetition, at: datetime) -> Repetition:
+        """Leave the mark, unless there is one that has not expired. Returns the mark that is there now."""
+        ...
 
 
 class Contents(Protocol):

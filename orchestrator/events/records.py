@@ -172,9 +172,25 @@ class Event:
     delivered_at: datetime | None = None
     content_key: str | None = None
     """The object in S3 that holds the content, if it is too large for the row."""
+    packing: str = ""
+    """How the object in S3 is packed: see :mod:`orchestrator.events.content`."""
     in_inbox: bool = False
     """True while the event waits in the inbox."""
 
     @property
     def received_at(self) -> datetime:
         return received_at(self.event_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A mark that makes requests with the same key one event."""
+
+    life: TenantEpoch
+    source: str
+    """Where the key is from: a source, a form, or ``api``. The same key of another one is another mark."""
+    key: str
+    event_id: str
+    digest: str
+    """The digest of the content. Empty if the content may differ."""
+    expires_at: datetime

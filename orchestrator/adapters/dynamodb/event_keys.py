@@ -162,6 +162,19 @@ def form_index_sk(event_id: str) -> str:
     return f"TS#{_position(event_id)}"
 
 
+def type_of_index(sk: str) -> str:
+    """The event type at that place of the index by type."""
+    return sk.partition("#")[0]
+
+
+def source_of_index(pk: str) -> str | None:
+    return pk.removeprefix(SOURCE_PREFIX).partition("#")[0] if pk.startswith(SOURCE_PREFIX) else None
+
+
+def form_of_index(pk: str) -> str | None:
+    return pk.removeprefix(FORM_PREFIX).partition("#")[0] if pk.startswith(FORM_PREFIX) else None
+
+
 def _position(event_id: str) -> str:
     return f"{event_timestamp(received_at(event_id))}#{event_id}"
 

@@ -1,0 +1,42 @@
+"""Contents of events that are too large for their row, in S3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import error_code, throttling
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class S3Contents:
+    """Implements :class:`orchestrator.events.ports.Contents`.
+
+    The client is made when it is first needed: most events are small.
+    """
+
+    def __init__(self, make_client: Callable[[], S3Client], bucket: str) -> None:
+        self._make_client = make_client
+        self._bucket = bucket
+
+    @cached_property
+    def _client(self) -> S3Client:
+        return self._make_client()
+
+    def put(self, key: str, data: bytes) -> None:
+        with throttling():
+            self._client.put_object(Bucket=self._bucket, Key=key, Body=data, ContentType="application/octet-stream")
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            with throttling():
+                return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error_code(error) == "NoSuchKey":
+                return None
+            raise

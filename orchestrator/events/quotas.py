@@ -1,0 +1,91 @@
+"""The limits of a tenant's plan, checked without shared state.
+
+Each running instance of a function counts for itself, so the limits are approximate:
+
+- Events per second: a tenant gets its rate from every instance that serves it, at most. A steady sender that is served
+  by one instance gets exactly its rate; a burst over N instances gets up to N times the rate.
+- Events per month: the usage on record is a few seconds behind, and an instance reads it every 10 seconds. What an
+  instance has accepted since it last read is added to it. So a month closes at most some seconds late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.events.authorising import Standing
+from orchestrator.events.records import TenantEpoch
+
+_MAX_TENANTS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class OverLimit:
+    """The tenant has used up what its plan includes."""
+
+    reason: str
+    retry_after_seconds: int
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """What a tenant may still send in this instance."""
+
+    tokens: float
+    filled_at: float
+    used: int = -1
+    """The usage on record that ``accepted`` is added to."""
+    accepted: int = 0
+
+
+class Quotas:
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._buckets: dict[TenantEpoch, _Bucket] = {}
+
+    def take(self, standing: Standing, at: datetime, *, events: int = 1) -> OverLimit | None:
+        """Count events that are about to be accepted, or refuse them all."""
+        settings, limits = standing.settings, standing.settings.limits
+        bucket, now = self._bucket(standing), self._monotonic()
+        bucket.tokens = min(
+            float(limits.events_per_second), bucket.tokens + (now - bucket.filled_at) * limits.events_per_second
+        )
+        bucket.filled_at = now
+        if standing.used != bucket.used:
+            bucket.used, bucket.accepted = standing.used, 0
+        if standing.used + bucket.accepted + events > limits.events_per_month:
+            return OverLimit(
+                f"Tenant {settings.life.tenant} has used the {limits.events_per_month:,} events per month of its plan "
+                f"{settings.plan}. The month ends at {_end_of_month(at):%Y-%m-%d} 00:00 UTC; another plan takes effect "
+                "at once.",
+                max(1, int((_end_of_month(at) - at).total_seconds())),
+            )
+        if bucket.tokens < events:
+            return OverLimit(
+                f"Tenant {settings.life.tenant} sends more than the {limits.events_per_second:,} events per second of "
+                f"its plan {settings.plan}. Send more slowly, or send batches after a pause.",
+                1,
+            )
+        bucket.tokens -= events
+        bucket.accepted += events
+        return None
+
+    def _bucket(self, standing: Standing) -> _Bucket:
+        life = standing.settings.life
+        bucket = self._buckets.get(life)
+        if bucket is None:
+            if len(self._buckets) >= _MAX_TENANTS:
+                self._buckets.clear()
+            full = float(standing.settings.limits.events_per_second)
+            bucket = self._buckets[life] = _Bucket(tokens=full, filled_at=self._monotonic())
+        return bucket
+
+
+def month_of(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m}"
+
+
+def _end_of_month(at: datetime) -> datetime:
+    first = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1)
