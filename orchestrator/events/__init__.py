@@ -10,4 +10,5 @@
 8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
+11. :mod:`orchestrator.events.signatures` checking that a webhook comes from its provider
 """
