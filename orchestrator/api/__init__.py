@@ -9,7 +9,10 @@ The routes are declared once. The function, the gateway, the policies, the clien
 5. :mod:`orchestrator.api.tenant_routes`          the operators' routes for tenants and releases
 6. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
 7. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
-8. :mod:`orchestrator.api.routes`                 all routes
+8. :mod:`orchestrator.api.event_problems`         kinds of problems of the event plane
+9. :mod:`orchestrator.api.event_fields`           the types of values in its requests and answers
+10. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
+11. :mod:`orchestrator.api.routes`                all routes
 
 Requests and answers:
 
@@ -19,6 +22,8 @@ Requests and answers:
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.rollout_answers`
 - :mod:`orchestrator.api.reconciliation_answers`
+- :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte
+- :mod:`orchestrator.api.event_answers`
 
 :mod:`orchestrator.api.openapi` generates docs/openapi.json.
 """

@@ -20,12 +20,17 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 class Audience(StrEnum):
-    """The callers of a route. Each audience has a managed policy; the operators' policy allows every route."""
+    """The callers of a route. Each audience that has AWS credentials has a managed policy.
+
+    Tenants call with an API key, and anybody may call the public routes.
+    """
 
     PLATFORM = "platform"
     SENDER = "sender"
     RECEIVER = "receiver"
     OPERATOR = "operator"
+    TENANT = "tenant"
+    PUBLIC = "public"
 
 
 class Rate(StrEnum):
@@ -35,6 +40,8 @@ class Rate(StrEnum):
     CREDENTIALS = "credentials"
     READS = "reads"
     ORDERS = "orders"
+    EVENTS = "events"
+    SUBMISSIONS = "submissions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class Route(Generic[RequestT, AnswerT]):
     answers: tuple[Answer[AnswerT], ...]
     problems: tuple[Problem, ...] = ()
     description: str = ""
+    scope: str | None = None
+    """The scope that the API key of a tenant must have."""
 
     @property
     def key(self) -> str:

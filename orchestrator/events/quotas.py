@@ -44,8 +44,8 @@ class Quotas:
         self._monotonic = monotonic
         self._buckets: dict[TenantEpoch, _Bucket] = {}
 
-    def take(self, standing: Standing, at: datetime, *, events: int = 1) -> OverLimit | None:
-        """Count events that are about to be accepted, or refuse them all."""
+    def take(self, standing: Standing, at: datetime) -> OverLimit | None:
+        """Count an event that is about to be accepted, or say why it is not."""
         settings, limits = standing.settings, standing.settings.limits
         bucket, now = self._bucket(standing), self._monotonic()
         bucket.tokens = min(
@@ -54,21 +54,21 @@ class Quotas:
         bucket.filled_at = now
         if standing.used != bucket.used:
             bucket.used, bucket.accepted = standing.used, 0
-        if standing.used + bucket.accepted + events > limits.events_per_month:
+        if standing.used + bucket.accepted >= limits.events_per_month:
             return OverLimit(
                 f"Tenant {settings.life.tenant} has used the {limits.events_per_month:,} events per month of its plan "
                 f"{settings.plan}. The month ends at {_end_of_month(at):%Y-%m-%d} 00:00 UTC; another plan takes effect "
                 "at once.",
                 max(1, int((_end_of_month(at) - at).total_seconds())),
             )
-        if bucket.tokens < events:
+        if bucket.tokens < 1:
             return OverLimit(
                 f"Tenant {settings.life.tenant} sends more than the {limits.events_per_second:,} events per second of "
                 f"its plan {settings.plan}. Send more slowly, or send batches after a pause.",
                 1,
             )
-        bucket.tokens -= events
-        bucket.accepted += events
+        bucket.tokens -= 1
+        bucket.accepted += 1
         return None
 
     def _bucket(self, standing: Standing) -> _Bucket:

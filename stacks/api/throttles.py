@@ -29,9 +29,16 @@ for several operations or rollouts sends a request every two seconds for each of
 ORDERS = Throttle(per_second=10, burst=20)
 """CloudFormation allows one or two changes of stacks per second. More orders than this only add to a backlog."""
 
+EVENTS = Throttle(per_second=2000, burst=4000)
+"""Producers of all tenants together. Each tenant's plan limits it further."""
+SUBMISSIONS = Throttle(per_second=500, burst=1000)
+"""Forms and webhooks, which anybody may send. Apart from the routes with keys, so that a flood stops only itself."""
+
 THROTTLES: Mapping[Rate, Throttle] = {
     Rate.QUEUES: QUEUES,
     Rate.CREDENTIALS: CREDENTIALS,
     Rate.READS: READS,
     Rate.ORDERS: ORDERS,
+    Rate.EVENTS: EVENTS,
+    Rate.SUBMISSIONS: SUBMISSIONS,
 }

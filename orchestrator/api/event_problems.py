@@ -1,0 +1,53 @@
+"""The problems that the routes of the event plane answer with. This module loads no wire models."""
+
+from __future__ import annotations
+
+from orchestrator.api.problems import Problem
+
+UNKNOWN_KEY = Problem(
+    "unknown-key",
+    401,
+    "The API key is not valid",
+    "There is no API key in the request, or the key is unknown, expired or revoked. Send a valid key in the header "
+    "`Authorization: Bearer ...` or `X-Api-Key`.",
+)
+INVALID_SIGNATURE = Problem(
+    "invalid-signature",
+    401,
+    "The signature is not valid",
+    "The signature of the webhook is missing, wrong or too old. Compare the secret of the source with the provider's.",
+)
+MISSING_SCOPE = Problem(
+    "missing-scope",
+    403,
+    "The API key lacks a scope",
+    "The API key is valid, but does not have the scope that the route needs.",
+)
+UNKNOWN_EVENT = Problem(
+    "unknown-event", 404, "There is no such event", "The tenant has no event with this id, or the event has expired."
+)
+UNKNOWN_SOURCE = Problem(
+    "unknown-source", 404, "There is no such address", "There is no source or form with this id, or it is paused."
+)
+DIFFERENT_CONTENT = Problem(
+    "different-content",
+    409,
+    "The idempotency key was used before",
+    "Another event was accepted with the same Idempotency-Key in the last 24 hours. Nothing was accepted now.",
+)
+INBOX_OFF = Problem("inbox-off", 409, "The inbox is off", "The tenant's inbox is switched off in its event settings.")
+TOO_LARGE = Problem("too-large", 413, "The event is too large", "The body is larger than 256 KB. Nothing was accepted.")
+UNSUPPORTED_TYPE = Problem(
+    "unsupported-media-type",
+    415,
+    "The content type is not supported",
+    "The route does not accept bodies of this content type.",
+)
+OVER_PLAN = Problem(
+    "over-plan",
+    429,
+    "The plan's limit is reached",
+    "The tenant has reached the number of events per second or per month of its plan. Nothing was accepted.",
+    required=("retryAfterSeconds",),
+    retry=True,
+)
