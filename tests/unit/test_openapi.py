@@ -33,10 +33,7 @@ from urllib3 import HTTPResponse
 from orchestrator.api import (
     openapi,
     operator_answers,
-    reconciliation_routes,
     rollout_answers,
-    rollout_routes,
-    tenant_routes,
 )
 from orchestrator.api.reading import decode, read
 from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
@@ -726,122 +723,27 @@ def understood(route: AnyRoute, **event: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        [],
-        None,
-        "text",
-        {"version": "0.1.0"},
-        {"version": "0.1.0\n"},
-        {"version": "latest"},
-        {"version": None},
-        {"version": 1},
-        {"labels": {}},
-        {"labels": {"plan": ""}},
-        {"labels": {"plan": None}},
-        {"labels": {"": "gold"}},
-        {"labels": {"n" * 63: "v" * 128}},
-        {"labels": {"n" * 64: "gold"}},
-        {"labels": {"plan": "v" * 129}},
-        {"labels": {str(n): "" for n in range(20)}},
-        {"labels": {str(n): "" for n in range(21)}},
-        {"labels": None},
-        {"allowDowngrade": True},
-        {"allowReplacement": False, "allowDowngrade": False},
-        {"allowDowngrade": "true"},
-        {"force": True},
-        {"dryRun": True},
-        {"dryRun": False, "detectDrift": True},
-        {"reason": "Ticket 4711"},
-        {"reason": "x" * 500},
-        {"reason": "x" * 501},
-        {"reason": ""},
-        {"reason": None},
-        {"reason": "two\nlines"},
-        {"reason": "\x1b[31mred"},
-        {"reason": "\u202eback to front"},
-        {"version": "0.1.0", "reason": "Ticket 4711"},
-        {"detectDrift": None},
-        {"detectDrift": 1},
-    ],
-    ids=lambda body: json.dumps(body)[:40],
-)
-@pytest.mark.parametrize(
-    ("name", "route"),
-    [
-        ("CreateTenant", tenant_routes.CREATE_TENANT),
-        ("UpgradeTenant", tenant_routes.UPGRADE_TENANT),
-        ("PinTenant", tenant_routes.PIN_TENANT),
-        ("StartReconciliation", reconciliation_routes.START_RECONCILIATION),
-        ("StartAdoption", reconciliation_routes.START_ADOPTION),
-        ("RetryTenant", tenant_routes.RETRY_TENANT),
-    ],
-)
-def test_the_schema_allows_a_body_if_and_only_if_the_function_accepts_it(
-    name: str, route: AnyRoute, body: object
-) -> None:
-    # None at all is as good as {}, so what is sent for null is null.
-    allowed = validator({"$ref": f"#/components/schemas/{name}"}).is_valid(body) and not ends_with_newline(body)
-    assert allowed == understood(route, body=json.dumps(body))
-
-
 RUN_ID = ROLLOUTS["running"]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        [],
-        None,
-        {"version": "0.1.0"},
-        {"version": None},
-        {"version": "latest"},
-        {"tenants": ["acme"]},
-        {"tenants": []},
-        {"tenants": ["-"]},
-        {"tenants": [f"t{n}" for n in range(500)]},
-        {"tenants": [f"t{n}" for n in range(501)]},
-        {"labels": {"plan": "gold"}},
-        {"labels": {"": "gold"}},
-        *(
-            {"share": share}
-            for share in ("1", "999999", "1%", "100%", "0", "0%", "101%", "1000000", "01", "", "5.5%", 5)
-        ),
-        *({"dryRun": True, "sample": share} for share in ("1", "100%", "0", "all")),
         {"sample": "1"},
         {"sample": "1", "dryRun": False},
-        {"dryRun": True},
-        {"dryRun": "true"},
-        {"undo": RUN_ID},
+        {"sample": "1", "dryRun": True},
         {"undo": RUN_ID, "version": "0.1.0"},
         {"undo": RUN_ID, "tenants": ["acme"]},
-        {"undo": "the last one"},
         {"retry": RUN_ID},
-        {"allowDowngrade": True, "allowReplacement": False},
-        {"allowDowngrade": 1},
-        {"by": "me"},
-        {"stages": []},
         {"stages": [{}]},
-        {"stages": [{"size": "rest"}]},
         {"stages": [{"size": "rest", "more": 1}]},
         {"stages": [{"size": "0"}, {"size": "rest"}]},
         {"stages": [*[{"size": "1"}] * 9, {"size": "rest"}]},
         {"stages": [*[{"size": "1"}] * 10, {"size": "rest"}]},
-        *({"stages": [{"size": "rest", "maxConcurrency": most}]} for most in (0, 1, 1000, 1001, 1.5, "1")),
-        *(
-            {"stages": [{"size": "rest", "tolerated": some}]}
-            for some in ("0", "0%", "00", "100%", "999999", "101%", "", 0)
-        ),
-        *({"stages": [{"size": "rest", "bakeSeconds": seconds}]} for seconds in (0, 604800, 604801, -1)),
-        *({"stages": [{"size": "rest", "alarm": alarm}]} for alarm in (None, "a", "", "a" * 255, "a" * 256, "a,b", 1)),
-        *({"stages": [{"size": "rest", "approval": flag}]} for flag in (True, None)),
     ],
     ids=lambda body: json.dumps(body)[:60],
 )
-def test_a_wish_is_allowed_if_and_only_if_it_is_understood(body: object) -> None:
+def test_the_schema_allows_a_combination_of_fields_if_and_only_if_the_function_accepts_it(body: object) -> None:
     allowed = validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     assert allowed == understood(START_ROLLOUT, body=json.dumps(body))
 
@@ -866,51 +768,11 @@ def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: lis
     ],
     ids=json.dumps,
 )
-def test_a_wish_is_told_as_it_was_asked_for(body: dict[str, Any]) -> None:
+def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
     told = spec_document(spec_from(body, max_concurrency=5))
     validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(told)
     for name in body.keys() - {"stages"}:
         assert told[name] == body[name]
-
-
-def ends_with_newline(body: object) -> bool:
-    """Which `$` lets through in Python, but not in the dialect that JSON schemas are written in."""
-    return isinstance(body, dict) and any(isinstance(text, str) and text.endswith("\n") for text in body.values())
-
-
-@pytest.mark.parametrize(
-    ("operation_id", "route", "name", "texts"),
-    [
-        ("deleteTenant", tenant_routes.DELETE_TENANT, "force", ["true", "false", "", "1", "True", "null"]),
-        (
-            "deleteTenant",
-            tenant_routes.DELETE_TENANT,
-            "reason",
-            ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"],
-        ),
-        (
-            "unpinTenant",
-            tenant_routes.UNPIN_TENANT,
-            "reason",
-            ["Ticket 4711", "x" * 500, "x" * 501, "", "a\tb", "\x9b31m"],
-        ),
-        ("deleteTenant", tenant_routes.DELETE_TENANT, "drainSeconds", ["0", "1200", "1201", "-1", "", "1.5", "many"]),
-        ("listTenants", tenant_routes.LIST_TENANTS, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
-        ("listRollouts", rollout_routes.LIST_ROLLOUTS, "limit", ["0", "1", "500", "501", "-1", "", "many"]),
-    ],
-)
-def test_the_schema_allows_a_query_if_and_only_if_the_function_accepts_it(
-    operation_id: str, route: AnyRoute, name: str, texts: list[str]
-) -> None:
-    def meant(text: str) -> object:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    for text in texts:
-        allowed = validator(parameter(operation_id, name)).is_valid(meant(text))
-        assert allowed == understood(route, queryStringParameters={name: text}), text
 
 
 # What it says about answers

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,6 @@ from tests.adapters.handlers.functions import (
     Lines,
     forget_functions,
     input_of,
-    operator_event,
     plant_stack,
     queue_of,
 )
@@ -38,7 +36,6 @@ SHOW = "GET /reconciliations/{reconciliationId}"
 HEALTH = "GET /diagnosis"
 ADOPT = "POST /adoptions"
 SHOW_ADOPTION = "GET /adoptions/{adoptionId}"
-RECONCILING_ROUTES = [START, SHOW, ADOPT, SHOW_ADOPTION, HEALTH]
 
 AN_ID = "20200101-000000-0000"
 COUNTED = ("OperationsStuck", "Repairs", "FindingsLeft")
@@ -394,10 +391,6 @@ class TestAsking:
         assert (called["FunctionName"], called["InvocationType"]) == (RECONCILE, "Event")
         assert json.loads(called["Payload"]) == {"reconciliationId": asked}
 
-    def test_without_a_body_it_is_a_plain_one(self, functions: Functions) -> None:
-        status, _, body = functions.operate(START)
-        assert (status, body["dryRun"], body["detectDrift"]) == (202, False, False)
-
     def test_it_is_shown_while_it_runs_and_when_it_is_done(self, functions: Functions) -> None:
         asked = functions.operate(START)[2]["reconciliationId"]
         status, headers, body = functions.operate(SHOW, reconciliation=asked)
@@ -415,32 +408,6 @@ class TestAsking:
     ) -> None:
         reconcile(functions, reconciliation)
         assert functions.operate(SHOW, reconciliation=reconciliation)[0] == 400
-
-    def test_one_that_nobody_asked_for_is_not_found(self, functions: Functions) -> None:
-        status, headers, body = functions.operate(SHOW, reconciliation=AN_ID)
-        assert (status, headers["Content-Type"]) == (404, "application/problem+json")
-        assert body["type"] == "urn:berth:problem:unknown-reconciliation"
-
-    @pytest.mark.parametrize(
-        "event",
-        [
-            operator_event(START, body={"dryRun": "yes"}),
-            operator_event(START, body={"repair": False}),
-            operator_event(START, body="["),
-            operator_event(START, query={"dryRun": "true"}),
-            operator_event(SHOW),
-            operator_event(SHOW, reconciliation="../tenants"),
-            operator_event(SHOW, reconciliation=AN_ID, query={"verbose": "true"}),
-            operator_event(HEALTH, query={"verbose": "true"}),
-        ],
-        ids=lambda event: f"{event['rawPath']} {event.get('body') or event.get('queryStringParameters') or ''}",
-    )
-    def test_what_does_not_fit_is_refused_before_anything_is_asked_of_aws(
-        self, functions: Functions, event: dict[str, Any]
-    ) -> None:
-        status, _, body = functions.ask("operators", event)
-        assert (status, body["type"]) == (400, "urn:berth:problem:invalid-request")
-        assert functions.requests == []
 
     @pytest.mark.parametrize(
         ("route", "operation"),
