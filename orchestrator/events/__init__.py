@@ -11,4 +11,13 @@
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
 11. :mod:`orchestrator.events.signatures` checking that a webhook comes from its provider
+
+Configuration:
+
+- :mod:`orchestrator.events.configuring`          settings and plans
+- :mod:`orchestrator.events.configuring_keys`     API keys
+- :mod:`orchestrator.events.configuring_sources`  sources of webhooks
+- :mod:`orchestrator.events.configuring_forms`    forms
+- :mod:`orchestrator.events.resource_ids`         the ids of keys, sources and forms
+- :mod:`orchestrator.events.refusals`             why a request is refused
 """

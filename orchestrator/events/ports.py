@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -56,6 +56,59 @@ class EventWrites(Protocol):
     def mark(self, repetition: Repetition, at: datetime) -> Repetition:
         """Leave the mark, unless there is one that has not expired. Returns the mark that is there now."""
         ...
+
+
+class ConfigurationTable(Configuration, Protocol):
+    """Writes of a tenant's configuration. Each is a transaction, conditional on the records that it was computed from.
+
+    A write returns ``False`` if one of these records has changed meanwhile: read again, decide again.
+    """
+
+    def put_settings(self, settings: EventSettings, *, replaced: EventSettings | None) -> bool:
+        """Write settings over those that were read. If that ends an epoch, its purge is requested with the same write.
+
+        ``replaced`` is ``None`` if the tenant had no settings.
+        """
+        ...
+
+    def api_keys(self, life: TenantEpoch) -> Sequence[ApiKey]:
+        """All keys of the tenant, oldest first, also those that are revoked or have expired."""
+        ...
+
+    def listed_api_key(self, life: TenantEpoch, key_id: str) -> ApiKey | None: ...
+
+    def add_api_key(
+        self,
+        key: ApiKey,
+        settings: EventSettings,
+        *,
+        changed: tuple[ApiKey, ApiKey] | None = None,
+        removed: Sequence[ApiKey] = (),
+    ) -> bool:
+        """Add a key. ``changed`` is an older key, before and after; the ``removed`` keys make room for the new one."""
+        ...
+
+    def change_api_key(self, before: ApiKey, after: ApiKey) -> bool: ...
+
+    def sources(self, life: TenantEpoch) -> Sequence[Source]:
+        """All sources of the tenant, oldest first, without their secrets."""
+        ...
+
+    def add_source(self, source: Source, settings: EventSettings) -> bool: ...
+
+    def change_source(self, before: Source, after: Source) -> bool: ...
+
+    def remove_source(self, source: Source) -> bool: ...
+
+    def forms(self, life: TenantEpoch) -> Sequence[Form]:
+        """All forms of the tenant, oldest first."""
+        ...
+
+    def add_form(self, form: Form, settings: EventSettings) -> bool: ...
+
+    def change_form(self, before: Form, after: Form) -> bool: ...
+
+    def remove_form(self, form: Form) -> bool: ...
 
 
 class Contents(Protocol):

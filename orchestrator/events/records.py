@@ -45,6 +45,8 @@ class EventSettings:
     created_at: datetime
     updated_at: datetime
     tenant_name: str = ""
+    revision: int = 0
+    """Grows with every change of the settings, and with every key, source and form that is added."""
 
     @property
     def limits(self) -> PlanLimits:
@@ -116,10 +118,10 @@ class Source:
     provider: Provider
     status: SourceStatus
     created_at: datetime
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     """Encrypted under KMS. ``None`` for a source that checks no signature."""
     verification: Mapping[str, str] = field(default_factory=dict)
-    """For generic HMAC and shared secrets: which header, algorithm and encoding."""
+    """For generic HMAC and shared secrets: :mod:`orchestrator.events.verification` has the names and defaults."""
 
 
 @dataclass(frozen=True, slots=True)

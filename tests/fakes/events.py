@@ -25,6 +25,7 @@ from tests.fakes.examples import ACME, NOON
 EPOCH = "5f3a9c01"
 ACME_LIFE = TenantEpoch(ACME, EPOCH)
 INCARNATION = "2026-01-01T00:00:00.000Z"
+NEXT_INCARNATION = "2026-02-01T00:00:00.000Z"
 
 
 def event_settings(life: TenantEpoch = ACME_LIFE, **changes: Any) -> EventSettings:

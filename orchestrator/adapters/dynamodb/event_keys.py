@@ -64,6 +64,10 @@ def settings_key(tenant: TenantId) -> Key:
     return key(f"{EVENTS_PREFIX}{tenant}", "CONFIG#main")
 
 
+def listed_settings(tenant: TenantId) -> tuple[str, str]:
+    return LISTED_SETTINGS, tenant.value
+
+
 def purge_key(life: TenantEpoch) -> Key:
     return key(f"{EVENTS_PREFIX}{life.tenant}", f"{PURGE_PREFIX}{life.epoch}")
 

@@ -1,0 +1,221 @@
+"""Writes of the configuration of tenants' events. Each is one transaction, so that both rows of a record agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import cancellation_codes, throttling
+from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_configuration import (
+    DynamoConfiguration,
+    api_key_from,
+    api_key_row,
+    form_from,
+    form_row,
+    settings_row,
+    source_from,
+    source_row,
+)
+from orchestrator.adapters.dynamodb.keys import Key
+from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.values import Item, n, s, time
+from orchestrator.adapters.dynamodb.writes import Writes, listing
+from orchestrator.events.records import ApiKey, EventSettings, Form, Source, TenantEpoch
+
+_CONDITION_FAILED = "ConditionalCheckFailed"
+_ABSENT = "attribute_not_exists(pk)"
+_EXISTS = "attribute_exists(pk)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The two rows of a key, a source or a form."""
+
+    key: Key
+    listed_key: Key
+    attributes: Item
+    secret: Item
+
+
+class DynamoConfigurationTable(DynamoConfiguration):
+    """Implements :class:`orchestrator.events.ports.ConfigurationTable`."""
+
+    def put_settings(self, settings: EventSettings, *, replaced: EventSettings | None) -> bool:
+        key, writes = event_keys.settings_key(settings.life.tenant), Writes(self._table)
+        place = listing(event_keys.listed_settings(settings.life.tenant))
+        row: Item = {**settings_row(settings), **place}
+        if replaced is None:
+            return self._transact([writes.put({**key, **row}, condition=_ABSENT)])
+        if replaced.life == settings.life:
+            return self._transact([_change(writes, key, settings_row(replaced) | place, row)])
+        condition, values = "epoch = :epoch AND revision = :revision", _as_read(replaced)
+        put = writes.put({**key, **row}, condition=condition, values=values)
+        codes = self._cancelled([put, self.purge_request(replaced.life, settings.created_at)])
+        if codes == ["None", _CONDITION_FAILED]:
+            # The purge has been requested already.
+            codes = self._cancelled([put])
+        return not codes
+
+    def purge_request(self, life: TenantEpoch, at: datetime) -> Item:
+        """The write that requests the purge of an epoch, unless it has been requested."""
+        row: Item = {
+            **event_keys.purge_key(life),
+            "tenant_id": s(life.tenant.value),
+            "epoch": s(life.epoch),
+            "requested_at": time(at),
+            **listing(event_keys.listed_purge(life, at)),
+        }
+        return Writes(self._table).put(row, condition=_ABSENT)
+
+    # Keys
+
+    def api_keys(self, life: TenantEpoch) -> Sequence[ApiKey]:
+        rows = self._listed(life, event_keys.LISTED_KEY_PREFIX)
+        return sorted(map(api_key_from, rows), key=lambda key: (key.created_at, key.key_id))
+
+    def listed_api_key(self, life: TenantEpoch, key_id: str) -> ApiKey | None:
+        row = self._get(event_keys.listed_api_key_key(life, key_id))
+        return api_key_from(row) if row else None
+
+    def add_api_key(
+        self,
+        key: ApiKey,
+        settings: EventSettings,
+        *,
+        changed: tuple[ApiKey, ApiKey] | None = None,
+        removed: Sequence[ApiKey] = (),
+    ) -> bool:
+        writes = self._added(_rows_of_key(key), settings)
+        if changed:
+            writes += self._changed(*map(_rows_of_key, changed))
+        for each in removed:
+            writes += self._removed(_rows_of_key(each))
+        return self._transact(writes)
+
+    def change_api_key(self, before: ApiKey, after: ApiKey) -> bool:
+        return self._transact(self._changed(_rows_of_key(before), _rows_of_key(after)))
+
+    # Sources
+
+    def sources(self, life: TenantEpoch) -> Sequence[Source]:
+        rows = self._listed(life, event_keys.SOURCE_PREFIX)
+        return sorted(map(source_from, rows), key=lambda source: (source.created_at, source.source_id))
+
+    def add_source(self, source: Source, settings: EventSettings) -> bool:
+        return self._transact(self._added(_rows_of_source(source), settings))
+
+    def change_source(self, before: Source, after: Source) -> bool:
+        return self._transact(self._changed(_rows_of_source(before), _rows_of_source(after)))
+
+    def remove_source(self, source: Source) -> bool:
+        return self._transact(self._removed(_rows_of_source(source)))
+
+    # Forms
+
+    def forms(self, life: TenantEpoch) -> Sequence[Form]:
+        rows = self._listed(life, event_keys.FORM_PREFIX)
+        return sorted(map(form_from, rows), key=lambda form: (form.created_at, form.form_id))
+
+    def add_form(self, form: Form, settings: EventSettings) -> bool:
+        return self._transact(self._added(_rows_of_form(form), settings))
+
+    def change_form(self, before: Form, after: Form) -> bool:
+        return self._transact(self._changed(_rows_of_form(before), _rows_of_form(after)))
+
+    def remove_form(self, form: Form) -> bool:
+        return self._transact(self._removed(_rows_of_form(form)))
+
+    # The parts of transactions
+
+    def _added(self, rows: _Rows, settings: EventSettings) -> list[Item]:
+        """Two new rows, if the settings are still those that were read: so no limit is passed by two adds at a time."""
+        writes = Writes(self._table)
+        values = _as_read(settings) | {":next": n(settings.revision + 1)}
+        return [
+            writes.update(
+                event_keys.settings_key(settings.life.tenant),
+                "SET revision = :next",
+                condition="epoch = :epoch AND revision = :revision",
+                values=values,
+            ),
+            writes.put({**rows.key, **rows.attributes, **rows.secret}, condition=_ABSENT),
+            writes.put({**rows.listed_key, **rows.attributes}, condition=_ABSENT),
+        ]
+
+    def _changed(self, before: _Rows, after: _Rows) -> list[Item]:
+        writes = Writes(self._table)
+        return [
+            _change(writes, before.key, before.attributes, after.attributes),
+            _change(writes, before.listed_key, before.attributes, after.attributes),
+        ]
+
+    def _removed(self, rows: _Rows) -> list[Item]:
+        writes = Writes(self._table)
+        return [writes.delete(rows.key, _EXISTS, {}), writes.delete(rows.listed_key, _EXISTS, {})]
+
+    def _transact(self, writes: Sequence[Item]) -> bool:
+        return not self._cancelled(writes)
+
+    def _cancelled(self, writes: Sequence[Item]) -> list[str]:
+        """Why the transaction was cancelled, by write. Empty if it went through."""
+        items: Any = list(writes)
+        try:
+            with throttling():
+                self._client.transact_write_items(TransactItems=items)
+        except ClientError as error:
+            codes = cancellation_codes(error)
+            if _CONDITION_FAILED not in codes:
+                raise
+            return codes
+        return []
+
+    def _listed(self, life: TenantEpoch, prefix: str) -> list[Item]:
+        return list(Reads(self._client, self._table).partition(event_keys.configuration_pk(life), prefix))
+
+
+def _rows_of_key(key: ApiKey) -> _Rows:
+    listed = event_keys.listed_api_key_key(key.life, key.key_id)
+    return _Rows(event_keys.api_key_key(key.digest), listed, api_key_row(key), {})
+
+
+def _rows_of_source(source: Source) -> _Rows:
+    listed = event_keys.listed_source_key(source.life, source.source_id)
+    secret = {"secret": {"B": source.secret}} if source.secret else {}
+    return _Rows(event_keys.source_key(source.source_id), listed, source_row(source), secret)
+
+
+def _rows_of_form(form: Form) -> _Rows:
+    listed = event_keys.listed_form_key(form.life, form.form_id)
+    return _Rows(event_keys.form_key(form.form_id), listed, form_row(form), {})
+
+
+def _as_read(settings: EventSettings) -> Item:
+    return {":epoch": s(settings.life.epoch), ":revision": n(settings.revision)}
+
+
+def _change(writes: Writes, key: Key, before: Item, after: Item) -> Item:
+    """An update of the attributes that differ, if they are still as they were, and of the same epoch."""
+    changed = sorted(name for name in before | after if before.get(name) != after.get(name))
+    names = {f"#{name}": name for name in ("epoch", *changed)}
+    values: Item = {":epoch": before["epoch"]}
+    conditions, sets, removes = ["#epoch = :epoch"], [], []
+    for name in changed:
+        if name in before:
+            conditions.append(f"#{name} = :old_{name}")
+            values[f":old_{name}"] = before[name]
+        else:
+            conditions.append(f"attribute_not_exists(#{name})")
+        if name in after:
+            sets.append(f"#{name} = :new_{name}")
+            values[f":new_{name}"] = after[name]
+        else:
+            removes.append(f"#{name}")
+    parts = [f"SET {', '.join(sets)}"] if sets else []
+    parts += [f"REMOVE {', '.join(removes)}"] if removes else []
+    expression, condition = " ".join(parts), " AND ".join(conditions)
+    return writes.update(key, expression, condition=condition, values=values, names=names)

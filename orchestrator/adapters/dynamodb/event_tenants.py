@@ -1,0 +1,32 @@
+"""Which creation of a tenant is alive: all that the event plane reads of provisioning's rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestrator.adapters.aws import throttling
+from orchestrator.adapters.dynamodb import keys
+from orchestrator.adapters.dynamodb.values import text
+from orchestrator.common.tenant_ids import TenantId
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoTenants:
+    """Implements :class:`orchestrator.events.ports.Tenants` by one consistent read of two attributes (decision 39)."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def incarnation(self, tenant: TenantId) -> str | None:
+        with throttling():
+            response = self._client.get_item(
+                TableName=self._table,
+                Key=keys.metadata_key(tenant),
+                ProjectionExpression="CreatedAt, WithdrawnBy",
+                ConsistentRead=True,
+            )
+        row = response.get("Item", {})
+        return None if "WithdrawnBy" in row else text(row, "CreatedAt")

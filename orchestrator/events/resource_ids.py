@@ -1,0 +1,28 @@
+"""The ids of API keys, sources and forms: a prefix that says what the id is of, and 96 random bits."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from enum import StrEnum
+
+_RANDOM_BYTES = 12
+
+
+class IdPrefix(StrEnum):
+    KEY = "key"
+    SOURCE = "src"
+    FORM = "form"
+
+
+def id_pattern(prefix: IdPrefix) -> str:
+    return f"^{prefix}_[0-9a-f]{{{2 * _RANDOM_BYTES}}}$"
+
+
+def new_resource_id(prefix: IdPrefix) -> str:
+    return f"{prefix}_{secrets.token_hex(_RANDOM_BYTES)}"
+
+
+def is_resource_id(prefix: IdPrefix, text: str) -> bool:
+    """True if the text has the form of such an id. A text that has not is refused without a look-up."""
+    return re.fullmatch(id_pattern(prefix), text) is not None

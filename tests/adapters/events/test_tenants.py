@@ -1,0 +1,48 @@
+"""Which creation of a tenant is alive, for the event plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
+from orchestrator.tenants.records import Operation
+from tests.adapters.conftest import TABLE
+from tests.adapters.tables import LATER, SECOND, WholeTable, a_run, create, publish, take
+from tests.fakes import ACME
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def test_a_tenant_that_was_never_created_is_not_alive(dynamodb: DynamoDBClient) -> None:
+    assert DynamoTenants(dynamodb, TABLE).incarnation(ACME) is None
+
+
+def test_a_tenant_keeps_its_incarnation(dynamodb: DynamoDBClient) -> None:
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    first = tenants.incarnation(ACME)
+    assert first is not None
+    assert tenants.incarnation(ACME) == first
+
+
+def test_a_tenant_that_is_being_deleted_is_not_alive(dynamodb: DynamoDBClient) -> None:
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    run = a_run(operation=Operation.DELETE, started_at=LATER)
+    take(table, run)
+    assert tenants.incarnation(ACME) is None
+
+
+def test_a_tenant_that_was_deleted_and_created_again_is_another_incarnation(dynamodb: DynamoDBClient) -> None:
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    first = tenants.incarnation(ACME)
+    run = a_run(operation=Operation.DELETE, started_at=LATER)
+    take(table, run)
+    table.remove(run, at=LATER + SECOND)
+    assert tenants.incarnation(ACME) is None
+    again = a_run(2, started_at=LATER + 2 * SECOND)
+    take(table, again)
+    publish(table, again, at=LATER + 3 * SECOND)
+    assert tenants.incarnation(ACME) not in (None, first)
