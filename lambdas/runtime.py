@@ -1,4 +1,4 @@
-"""Code that all functions share: wiring, logs, metrics, and the JSON of outcomes."""
+"""Code that all functions share: the use cases, logs, metrics, and the JSON of outcomes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from orchestrator.adapters.ports import AwsPorts
+from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import timestamp
-from orchestrator.composition import Wiring
+from orchestrator.composition import UseCases
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.records import Run
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 # Non-ASCII characters are escaped, so that no control character reaches the terminal of a person who reads the log.
 logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
-wiring = Wiring()
+use_cases = UseCases(AwsPorts(Settings()))
 
 
 class Outcome(Protocol):
@@ -44,7 +46,7 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
         try:
             return tell(work())
         except Throttled as throttled:
-            if overdue(run, wiring.clock):
+            if overdue(run, use_cases.ports.clock):
                 raise
             return _throttled_outcome(throttled)
 

@@ -12,7 +12,7 @@ This package is the product. A folder is a capability; read them in this order:
 These are the domain. It imports the standard library, jsonschema in one module, msgspec in the API, and no AWS.
 
 :mod:`orchestrator.adapters`     the only code that talks to AWS
-:mod:`orchestrator.composition`  which adapter serves which use case
+:mod:`orchestrator.composition`  builds every use case from ports
 :mod:`orchestrator.client`       the Python client of the API, for platforms and the command line
 :mod:`orchestrator.cli`          ``berth``, the command line
 :mod:`orchestrator.local`        the emulator, on which everything runs without an account

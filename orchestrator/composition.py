@@ -1,214 +1,279 @@
-"""The composition root: which adapter serves which use case. Functions and the command line start here."""
+"""The composition root: builds every use case from ports. Functions, tests and the simulation share it.
+
+To put another thing behind a use case, replace a port. There is no other way, and none is needed.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from time import sleep
-from typing import TYPE_CHECKING, cast
-
-from orchestrator.adapters.aws import SystemClock, client
-from orchestrator.adapters.dynamodb.tenants import DynamoTable
-from orchestrator.adapters.settings import Settings
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
-from orchestrator.common.callers import ApiGateway
-from orchestrator.tenants.get_queue import GetQueue
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from datetime import datetime, timedelta
 
-    from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-    from orchestrator.adapters.apigateway import ApiStage
-    from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
-    from orchestrator.adapters.cloudwatch import CloudWatchAlarms
-    from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
-    from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
-    from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-    from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
-    from orchestrator.adapters.functions import AccountFunctions
-    from orchestrator.adapters.s3 import S3Manifests, S3Templates
-    from orchestrator.adapters.sqs import SqsQueues
-    from orchestrator.adapters.sts import StsCredentials
-    from orchestrator.adapters.survey import CloudFormationSurvey
+    from orchestrator.common.callers import ApiGateway
+    from orchestrator.common.errors import InvalidRequest
+    from orchestrator.common.stack_arns import Location, StackArn
+    from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.common.times import Clock
     from orchestrator.reconciling.control import Reconciliations
-    from orchestrator.reconciling.health import Health
+    from orchestrator.reconciling.health import Concurrency, Health
+    from orchestrator.reconciling.ports import (
+        ReconciliationLedger,
+        ReconciliationStarter,
+        StackSurvey,
+        UnlistedTenants,
+    )
     from orchestrator.reconciling.reconciler import Reconciler
+    from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
-    from orchestrator.releases.ports import Parameters
+    from orchestrator.releases.ports import Parameters, Releases, TemplateStore
+    from orchestrator.releases.records import Release
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
-    from orchestrator.rollouts.reviewing import Reviewing
+    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
+    from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
     from orchestrator.tenants.confirming import Deployment
+    from orchestrator.tenants.credentials import CredentialsIssuer
+    from orchestrator.tenants.get_queue import GetQueue
     from orchestrator.tenants.ledger import Ledger
     from orchestrator.tenants.lifecycle import Lifecycle
     from orchestrator.tenants.limits import Limits
     from orchestrator.tenants.names import Names
-    from orchestrator.tenants.ports import CreateLimits
+    from orchestrator.tenants.outcomes import (
+        Again,
+        Begun,
+        Busy,
+        Done,
+        Draining,
+        Empty,
+        GaveUp,
+        Gone,
+        NotReady,
+        Published,
+        Removed,
+        Reviewing,
+        Start,
+        Working,
+    )
+    from orchestrator.tenants.ports import (
+        CreateCounts,
+        CreateLimits,
+        Executions,
+        FleetReader,
+        NewName,
+        Queues,
+        StackResources,
+        Stacks,
+        TenantReader,
+    )
+    from orchestrator.tenants.records import Queue, RootCause, Run
+    from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
+    from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
     from orchestrator.tenants.updating import Drafting
 
 
-class Wiring:
-    """Makes each adapter once, when first asked for, and imports it only then: cold starts count."""
+class UseCaseSettings(Protocol):
+    """The settings that use cases and functions read. A function has only those that it needs."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
-        self.clock = SystemClock()
+    @property
+    def names(self) -> Names: ...
 
-    @cached_property
-    def _dynamodb(self) -> DynamoDBClient:
-        return cast("DynamoDBClient", client("dynamodb"))
+    @property
+    def version(self) -> str: ...
 
-    @cached_property
-    def names(self) -> Names:
-        return self.settings.names
+    @property
+    def location(self) -> Location: ...
 
-    @cached_property
-    def table(self) -> DynamoTable:
-        return DynamoTable(self._dynamodb, self.settings.table)
+    @property
+    def stack_id(self) -> StackArn: ...
 
-    @cached_property
-    def ledger(self) -> Ledger:
-        """What writes tenants' rows."""
-        from orchestrator.tenants.ledger import Ledger
+    @property
+    def empty_for(self) -> timedelta: ...
 
-        return Ledger(self.table)
+    @property
+    def max_tenants(self) -> int: ...
 
-    @cached_property
-    def executions(self) -> StepFunctionsExecutions:
-        return StepFunctionsExecutions(
-            lambda: client("stepfunctions"), self.settings.machine, linger=self.settings.linger
-        )
+    @property
+    def creates_per_minute(self) -> int: ...
 
-    @cached_property
-    def stacks(self) -> CloudFormationStacks:
-        """Tenants' stacks, to look at."""
-        from orchestrator.adapters.cloudformation import CloudFormationStacks
+    @property
+    def create_on_get_queue(self) -> bool: ...
 
-        return CloudFormationStacks(
-            client("cloudformation"),
-            names=self.names,
-            service_role=self.settings.stack_role,
-            on_throttled=self._note_throttled,
-        )
+    @property
+    def rollout_concurrency(self) -> int: ...
 
-    @cached_property
-    def stack_resources(self) -> CloudFormationResources:
-        """Custom resources of ours, in stacks of other teams and in the control plane's own."""
-        from orchestrator.adapters.cloudformation import CloudFormationResources
+    @property
+    def api_proof_digest(self) -> str | None: ...
 
-        return CloudFormationResources(client("cloudformation"))
+    @property
+    def dead_letter_queues(self) -> Mapping[str, str]: ...
 
-    @cached_property
-    def deployment(self) -> Deployment:
-        from orchestrator.tenants.confirming import Deployment
 
-        return Deployment(self.settings.stack_id, self.stack_resources, sleep)
+class ApiProof(Protocol):
+    def proof(self) -> str | None:
+        """The secret by which functions recognise API Gateway; ``None`` while there is none."""
 
-    @cached_property
-    def api_stage(self) -> ApiStage:
-        from orchestrator.adapters.apigateway import ApiStage
 
-        return ApiStage(client("apigatewayv2"), self.settings.api, self.settings.api_stage)
+class Ports(Protocol):
+    """Everything that use cases need from outside. ``adapters/ports.py`` has it on AWS, ``tests/fakes`` in memory."""
 
-    @cached_property
-    def writable_stacks(self) -> CloudFormationStacks:
+    @property
+    def settings(self) -> UseCaseSettings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def pause(self) -> Callable[[float], None]:
+        """Waits for that many seconds."""
+
+    @property
+    def new_name(self) -> NewName: ...
+
+    # Tenants and releases
+
+    @property
+    def tenants(self) -> TenantReader: ...
+
+    @property
+    def fleet(self) -> FleetReader: ...
+
+    @property
+    def releases(self) -> Releases: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def executions(self) -> Executions: ...
+
+    def start_tenant_queue(self, name: str, event: Mapping[str, Any]) -> str | None:
+        """Start the state machine of Custom::TenantQueue, once per name. ``None`` if that execution has ended."""
+
+    @property
+    def stacks(self) -> Stacks:
+        """Tenants' stacks, to read."""
+
+    @property
+    def writable_stacks(self) -> Stacks:
         """Tenants' stacks, to create, update and delete."""
-        from orchestrator.adapters.cloudformation import CloudFormationStacks
 
-        return CloudFormationStacks(
-            client("cloudformation"),
-            names=self.names,
-            service_role=self.settings.stack_role,
-            parameters=self.parameters,
-            mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
-            on_throttled=self._note_throttled,
-        )
+    @property
+    def parameters(self) -> Parameters: ...
 
-    def _note_throttled(self) -> None:
-        self.rollout_table.note_throttled()
+    @property
+    def stack_resources(self) -> StackResources: ...
 
-    @cached_property
-    def parameters(self) -> Parameters:
-        """What tenants' templates are given."""
-        from orchestrator.releases.published import stack_parameters
+    @property
+    def queues(self) -> Queues: ...
 
-        settings = self.settings
-        return partial(stack_parameters, service_token=settings.metadata_service_token, kms_key=settings.kms_key)
+    @property
+    def templates(self) -> TemplateStore: ...
 
-    @cached_property
-    def drafting(self) -> Drafting:
-        from secrets import token_hex
+    @property
+    def create_counts(self) -> CreateCounts: ...
 
-        from orchestrator.tenants.updating import Drafting
+    @property
+    def credentials(self) -> CredentialsIssuer | None:
+        """``None`` where temporary credentials are not switched on."""
 
-        return Drafting(self.ledger, self.parameters, lambda: token_hex(16))
+    @property
+    def api_stage(self) -> ApiProof: ...
 
-    @cached_property
-    def queues(self) -> SqsQueues:
-        from orchestrator.adapters.sqs import SqsQueues
+    # Reconciling
 
-        return SqsQueues(client("sqs"))
+    @property
+    def survey(self) -> StackSurvey: ...
 
-    @cached_property
-    def templates(self) -> S3Templates:
-        from orchestrator.adapters.s3 import S3Templates
+    @property
+    def unlisted(self) -> UnlistedTenants: ...
 
-        return S3Templates(client("s3"), self.settings.release_bucket, source=self.settings.source_bucket)
+    @property
+    def reconciliation_table(self) -> ReconciliationLedger: ...
 
-    @cached_property
+    @property
+    def reconciliation_starter(self) -> ReconciliationStarter: ...
+
+    @property
+    def stack_limit(self) -> Callable[[], int | None]:
+        """Returns the number of stacks that the account may have, if AWS tells it."""
+
+    @property
+    def concurrency(self) -> Callable[[], Concurrency | None]:
+        """Returns how many functions may run at once, and how many did, if AWS tells it."""
+
+    # Rollouts
+
+    @property
+    def rollout_table(self) -> RolloutLedger: ...
+
+    @property
+    def throttling(self) -> Throttling: ...
+
+    @property
+    def manifests(self) -> Manifests: ...
+
+    @property
+    def alarms(self) -> Alarms: ...
+
+    @property
+    def rollout_executions(self) -> RolloutExecutions: ...
+
+
+class UseCases:
+    """Builds a use case whenever it is asked for, from the ports of that moment. Only counts of the fleet are kept.
+
+    Each module is imported when it is first needed, because a function's cold start should load only what it uses.
+    """
+
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
+
+    # Asking for queues and ordering operations
+
+    @property
     def get_queue(self) -> GetQueue:
-        limits = (lambda: self.counted_creates) if self.settings.create_on_get_queue else None
-        return GetQueue(self.table, self.executions, self.clock, self.settings.version, limits, self.table)
+        from orchestrator.tenants.get_queue import GetQueue
 
-    @cached_property
+        ports = self.ports
+        limits = (lambda: self.counted_creates) if ports.settings.create_on_get_queue else None
+        return GetQueue(ports.tenants, ports.executions, ports.clock, ports.settings.version, limits, ports.releases)
+
+    @property
     def api_gateway(self) -> ApiGateway:
-        return ApiGateway(self.settings.api_proof_digest)
+        from orchestrator.common.callers import ApiGateway
 
-    @cached_property
-    def credentials(self) -> StsCredentials | None:
-        """Who issues temporary credentials; nobody where that is not switched on."""
-        role = self.settings.queue_access_role
-        if role is None:
-            return None
-        from orchestrator.adapters.sts import StsCredentials
-
-        key, former = self.settings.kms_key, self.settings.former_kms_keys
-        return StsCredentials(
-            lambda: client("sts"),
-            role,
-            self.settings.credentials_seconds,
-            kms_keys=[*([key] if key else []), *former],
-        )
+        return ApiGateway(self.ports.settings.api_proof_digest)
 
     @cached_property
     def counted_creates(self) -> Limits:
         """The limits of creates that are counted by caller: the cap on tenants, which may lag, and a rate."""
         from orchestrator.tenants.limits import CountOfTheFleet, CreateRate, Limits
 
-        count, per_minute = CountOfTheFleet(self.table.count_tenants, self.clock), self.settings.creates_per_minute
-        rate = CreateRate(self.create_counts, self.clock, per_minute) if per_minute else None
-        return Limits(count, self.settings.max_tenants, rate)
+        ports, per_minute = self.ports, self.ports.settings.creates_per_minute
+        rate = CreateRate(ports.create_counts, ports.clock, per_minute) if per_minute else None
+        return Limits(CountOfTheFleet(ports.fleet.count_tenants, ports.clock), ports.settings.max_tenants, rate)
 
     @cached_property
-    def create_counts(self) -> DynamoCreateCounts:
-        from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
-
-        return DynamoCreateCounts(self._dynamodb, self.settings.table)
-
-    @cached_property
-    def lifecycle(self) -> Lifecycle:
-        """What operators order. Near the cap the fleet is counted for each create."""
+    def _limits_of_orders(self) -> Limits:
+        """The limit of operators' creates. Near the cap, the fleet is counted for each create."""
         from orchestrator.tenants.limits import MAX_ORDERS_PER_COUNT, CountOfTheFleet, Limits
 
-        most = self.settings.max_tenants
-        count = CountOfTheFleet(self.table.count_tenants, self.clock, doubted=most - MAX_ORDERS_PER_COUNT)
-        return self._lifecycle(Limits(count, most), parameters=self.parameters)
+        ports, cap = self.ports, self.ports.settings.max_tenants
+        count = CountOfTheFleet(ports.fleet.count_tenants, ports.clock, doubted=cap - MAX_ORDERS_PER_COUNT)
+        return Limits(count, cap)
 
-    @cached_property
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """The operators' orders."""
+        return self._lifecycle(self._limits_of_orders, parameters=self.ports.parameters)
+
+    @property
     def tenant_queue_lifecycle(self) -> Lifecycle:
-        """What other teams' stacks ask for, by Custom::TenantQueue."""
+        """The orders of other teams' stacks, by Custom::TenantQueue."""
         from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
 
         return self._lifecycle(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
@@ -218,185 +283,339 @@ class Wiring:
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
+        ports = self.ports
         return Lifecycle(
-            reader=self.table,
-            descriptions=self.ledger,
-            releases=self.table,
-            executions=self.executions,
-            queues=self.queues,
-            clock=self.clock,
-            version=self.settings.version,
+            reader=ports.tenants,
+            descriptions=ports.ledger,
+            releases=ports.releases,
+            executions=ports.executions,
+            queues=ports.queues,
+            clock=ports.clock,
+            version=ports.settings.version,
             limits=limits,
             counted_for=counted_for,
-            names=self.names,
+            names=ports.settings.names,
             parameters=parameters,
+        )
+
+    def answer_tenant_queue(
+        self, claim: Claim, asked: TenantQueueRequest | InvalidRequest, *, confirmed: bool, since: datetime
+    ) -> Answer | AnsweredBefore | NotConfirmed:
+        from orchestrator.tenants.tenant_queue import answer
+
+        return answer(
+            claim,
+            asked,
+            confirmed=confirmed,
+            since=since,
+            lifecycle=self.tenant_queue_lifecycle,
+            resources=self.ports.stack_resources,
+        )
+
+    # The steps of an operation
+
+    def begin(self, run: Run) -> Begun | Busy | Again | Done | GaveUp:
+        from orchestrator.tenants.operations import begin
+
+        ports = self.ports
+        return begin(
+            run,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.stacks,
+            executions=ports.executions,
+            parameters=ports.parameters,
+            clock=ports.clock,
+        )
+
+    def check_messages(self, run: Run, *, empty_since: datetime | None) -> Empty | Draining | GaveUp:
+        from orchestrator.tenants.deleting import check_messages
+
+        ports = self.ports
+        return check_messages(
+            run,
+            empty_since=empty_since,
+            empty_for=ports.settings.empty_for,
+            reader=ports.tenants,
+            stacks=ports.stacks,
+            queues=ports.queues,
+            clock=ports.clock,
+        )
+
+    @property
+    def drafting(self) -> Drafting:
+        from orchestrator.tenants.updating import Drafting
+
+        return Drafting(self.ports.ledger, self.ports.parameters, self.ports.new_name)
+
+    def review_changes(self, run: Run) -> Reviewing:
+        from orchestrator.tenants.tenant_stack import review_changes
+
+        ports = self.ports
+        return review_changes(
+            run, reader=ports.tenants, releases=ports.releases, stacks=ports.writable_stacks, drafting=self.drafting
+        )
+
+    def start_stack(self, run: Run, *, empty_since: datetime | None = None, looked_at: datetime | None = None) -> Start:
+        from orchestrator.tenants.tenant_stack import start_stack
+
+        ports = self.ports
+        return start_stack(
+            run,
+            reader=ports.tenants,
+            releases=ports.releases,
+            stacks=ports.writable_stacks,
+            queues=ports.queues,
+            drafting=self.drafting,
+            clock=ports.clock,
+            empty_for=ports.settings.empty_for,
+            empty_since=empty_since,
+            looked_at=looked_at,
+        )
+
+    def await_stack(self, run: Run, *, started: Start, task_token: str) -> Working:
+        from orchestrator.tenants.tenant_stack import await_stack
+
+        ports = self.ports
+        return await_stack(
+            run,
+            started=started,
+            task_token=task_token,
+            ledger=ports.ledger,
+            stacks=ports.stacks,
+            executions=ports.executions,
+        )
+
+    def inspect_stack(self, run: Run, *, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
+        from orchestrator.tenants.tenant_stack import inspect_stack
+
+        ports = self.ports
+        return inspect_stack(
+            run, started=started, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+        )
+
+    def stack_settled(self, stack_id: str, *, client_token: str) -> bool:
+        from orchestrator.tenants.tenant_stack import stack_settled
+
+        ports = self.ports
+        return stack_settled(
+            stack_id,
+            client_token=client_token,
+            names=ports.settings.names,
+            reader=ports.tenants,
+            executions=ports.executions,
+        )
+
+    def finish(self, run: Run, *, stack: Done | None) -> Published | Removed:
+        from orchestrator.tenants.operations import finish
+
+        ports = self.ports
+        return finish(
+            run,
+            stack=stack,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.stacks,
+            parameters=ports.parameters,
+            clock=ports.clock,
+        )
+
+    def record_failure(self, run: Run, *, failure: RootCause, failed_stack: str | None) -> RootCause:
+        from orchestrator.tenants.operations import record_failure
+
+        ports = self.ports
+        return record_failure(
+            run,
+            failure=failure,
+            failed_stack=failed_stack,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            stacks=ports.stacks,
+            executions=ports.executions,
+            clock=ports.clock,
+        )
+
+    # The tenant stack's own word about its queue
+
+    def record_queue(self, tenant: TenantId, *, stack_id: str, told: Queue) -> None:
+        from orchestrator.tenants.queue_metadata import record_queue
+
+        ports = self.ports
+        record_queue(
+            tenant,
+            stack_id=stack_id,
+            told=told,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            stacks=ports.stacks,
+            clock=ports.clock,
+        )
+
+    def forget_queue(self, tenant: TenantId, *, stack_id: str) -> bool:
+        from orchestrator.tenants.queue_metadata import forget_queue
+
+        ports = self.ports
+        return forget_queue(tenant, stack_id=stack_id, reader=ports.tenants, ledger=ports.ledger, stacks=ports.stacks)
+
+    # Deployments of the control plane
+
+    @property
+    def deployment(self) -> Deployment:
+        from orchestrator.tenants.confirming import Deployment
+
+        return Deployment(self.ports.settings.stack_id, self.ports.stack_resources, self.ports.pause)
+
+    def publish_release(
+        self, version: str, *, digest: str, notes: str = "", source_key: str, again: bool = False
+    ) -> Release:
+        from orchestrator.releases.published import publish_release
+
+        ports = self.ports
+        return publish_release(
+            version,
+            digest=digest,
+            notes=notes,
+            source_key=source_key,
+            releases=ports.releases,
+            templates=ports.templates,
+            clock=ports.clock,
+            again=again,
         )
 
     # Reconciling
 
-    @cached_property
+    @property
     def settling(self) -> Settling:
         from orchestrator.reconciling.settling import Settling
 
+        ports = self.ports
         return Settling(
-            reader=self.table,
-            ledger=self.ledger,
-            releases=self.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            executions=self.executions,
-            parameters=self.parameters,
-            clock=self.clock,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.stacks,
+            queues=ports.queues,
+            executions=ports.executions,
+            parameters=ports.parameters,
+            clock=ports.clock,
         )
 
-    def reconciler(self, *, has_time: Callable[[], bool], pause: Callable[[float], None]) -> Reconciler:
-        """A new one each time: it keeps what it finds."""
-        from orchestrator.reconciling.reconciler import Reconciler
+    @property
+    def repairing(self) -> Repairing:
         from orchestrator.reconciling.repairing import Repairing
         from orchestrator.tenants.limits import Unlimited
 
-        return Reconciler(
-            tenants=self.table,
-            fleet=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            survey=self.survey,
-            queues=self.queues,
-            settling=self.settling,
-            repairing=Repairing(
-                lifecycle=self._lifecycle(Unlimited(), parameters=self.parameters),
-                corrections=self.ledger,
-                queue_metadata=self.ledger,
-                clock=self.clock,
-            ),
-            ledger=self.reconciliation_table,
-            rollouts=self.rollout_table,
-            rollout_executions=self.rollout_executions,
-            unlisted=self.unlisted,
-            clock=self.clock,
-            has_time=has_time,
-            pause=pause,
+        ports = self.ports
+        return Repairing(
+            lifecycle=self._lifecycle(Unlimited(), parameters=ports.parameters),
+            corrections=ports.ledger,
+            queue_metadata=ports.ledger,
+            clock=ports.clock,
         )
 
-    @cached_property
-    def survey(self) -> CloudFormationSurvey:
-        from orchestrator.adapters.survey import CloudFormationSurvey
+    def reconciler(self, *, has_time: Callable[[], bool] = lambda: True) -> Reconciler:
+        from orchestrator.reconciling.reconciler import Reconciler
 
-        return CloudFormationSurvey(client("cloudformation"), service_role=lambda: self.settings.stack_role)
+        ports = self.ports
+        return Reconciler(
+            tenants=ports.tenants,
+            fleet=ports.fleet,
+            releases=ports.releases,
+            stacks=ports.stacks,
+            survey=ports.survey,
+            queues=ports.queues,
+            settling=self.settling,
+            repairing=self.repairing,
+            ledger=ports.reconciliation_table,
+            rollouts=ports.rollout_table,
+            rollout_executions=ports.rollout_executions,
+            unlisted=ports.unlisted,
+            clock=ports.clock,
+            has_time=has_time,
+            pause=ports.pause,
+        )
 
-    @cached_property
-    def unlisted(self) -> UnlistedRows:
-        from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
-
-        return UnlistedRows(self._dynamodb, self.settings.table)
-
-    @cached_property
-    def reconciliation_table(self) -> ReconciliationTable:
-        from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
-
-        return ReconciliationTable(self._dynamodb, self.settings.table)
-
-    @cached_property
+    @property
     def reconciliations(self) -> Reconciliations:
-        from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations
         from orchestrator.reconciling.control import Reconciliations
 
-        starter = LambdaReconciliations(lambda: client("lambda"), lambda: self.settings.reconcile_function)
-        return Reconciliations(ledger=self.reconciliation_table, starter=starter, clock=self.clock)
+        ports = self.ports
+        return Reconciliations(
+            ledger=ports.reconciliation_table, starter=ports.reconciliation_starter, clock=ports.clock
+        )
 
-    @cached_property
-    def account_functions(self) -> AccountFunctions:
-        from orchestrator.adapters.functions import AccountFunctions
-
-        return AccountFunctions(client("lambda"), client("cloudwatch"), self.clock)
-
-    @cached_property
+    @property
     def health(self) -> Health:
         from orchestrator.reconciling.health import Health
 
+        ports = self.ports
         return Health(
-            fleet=self.table,
-            reconciliations=self.reconciliation_table,
-            queues=self.queues,
-            stack_limit=self.survey.stack_limit,
-            concurrency=self.account_functions.concurrency,
-            max_tenants=self.settings.max_tenants,
-            dead_letter_queues=self.settings.dead_letter_queues,
-            clock=self.clock,
+            fleet=ports.fleet,
+            reconciliations=ports.reconciliation_table,
+            queues=ports.queues,
+            stack_limit=ports.stack_limit,
+            concurrency=ports.concurrency,
+            max_tenants=ports.settings.max_tenants,
+            dead_letter_queues=ports.settings.dead_letter_queues,
+            clock=ports.clock,
         )
 
     # Rollouts
 
-    @cached_property
-    def rollout_table(self) -> RolloutTable:
-        from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-
-        return RolloutTable(self._dynamodb, self.settings.table)
-
-    @cached_property
-    def manifests(self) -> S3Manifests:
-        from orchestrator.adapters.s3 import S3Manifests
-
-        return S3Manifests(client("s3"), self.settings.release_bucket)
-
-    @cached_property
-    def alarms(self) -> CloudWatchAlarms:
-        from orchestrator.adapters.cloudwatch import CloudWatchAlarms
-
-        return CloudWatchAlarms(client("cloudwatch"))
-
-    @cached_property
-    def rollout_executions(self) -> StepFunctionsRollouts:
-        return StepFunctionsRollouts(self.executions, lambda: self.settings.rollout_machine)
-
-    @cached_property
+    @property
     def rollouts(self) -> Rollouts:
         from orchestrator.rollouts.control import Rollouts
 
+        ports = self.ports
         return Rollouts(
-            ledger=self.rollout_table,
-            tenants=self.table,
-            fleet=self.table,
-            releases=self.table,
-            manifests=self.manifests,
-            alarms=self.alarms,
-            executions=self.rollout_executions,
-            clock=self.clock,
-            version=self.settings.version,
-            updates=self.executions,
+            ledger=ports.rollout_table,
+            tenants=ports.tenants,
+            fleet=ports.fleet,
+            releases=ports.releases,
+            manifests=ports.manifests,
+            alarms=ports.alarms,
+            executions=ports.rollout_executions,
+            clock=ports.clock,
+            version=ports.settings.version,
+            updates=ports.executions,
         )
 
-    @cached_property
+    @property
     def advancing(self) -> Advancing:
         from orchestrator.rollouts.advancing import Advancing
 
+        ports = self.ports
         return Advancing(
-            ledger=self.rollout_table,
-            tenants=self.table,
-            manifests=self.manifests,
-            alarms=self.alarms,
-            throttling=self.rollout_table,
-            executions=self.rollout_executions,
-            clock=self.clock,
+            ledger=ports.rollout_table,
+            tenants=ports.tenants,
+            manifests=ports.manifests,
+            alarms=ports.alarms,
+            throttling=ports.throttling,
+            executions=ports.rollout_executions,
+            clock=ports.clock,
         )
 
-    @cached_property
+    @property
     def gate(self) -> Gate:
         from orchestrator.rollouts.gate import Gate
 
-        return Gate(ledger=self.rollout_table, tenants=self.table, throttling=self.rollout_table, clock=self.clock)
+        ports = self.ports
+        return Gate(ledger=ports.rollout_table, tenants=ports.tenants, throttling=ports.throttling, clock=ports.clock)
 
-    @cached_property
-    def reviewing(self) -> Reviewing:
+    @property
+    def reviewing(self) -> ReviewingInRollouts:
         from orchestrator.rollouts.reviewing import Reviewing
 
+        ports = self.ports
         return Reviewing(
             gate=self.gate,
-            ledger=self.rollout_table,
-            tenants=self.table,
-            releases=self.table,
-            stacks=self.writable_stacks,
-            queues=self.queues,
-            parameters=self.parameters,
-            clock=self.clock,
+            ledger=ports.rollout_table,
+            tenants=ports.tenants,
+            releases=ports.releases,
+            stacks=ports.writable_stacks,
+            queues=ports.queues,
+            parameters=ports.parameters,
+            clock=ports.clock,
         )

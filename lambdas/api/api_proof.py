@@ -2,7 +2,7 @@
 
 import secrets
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.resource_requests import asks_for_another_proof
@@ -14,17 +14,17 @@ def handler(given: object, _context: object) -> None:
     event = received(given)
 
     def work() -> dict[str, str]:
-        another = asks_for_another_proof(event) and not wiring.deployment.is_undone()
+        another = asks_for_another_proof(event) and not use_cases.deployment.is_undone()
         # The stage keeps its secret unless the deployment asks for a new one: if a deployment fails before it updates
         # the stage, its rollback gives the functions the digest of the old secret again. A new secret has only letters,
         # digits, - and _, because stage variables allow no others.
-        proof = (None if another else wiring.api_stage.proof()) or secrets.token_urlsafe(_BYTES)
+        proof = (None if another else use_cases.ports.api_stage.proof()) or secrets.token_urlsafe(_BYTES)
         return {"Value": proof, "Digest": digest_of(proof)}
 
     reason = respond_to_deployment(
         event,
         work,
-        confirm=lambda: wiring.deployment.confirm(event, "Custom::ApiProof"),
+        confirm=lambda: use_cases.deployment.confirm(event, "Custom::ApiProof"),
         physical_id="api-proof",
         secret=True,
     )

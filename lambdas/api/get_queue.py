@@ -5,7 +5,7 @@ The function also issues temporary credentials for the queue, on one route per a
 
 from typing import Any
 
-from lambdas.runtime import count, logger, wiring
+from lambdas.runtime import count, logger, use_cases
 from orchestrator.api.answers import Response, answer, no_credentials, not_through_the_api, refuse, try_again_later
 from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
@@ -14,17 +14,17 @@ from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.decisions import Ready
 
 # Built at import, so that the first call does not wait for the client.
-get_queue = wiring.get_queue
+get_queue = use_cases.get_queue
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     request = event if isinstance(event, dict) else {}
-    by, access, tenant = wiring.api_gateway.caller(request), _access(request), None
+    by, access, tenant = use_cases.api_gateway.caller(request), _access(request), None
     try:
         tenant = TenantId.parse(_tenant_id(request))
         if access is None:
             response = answer(tenant, get_queue(tenant, by=role_of(by)))
-        elif wiring.api_gateway.sent(request):
+        elif use_cases.api_gateway.sent(request):
             response = _with_credentials(tenant, access, by)
         else:
             response = not_through_the_api()
@@ -37,12 +37,12 @@ def handler(event: object, _context: object) -> dict[str, Any]:
 
 def _with_credentials(tenant: TenantId, access: Access, by: str) -> Response:
     """Credentials for a tenant that has a queue. Senders and receivers do not create tenants."""
-    if wiring.credentials is None:
+    if use_cases.ports.credentials is None:
         return no_credentials()
     found = get_queue.find(tenant)
     if not isinstance(found, Ready):
         return answer(tenant, found)
-    issued = wiring.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
+    issued = use_cases.ports.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
     return answer(tenant, found, issued)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lambdas.runtime import count, logger, wiring
+from lambdas.runtime import count, logger, use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
@@ -43,39 +43,43 @@ def _serve(route: Route[RequestT, Any], answer: Callable[[RequestT, str], Respon
 
 def _create(request: tenants.CreateTenant, by: str) -> Response:
     return order_response(
-        request.tenant, wiring.lifecycle.create(request.tenant, request.to_domain(by), unpin=request.unpin)
+        request.tenant, use_cases.lifecycle.create(request.tenant, request.to_domain(by), unpin=request.unpin)
     )
 
 
 def _tenant(request: OfTenant, _by: str) -> Response:
-    return tenant_response(tenant_detail(request.tenant, wiring.table))
+    return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants))
 
 
 def _delete(request: tenants.DeleteTenant, by: str) -> Response:
-    return order_response(request.tenant, wiring.lifecycle.delete(request.tenant, request.to_domain(by)))
+    return order_response(request.tenant, use_cases.lifecycle.delete(request.tenant, request.to_domain(by)))
 
 
 def _upgrade(request: tenants.UpgradeTenant, by: str) -> Response:
     return order_response(
-        request.tenant, wiring.lifecycle.upgrade(request.tenant, given(request.version), request.to_domain(by))
+        request.tenant, use_cases.lifecycle.upgrade(request.tenant, given(request.version), request.to_domain(by))
     )
 
 
 def _retry(request: tenants.RetryTenant, by: str) -> Response:
-    return order_response(request.tenant, wiring.lifecycle.retry(request.tenant, by, reason=given(request.reason, "")))
+    return order_response(
+        request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=given(request.reason, ""))
+    )
 
 
 def _pin(request: tenants.PinTenant, by: str) -> Response:
-    return order_response(request.tenant, wiring.lifecycle.pin(request.tenant, request.version, request.to_domain(by)))
+    return order_response(
+        request.tenant, use_cases.lifecycle.pin(request.tenant, request.version, request.to_domain(by))
+    )
 
 
 def _unpin(request: tenants.UnpinTenant, by: str) -> Response:
-    return order_response(request.tenant, wiring.lifecycle.unpin(request.tenant, request.to_domain(by)))
+    return order_response(request.tenant, use_cases.lifecycle.unpin(request.tenant, request.to_domain(by)))
 
 
 def _tenants(request: tenants.ListTenants, _by: str) -> Response:
     page = list_tenants(
-        wiring.table,
+        use_cases.ports.fleet,
         state=request.wanted_state,
         version=given(request.version),
         cursor=given(request.cursor),
@@ -85,22 +89,24 @@ def _tenants(request: tenants.ListTenants, _by: str) -> Response:
 
 
 def _releases(_request: NothingMore, _by: str) -> Response:
-    return releases_response(wiring.table.releases(), wiring.settings.version, wiring.table.versions_in_use())
+    return releases_response(
+        use_cases.ports.releases.releases(), use_cases.ports.settings.version, use_cases.ports.fleet.versions_in_use()
+    )
 
 
 def _start_rollout(request: rollouts.StartRollout, by: str) -> Response:
-    spec = request.spec(max_concurrency=wiring.settings.rollout_concurrency)
-    return rollout_start_response(wiring.rollouts.start(spec, by, reason=given(request.reason, "")))
+    spec = request.spec(max_concurrency=use_cases.ports.settings.rollout_concurrency)
+    return rollout_start_response(use_cases.rollouts.start(spec, by, reason=given(request.reason, "")))
 
 
 def _rollouts(request: rollouts.ListRollouts, _by: str) -> Response:
     return rollouts_response(
-        wiring.rollout_table.rollouts(limit=request.limit, after=given(request.cursor)), request.limit
+        use_cases.ports.rollout_table.rollouts(limit=request.limit, after=given(request.cursor)), request.limit
     )
 
 
 def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
-    table, rollout_id = wiring.rollout_table, request.rollout_id
+    table, rollout_id = use_cases.ports.rollout_table, request.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
         return rollout_order_response(unknown_rollout(rollout_id))
@@ -112,45 +118,45 @@ def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
 
 
 def _pause_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(wiring.rollouts.pause(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(use_cases.rollouts.pause(request.rollout_id, by, reason=given(request.reason, "")))
 
 
 def _resume_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(wiring.rollouts.resume(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(use_cases.rollouts.resume(request.rollout_id, by, reason=given(request.reason, "")))
 
 
 def _abort_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(wiring.rollouts.abort(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(use_cases.rollouts.abort(request.rollout_id, by, reason=given(request.reason, "")))
 
 
 def _approve_rollout(request: rollouts.ApproveStage, by: str) -> Response:
     return rollout_order_response(
-        wiring.rollouts.approve(request.rollout_id, request.stage, by, reason=given(request.reason, ""))
+        use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=given(request.reason, ""))
     )
 
 
 def _retry_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_start_response(wiring.rollouts.retry(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_start_response(use_cases.rollouts.retry(request.rollout_id, by, reason=given(request.reason, "")))
 
 
 def _reconcile(request: reconciliations.StartReconciliation, by: str) -> Response:
-    return reconciliation_start_response(wiring.reconciliations.start(request.spec, by))
+    return reconciliation_start_response(use_cases.reconciliations.start(request.spec, by))
 
 
 def _reconciliation(request: reconciliations.OfReconciliation, _by: str) -> Response:
-    return reconciliation_response(wiring.reconciliations.find(request.reconciliation_id))
+    return reconciliation_response(use_cases.reconciliations.find(request.reconciliation_id))
 
 
 def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
-    return adoption_start_response(wiring.reconciliations.start(request.spec, by))
+    return adoption_start_response(use_cases.reconciliations.start(request.spec, by))
 
 
 def _adoption(request: reconciliations.OfAdoption, _by: str) -> Response:
-    return adoption_response(wiring.reconciliations.find_adoption(request.adoption_id))
+    return adoption_response(use_cases.reconciliations.find_adoption(request.adoption_id))
 
 
 def _health(_request: NothingMore, _by: str) -> Response:
-    return health_response(wiring.settings.version, wiring.health.examine())
+    return health_response(use_cases.ports.settings.version, use_cases.health.examine())
 
 
 _serve(tenants.CREATE_TENANT, _create)
@@ -191,7 +197,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     route = _route(request)
     try:
         # From here on, the caller in the event is trusted.
-        by_api = wiring.api_gateway.sent(request)
+        by_api = use_cases.api_gateway.sent(request)
         response = ROUTES.get(route, _no_such_route)(request) if by_api else not_through_the_api()
     except InvalidRequest as error:
         response = refuse(error)
@@ -201,7 +207,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         "Asked by an operator",
         extra={
             "route": route if route in ROUTES else None,
-            "caller": wiring.api_gateway.caller(request),
+            "caller": use_cases.api_gateway.caller(request),
             "tenant_id": response.body.get("tenantId"),
             "rollout_id": response.body.get("rolloutId"),
             "status": response.status,

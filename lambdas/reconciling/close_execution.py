@@ -5,7 +5,7 @@ The events come through a queue with a delay, so that the last function of an ab
 
 from typing import Any
 
-from lambdas.runtime import count, logger, wiring
+from lambdas.runtime import count, logger, use_cases
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.events import parse_execution_ended, parse_messages
 from orchestrator.reconciling.settling import Settled
@@ -25,7 +25,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
 def _close(body: str) -> None:
     run = parse_execution_ended(body)
     with logger.append_context_keys(tenant_id=run.tenant.value, execution=run.execution, attempt=run.attempt.name):
-        settlement = wiring.settling.settle(run)
+        settlement = use_cases.settling.settle(run)
         # An operation that cannot be settled yet is left to the scheduled reconciliation.
         logger.info("Execution ended", extra={"settlement": settlement.outcome})
         if isinstance(settlement, Settled):

@@ -1,9 +1,8 @@
 """Runs a reconciliation, on a schedule or at an operator's request."""
 
-import time
 from typing import TYPE_CHECKING
 
-from lambdas.runtime import count, logger, wiring
+from lambdas.runtime import count, logger, use_cases
 from orchestrator.reconciling.events import parse_to_run
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ TO_SPARE_MILLISECONDS = 20_000
 def handler(event: object, context: "LambdaContext") -> None:
     reconciliation = parse_to_run(event)
     with logger.append_context_keys(reconciliation_id=reconciliation):
-        request = wiring.reconciliations.to_run(reconciliation)
+        request = use_cases.reconciliations.to_run(reconciliation)
         if request is None:
             logger.info("There is nothing to do")
             return
@@ -24,7 +23,7 @@ def handler(event: object, context: "LambdaContext") -> None:
         def has_time() -> bool:
             return context.get_remaining_time_in_millis() > TO_SPARE_MILLISECONDS
 
-        result = wiring.reconciler(has_time=has_time, pause=time.sleep).run(request)
+        result = use_cases.reconciler(has_time=has_time).run(request)
         for finding in result.findings:
             logger.warning("Found", extra={"finding": str(finding), "result": finding.result})
         done = {"repaired": result.repaired, "ordered": result.ordered}

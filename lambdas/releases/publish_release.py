@@ -1,8 +1,7 @@
 """Custom::Release: the deployment publishes a tenant template under its version."""
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
-from orchestrator.releases.published import publish_release
 from orchestrator.tenants.resource_requests import parse_release_request
 
 
@@ -11,20 +10,17 @@ def handler(given: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         request = parse_release_request(event)
-        release = publish_release(
+        release = use_cases.publish_release(
             request.version,
             digest=request.digest,
             notes=request.notes,
             source_key=request.source_key,
-            releases=wiring.table,
-            templates=wiring.templates,
-            clock=wiring.clock,
             again=request.another_key,
         )
         return {"TemplateUrl": release.template_url}
 
     # A delete removes no release, because tenants still use them.
     reason = respond_to_deployment(
-        event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Release"), physical_id="release"
+        event, work, confirm=lambda: use_cases.deployment.confirm(event, "Custom::Release"), physical_id="release"
     )
     logger.info("Answered CloudFormation", extra={"request": event.get("RequestType"), "failed_because": reason})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lambdas.runtime import rollout_step, wiring
+from lambdas.runtime import rollout_step, use_cases
 from orchestrator.rollouts.advancing import Next
 from orchestrator.rollouts.steps import parse_rollout_step
 
@@ -12,7 +12,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
 
     def work() -> Next:
         if payload.failure is not None:
-            return wiring.advancing.give_up(payload.rollout, payload.attempt, payload.failure)
-        return wiring.advancing.advance(payload.rollout, payload.attempt, payload.execution)
+            return use_cases.advancing.give_up(payload.rollout, payload.attempt, payload.failure)
+        return use_cases.advancing.advance(payload.rollout, payload.attempt, payload.execution)
 
     return rollout_step(payload.rollout, payload.execution, work)

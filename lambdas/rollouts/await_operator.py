@@ -1,11 +1,11 @@
 """State AwaitOperator: store the task token, so that an operator's order can wake the execution."""
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.rollouts.steps import parse_await_operator_step
 
 
 def handler(event: object, _context: object) -> None:
     payload = parse_await_operator_step(event)
     with logger.append_context_keys(rollout_id=payload.rollout, execution=payload.execution):
-        wiring.advancing.await_operator(payload.rollout, payload.attempt, payload.task_token)
+        use_cases.advancing.await_operator(payload.rollout, payload.attempt, payload.task_token)
         logger.info("Waiting for an operator")

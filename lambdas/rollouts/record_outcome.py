@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lambdas.runtime import turn_step, wiring
+from lambdas.runtime import turn_step, use_cases
 from orchestrator.rollouts.steps import parse_turn
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     payload = parse_turn(event)
-    return turn_step(payload.turn, lambda: wiring.gate.record(payload.turn, payload.failure))
+    return turn_step(payload.turn, lambda: use_cases.gate.record(payload.turn, payload.failure))

@@ -1,6 +1,6 @@
 """Custom::Rollout: at its end, the deployment starts a rollout of the release that it has published."""
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.common.errors import Conflict
 from orchestrator.rollouts.control import NothingToDo
@@ -25,14 +25,14 @@ def handler(given: object, _context: object) -> None:
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
         # A delete starts no rollout: all tenants keep their versions.
         reason = respond_to_deployment(
-            event, work, confirm=lambda: wiring.deployment.confirm(event, "Custom::Rollout"), physical_id="rollout"
+            event, work, confirm=lambda: use_cases.deployment.confirm(event, "Custom::Rollout"), physical_id="rollout"
         )
         logger.info("Answered CloudFormation", extra={"failed_because": reason})
 
 
 def _start(version: str) -> dict[str, str]:
-    spec = spec_from({"version": version}, max_concurrency=wiring.settings.rollout_concurrency)
-    started = wiring.rollouts.start(spec, by=_BY)
+    spec = spec_from({"version": version}, max_concurrency=use_cases.ports.settings.rollout_concurrency)
+    started = use_cases.rollouts.start(spec, by=_BY)
     if isinstance(started, Refused) and started.kind not in _NOT_FATAL:
         raise Conflict(started.reason)
     if isinstance(started, Refused | NothingToDo):

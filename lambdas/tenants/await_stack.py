@@ -2,21 +2,13 @@
 
 from typing import Any
 
-from lambdas.runtime import step, wiring
+from lambdas.runtime import step, use_cases
 from orchestrator.tenants.schemas import parse_await_step
-from orchestrator.tenants.tenant_stack import await_stack
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     payload = parse_await_step(event)
     return step(
         payload.run,
-        lambda: await_stack(
-            payload.run,
-            started=payload.started,
-            task_token=payload.task_token,
-            ledger=wiring.ledger,
-            stacks=wiring.stacks,
-            executions=wiring.executions,
-        ),
+        lambda: use_cases.await_stack(payload.run, started=payload.started, task_token=payload.task_token),
     )

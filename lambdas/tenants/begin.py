@@ -2,23 +2,10 @@
 
 from typing import Any
 
-from lambdas.runtime import step, wiring
-from orchestrator.tenants.operations import begin
+from lambdas.runtime import step, use_cases
 from orchestrator.tenants.schemas import parse_run
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     run = parse_run(event)
-    return step(
-        run,
-        lambda: begin(
-            run,
-            reader=wiring.table,
-            ledger=wiring.ledger,
-            releases=wiring.table,
-            stacks=wiring.stacks,
-            executions=wiring.executions,
-            parameters=wiring.parameters,
-            clock=wiring.clock,
-        ),
-    )
+    return step(run, lambda: use_cases.begin(run))

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from lambdas.runtime import count, logger, tell, wiring
+from lambdas.runtime import count, logger, tell, use_cases
 from orchestrator.adapters.custom_resource import answer_resource
 from orchestrator.tenants.schemas import SettleStep, parse_settle_step
-from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided, answer
+from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    step = parse_settle_step(event, wiring.settings.location)
+    step = parse_settle_step(event, use_cases.ports.settings.location)
     claim = step.claim
     with logger.append_context_keys(
         tenant_id=claim.tenant_id, resource=str(claim.resource), request=claim.kind.value, request_id=claim.request_id
@@ -30,14 +30,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
 def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:
     if step.fault is not None:
         return NotProvided(step.fault)
-    return answer(
-        step.claim,
-        step.asked,
-        confirmed=step.confirmed,
-        since=step.since,
-        lifecycle=wiring.tenant_queue_lifecycle,
-        resources=wiring.stack_resources,
-    )
+    return use_cases.answer_tenant_queue(step.claim, step.asked, confirmed=step.confirmed, since=step.since)
 
 
 def _respond(step: SettleStep, result: Provided | NotProvided) -> None:

@@ -1,9 +1,8 @@
 """Custom::TenantMetadata: a tenant's stack records the metadata of its queue."""
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.resource_requests import Kind, parse_metadata_request
 
 
@@ -11,30 +10,17 @@ def handler(given: object, _context: object) -> None:
     event = received(given)
 
     def work() -> dict[str, str]:
+        settings = use_cases.ports.settings
         try:
-            request = parse_metadata_request(event, location=wiring.settings.location, names=wiring.names)
+            request = parse_metadata_request(event, location=settings.location, names=settings.names)
         except InvalidRequest:
             if event.get("RequestType") == "Delete":
                 return {}  # A refused request recorded nothing. Refusing its delete would block the stack's rollback.
             raise
         if request.kind is Kind.DELETE:
-            forget_queue(
-                request.tenant,
-                stack_id=str(request.stack),
-                reader=wiring.table,
-                ledger=wiring.ledger,
-                stacks=wiring.stacks,
-            )
+            use_cases.forget_queue(request.tenant, stack_id=str(request.stack))
         else:
-            record_queue(
-                request.tenant,
-                stack_id=str(request.stack),
-                told=request.queue,
-                reader=wiring.table,
-                ledger=wiring.ledger,
-                stacks=wiring.stacks,
-                clock=wiring.clock,
-            )
+            use_cases.record_queue(request.tenant, stack_id=str(request.stack), told=request.queue)
         return {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):

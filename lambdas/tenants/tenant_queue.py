@@ -3,7 +3,7 @@
 The state machine asks CloudFormation to confirm the request before it changes anything or sends a response.
 """
 
-from lambdas.runtime import logger, wiring
+from lambdas.runtime import logger, use_cases
 from orchestrator.adapters.custom_resource import received
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.resource_requests import parse_claim
@@ -15,12 +15,12 @@ def handler(given: object, _context: object) -> None:
         stack_id=event.get("StackId"), resource=event.get("LogicalResourceId"), request=event.get("RequestType")
     ):
         try:
-            claim = parse_claim(event, wiring.settings.location)
+            claim = parse_claim(event, use_cases.ports.settings.location)
         except InvalidRequest as invalid:
             # CloudFormation never sends such an event, so nobody waits for a response.
             logger.warning("Refused", extra={"reason": str(invalid)})
             return
         # The name is derived from the request, so that a repeated event does not start another execution.
         name = f"tenant-queue-{claim.request_id}"
-        execution = wiring.executions.start_by_name(wiring.settings.tenant_queue_machine, name, {"event": dict(event)})
+        execution = use_cases.ports.start_tenant_queue(name, event)
         logger.info("Handed over", extra={"tenant_id": claim.tenant_id, "execution": execution})

@@ -7,9 +7,10 @@ import json
 import pytest
 from botocore.stub import ANY, Stubber
 
+from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import MissingSetting, Throttled
-from orchestrator.composition import Wiring
+from orchestrator.composition import UseCases
 from orchestrator.tenants.credentials import Access, session_policy
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
@@ -29,33 +30,33 @@ ASKED_BESIDES = ("RoleArn", "RoleSessionName", "SourceIdentity", "Tags", "Durati
 """What STS is asked for besides the session's policy."""
 
 
-def wiring_without(*names: str) -> Wiring:
-    return Wiring(Settings({name: value for name, value in SETTINGS.items() if name not in names}))
+def ports_without(*names: str) -> AwsPorts:
+    return AwsPorts(Settings({name: value for name, value in SETTINGS.items() if name not in names}))
 
 
 @pytest.mark.usefixtures("aws")
 def test_the_rollout_machines_own_functions_need_not_know_the_machine() -> None:
-    of_the_machine = wiring_without("BERTH_VERSION")
-    for name in ("advancing", "gate", "reviewing", "rollout_executions"):
+    of_the_machine = UseCases(ports_without("BERTH_VERSION"))
+    for name in ("advancing", "gate", "reviewing"):
         assert getattr(of_the_machine, name)
 
 
 @pytest.mark.usefixtures("aws")
 def test_who_starts_rollouts_knows_the_version_that_tenants_are_moved_to() -> None:
-    assert wiring_without().rollouts.version == VERSION
+    assert UseCases(ports_without()).rollouts.version == VERSION
     with pytest.raises(MissingSetting, match="BERTH_VERSION"):
-        _ = wiring_without("BERTH_VERSION").rollouts
+        _ = UseCases(ports_without("BERTH_VERSION")).rollouts
 
 
 def test_what_tenants_templates_are_given() -> None:
-    assert wiring_without().parameters(ACME, a_release()) == {
+    assert ports_without().parameters(ACME, a_release()) == {
         "TenantId": "acme",
         "MetadataServiceToken": "arn:aws:lambda:eu-west-1:0:function:metadata",
     }
-    keyed = Wiring(Settings(SETTINGS | {"BERTH_KMS_KEY": A_KEY}))
+    keyed = AwsPorts(Settings(SETTINGS | {"BERTH_KMS_KEY": A_KEY}))
     assert keyed.parameters(ACME, a_release(parameters=["KmsKeyArn"]))["KmsKeyArn"] == A_KEY
     with pytest.raises(MissingSetting, match="BERTH_METADATA_SERVICE_TOKEN"):
-        _ = wiring_without("BERTH_METADATA_SERVICE_TOKEN").parameters
+        _ = ports_without("BERTH_METADATA_SERVICE_TOKEN").parameters
 
 
 @pytest.mark.usefixtures("aws")
@@ -71,9 +72,9 @@ def test_what_tenants_templates_are_given() -> None:
 def test_sessions_may_use_the_key_of_now_and_former_keys(
     told: dict[str, str], keys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.composition.client", client)
+    monkeypatch.setattr("orchestrator.adapters.ports.client", client)
     role = {"BERTH_QUEUE_ACCESS_ROLE": "arn:aws:iam::000000000000:role/access", "BERTH_CREDENTIALS_SECONDS": "900"}
-    issuer = Wiring(Settings(SETTINGS | role | told)).credentials
+    issuer = AwsPorts(Settings(SETTINGS | role | told)).credentials
     assert issuer is not None
     policy = session_policy(QUEUE, Access.RECEIVE, kms_keys=keys)
     with Stubber(client("sts")) as sts:
@@ -86,11 +87,11 @@ def test_sessions_may_use_the_key_of_now_and_former_keys(
 @pytest.mark.usefixtures("dynamodb")
 @pytest.mark.parametrize("stacks", ["stacks", "writable_stacks"])
 def test_throttling_by_cloudformation_slows_rollouts_down(stacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.composition.client", client)
-    wired = wiring_without()
-    assert wired.rollout_table.throttles() == 0
+    monkeypatch.setattr("orchestrator.adapters.ports.client", client)
+    ports = ports_without()
+    assert ports.rollout_table.throttles() == 0
     with Stubber(client("cloudformation")) as cloudformation:
         cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
         with pytest.raises(Throttled):
-            getattr(wired, stacks).find(NAMES.stack_of(ACME))
-    assert wired.rollout_table.throttles() == 1
+            getattr(ports, stacks).find(NAMES.stack_of(ACME))
+    assert ports.rollout_table.throttles() == 1

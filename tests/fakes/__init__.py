@@ -25,6 +25,7 @@ from tests.fakes.examples import (
     take,
 )
 from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates, InMemoryCreateCounts
+from tests.fakes.ports import FakeIssuer, FakePorts, FakeSettings
 from tests.fakes.resources import FakeResources
 from tests.fakes.rollouts import (
     FakeAlarms,
@@ -35,6 +36,7 @@ from tests.fakes.rollouts import (
 )
 from tests.fakes.stacks import FakeStack, FakeStacks
 from tests.fakes.table import InMemoryTable
+from tests.fakes.world import World
 
 __all__ = [
     "ACME",
@@ -51,9 +53,12 @@ __all__ = [
     "FakeAlarms",
     "FakeClock",
     "FakeExecutions",
+    "FakeIssuer",
+    "FakePorts",
     "FakeQueues",
     "FakeResources",
     "FakeRolloutExecutions",
+    "FakeSettings",
     "FakeStack",
     "FakeStacks",
     "FakeTemplates",
@@ -62,6 +67,7 @@ __all__ = [
     "InMemoryManifests",
     "InMemoryRollouts",
     "InMemoryTable",
+    "World",
     "a_drafting",
     "a_release",
     "a_resource",

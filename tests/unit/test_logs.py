@@ -18,7 +18,7 @@ from orchestrator.common.errors import Throttled
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.execution_input import machine_input
 from stacks.common.function_code import module_of
-from tests.fakes import ACME, NAMES, QUEUE, VERSION, FakeClock, FakeExecutions, FakeStacks, InMemoryTable, a_run, take
+from tests.fakes import ACME, NAMES, QUEUE, VERSION, World, a_run, take
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
 SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
@@ -28,19 +28,16 @@ RUN = a_run()
 Load = Callable[[str], Any]
 
 
-class Wired(SimpleNamespace):
-    """What the functions find in place of their wiring. What it does not have is a fault."""
+@pytest.fixture
+def world() -> World:
+    """What the functions find in place of AWS."""
+    world = World()
+    take(world.table, RUN)
+    return world
 
 
 @pytest.fixture
-def wired() -> Wired:
-    table = InMemoryTable()
-    take(table, RUN)
-    return Wired(table=table, ledger=table, stacks=FakeStacks(), executions=FakeExecutions(), clock=FakeClock())
-
-
-@pytest.fixture
-def load(wired: Wired, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Load]:
+def load(world: World, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Load]:
     # A service of its own has a logger of its own, which writes to this test's standard output.
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Berth")
@@ -49,7 +46,7 @@ def load(wired: Wired, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
     forget_functions()
 
     def load(name: str) -> Any:
-        monkeypatch.setattr(importlib.import_module("lambdas.runtime"), "wiring", wired)
+        monkeypatch.setattr(importlib.import_module("lambdas.runtime"), "use_cases", world)
         return importlib.import_module(module_of(name)).handler
 
     yield load
@@ -131,12 +128,11 @@ def broken(event: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", EVENTS)
 def test_no_secret_is_told_when_all_is_well_or_nothing_is(
-    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str], name: str
+    load: Load, world: World, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     handler = load(name)
-    wired.advancing = SimpleNamespace(await_operator=lambda *_: None)
     first = told(lambda: handler(EVENTS[name], None), capsys)
-    vars(wired).clear()
+    world.ports = SimpleNamespace()  # type: ignore[assignment]  # Whatever is asked for is a fault.
     at_fault = told(lambda: handler(EVENTS[name], None), capsys)
     assert first
     assert at_fault
@@ -144,7 +140,7 @@ def test_no_secret_is_told_when_all_is_well_or_nothing_is(
 
 
 def test_no_task_token_is_told_by_a_step_that_is_throttled_or_fails(
-    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str]
+    load: Load, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler, log = load("await_stack"), ""
     for error in (Throttled("UpdateItem: Rate exceeded"), RuntimeError("a bug")):
@@ -152,7 +148,7 @@ def test_no_task_token_is_told_by_a_step_that_is_throttled_or_fails(
         def refuse(*_: object, error: Exception = error, **__: object) -> None:
             raise error
 
-        wired.table.remember_token = refuse
+        world.table.remember_token = refuse  # type: ignore[method-assign]
         log += told(lambda: handler(EVENTS["await_stack"], None), capsys)
     assert "Step failed" in log
     assert "Rate exceeded" in log
@@ -169,18 +165,18 @@ def test_no_secret_is_told_by_whoever_does_not_understand(
     assert not [log for log in logs if SECRET in log]
 
 
-def test_a_secret_that_is_told_would_be_noticed(load: Load, wired: Wired, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_that_is_told_would_be_noticed(load: Load, world: World, capsys: pytest.CaptureFixture[str]) -> None:
     def careless(*_: object) -> None:
         raise RuntimeError(f"nobody waits for {SECRET}")
 
     handler = load("await_operator")
-    wired.advancing = SimpleNamespace(await_operator=careless)
+    world.rollout_table.rollout = careless  # type: ignore[assignment,method-assign]
     assert SECRET in told(lambda: handler(EVENTS["await_operator"], None), capsys)
 
 
 @pytest.mark.parametrize("character", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "\u2028"], ids=ascii)
 def test_no_control_character_reaches_a_log_line(
-    load: Load, wired: Wired, capsys: pytest.CaptureFixture[str], character: str
+    load: Load, world: World, capsys: pytest.CaptureFixture[str], character: str
 ) -> None:
     """A log line is read on a terminal, too."""
 
@@ -188,7 +184,7 @@ def test_no_control_character_reaches_a_log_line(
         raise RuntimeError(f"before {character} after")
 
     handler = load("await_stack")
-    wired.table.remember_token = fail
+    world.table.remember_token = fail  # type: ignore[method-assign]
     with pytest.raises(RuntimeError):
         handler(EVENTS["await_stack"], None)
     log = capsys.readouterr().out

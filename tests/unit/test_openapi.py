@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -42,12 +42,11 @@ from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
 from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
 from orchestrator.common import validation
-from orchestrator.common.callers import ApiGateway, digest_of
+from orchestrator.common.callers import digest_of
 from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN
-from orchestrator.reconciling.control import Reconciliations
-from orchestrator.reconciling.health import Health, Verdict
+from orchestrator.reconciling.health import Verdict
 from orchestrator.reconciling.records import (
     MAX_FINDINGS,
     Coverage,
@@ -58,7 +57,6 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.records import Spec as SpecToReconcile
-from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.documents import spec_document, spec_from
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
@@ -78,19 +76,14 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.tenants import deadlines
 from orchestrator.tenants.admission import Refusal
-from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access, Credentials
-from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
+from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.fleet import PAGE_SIZE
-from orchestrator.tenants.get_queue import GetQueue
-from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.limits import Unlimited
-from orchestrator.tenants.ports import CreateLimits, Publication
+from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import (
     Attempt,
     ChangeKind,
     Messages,
     Operation,
-    Queue,
     Request,
     Status,
     TenantState,
@@ -106,14 +99,11 @@ from tests.fakes import (
     QUEUE_TABOO,
     VERSION,
     FakeAlarms,
-    FakeClock,
     FakeExecutions,
-    FakeQueues,
-    FakeRolloutExecutions,
-    InMemoryManifests,
-    InMemoryRollouts,
+    FakeSettings,
+    InMemoryCreateCounts,
     InMemoryTable,
-    a_release,
+    World,
     a_run,
     an_audit,
     execution_arn,
@@ -121,7 +111,6 @@ from tests.fakes import (
     stack_arn,
     take,
 )
-from tests.fakes.reconciling import InMemoryReconciliations
 from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operations
 
 ROOT = Path(__file__).parents[2]
@@ -265,68 +254,16 @@ ADOPTION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
 ADOPTIONS = {status: f"20261116-140000-{number:04x}" for number, status in enumerate(ADOPTION_STATES, 1)}
 
 
-class Issuer:
-    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:  # noqa: ARG002 - the port's
-        return Credentials(access, "an id", "a secret", "a token", LATER)
+class Api(World):
+    """What the functions find in place of AWS."""
 
-
-@dataclass
-class World:
-    """What the functions find in place of their wiring."""
-
-    table: Any = field(default_factory=InMemoryTable)
-    executions: FakeExecutions = field(default_factory=FakeExecutions)
-    queues: FakeQueues = field(default_factory=FakeQueues)
-    clock: FakeClock = field(default_factory=FakeClock)
-    credentials: Issuer | None = field(default_factory=Issuer)
-    api_gateway: ApiGateway = ApiGateway(digest_of(PROOF))  # noqa: RUF009 - it is frozen
-    settings: object = field(
-        default_factory=lambda: SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MAX_CONCURRENCY)
-    )
-    rollout_table: Any = field(default_factory=InMemoryRollouts)
-    manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
-    rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)
-    reconciliation_table: Any = field(default_factory=InMemoryReconciliations)
-    limits: CreateLimits | None = field(default_factory=Unlimited)
-    """``None`` where getQueue only looks."""
-
-    @property
-    def get_queue(self) -> GetQueue:
-        limits = self.limits
-        given = (lambda: limits) if limits else None
-        return GetQueue(self.table, self.executions, self.clock, NEXT_VERSION, given, self.table)
-
-    @property
-    def lifecycle(self) -> Lifecycle:
-        table = self.table
-        limits = self.limits or Unlimited()
-        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, limits)
-
-    @property
-    def rollouts(self) -> Rollouts:
-        table, ledger, alarms = self.table, self.rollout_table, FakeAlarms(quiet=None)
-        return Rollouts(
-            ledger,
-            table,
-            table,
-            table,
-            self.manifests,
-            alarms,
-            self.rollout_executions,
-            self.clock,
-            NEXT_VERSION,
-            FakeExecutions(),
+    def __init__(self, **fakes: Any) -> None:
+        settings = FakeSettings(
+            rollout_concurrency=MAX_CONCURRENCY,
+            api_proof_digest=digest_of(PROOF),
+            dead_letter_queues={"events": "https://sqs.eu-west-1.amazonaws.com/0/events"},
         )
-
-    @property
-    def reconciliations(self) -> Reconciliations:
-        return Reconciliations(self.reconciliation_table, self.reconciliation_table, self.clock)
-
-    @property
-    def health(self) -> Health:
-        dead_letters = {"events": "https://sqs.eu-west-1.amazonaws.com/0/events"}
-        ledger = self.reconciliation_table
-        return Health(self.table, ledger, self.queues, lambda: 2_000, lambda: None, 1_900, dead_letters, self.clock)
+        super().__init__(version=NEXT_VERSION, settings=settings, alarms=FakeAlarms(quiet=None), **fakes)
 
     def plant_reconciliation(self, status: ReconciliationStatus) -> None:
         self.reconciliation_table.record_reconciliation(
@@ -423,11 +360,9 @@ class World:
             self.executions.running.add(run.execution)
 
 
-def world(only: str | None = None, **parts: Any) -> World:
+def world(only: str | None = None, **parts: Any) -> Api:
     """With everything in it, or only that tenant: what is answered about one does not depend on the others."""
-    made = World(**parts)
-    for version in (VERSION, NEXT_VERSION):
-        made.table.record_release(a_release(version))
+    made = Api(**parts)
     for name, state in STATES.items():
         if only in (None, name):
             made.plant(TenantId.parse(name), state)
@@ -445,13 +380,13 @@ class InProcess(HTTPAdapter):
 
     def __init__(self, functions: Mapping[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self._world: Callable[[str | None], World] = world
+        self._world: Callable[[str | None], Api] = world
         self.functions = functions
         self.monkeypatch = monkeypatch
-        self._untouched: World | None = None
+        self._untouched: Api | None = None
         """The last one with everything in it, if still nothing has happened there: making one takes time."""
 
-    def use(self, world: Callable[[str | None], World]) -> None:
+    def use(self, world: Callable[[str | None], Api]) -> None:
         self._world, self._untouched = world, None
 
     def send(self, request: requests.PreparedRequest, *_: object, **__: object) -> requests.Response:
@@ -476,7 +411,7 @@ class InProcess(HTTPAdapter):
     def _invoke(self, name: str, event: dict[str, Any]) -> Any:
         function, tenant = self.functions[name], event["pathParameters"].get("tenantId")
         made = self._world(tenant) if tenant or not self._untouched else self._untouched
-        self.monkeypatch.setattr(function, "wiring", made)
+        self.monkeypatch.setattr(function, "use_cases", made)
         if name == "get_queue":
             self.monkeypatch.setattr(function, "get_queue", made.get_queue)
         answer = function.handler(event, None)
@@ -508,13 +443,13 @@ class InProcess(HTTPAdapter):
 
 @pytest.fixture(scope="module")
 def functions() -> Iterator[Mapping[str, ModuleType]]:
-    """The functions, loaded anew: they read their settings and find their wiring as they are loaded."""
+    """The functions, loaded anew: they read their settings and find their use cases as they are loaded."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "berth")
         monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
         forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
-        monkeypatch.setattr(runtime, "wiring", world())
+        monkeypatch.setattr(runtime, "use_cases", world())
         monkeypatch.setattr(runtime, "count", lambda _metric: None)
         yield {name: importlib.import_module(module_of(name)) for name in ("get_queue", "operators")}
         forget_functions()
@@ -940,23 +875,22 @@ class Overtaken(FakeExecutions):
         return None
 
 
-def overtaken(only: str | None) -> World:
+def overtaken(only: str | None) -> Api:
     table = InMemoryTable()
     return world(only, table=table, executions=Overtaken(table))
 
 
-class Limiting:
-    """Nothing is created."""
+class FullWindows(InMemoryCreateCounts):
+    """Every caller has started as many creates as it may."""
 
-    def __init__(self, limited: Limited) -> None:
-        self._limited = limited
-
-    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:  # noqa: ARG002
-        return self._limited
+    def count(self, caller: str, tenant: TenantId, *, window: datetime, limit: int) -> datetime | None:  # noqa: ARG002
+        return window
 
 
-def full(only: str | None) -> World:
-    made = world(only, limits=Limiting(FleetFull(1_900, 1_900)))
+def full(only: str | None) -> Api:
+    made = world(only)
+    made.settings.max_tenants = 1
+    made.table.plant_metadata(some_metadata())
     if only == "deleted":
         # It was to come back, and could not.
         failed = an_audit(
@@ -966,19 +900,28 @@ def full(only: str | None) -> World:
     return made
 
 
-def too_fast(only: str | None) -> World:
-    return world(only, limits=Limiting(TooManyCreates(60, 37)))
+def too_fast(only: str | None) -> Api:
+    made = world(only, create_counts=FullWindows())
+    made.settings.creates_per_minute = 60
+    return made
 
 
-def only_looking(only: str | None) -> World:
-    made = world(only, limits=None)
+def only_looking(only: str | None) -> Api:
+    made = world(only)
+    made.settings.create_on_get_queue = False
     if only == "vanished":
         made.table.plant_audit(an_audit(Status.SUCCESS, tenant=TenantId.parse(only)))
     return made
 
 
-def throttled(_only: str | None) -> World:
-    return World(table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
+def unproven(only: str | None) -> Api:
+    made = world(only)
+    made.settings.api_proof_digest = digest_of("another proof")
+    return made
+
+
+def throttled(_only: str | None) -> Api:
+    return Api(published=(), table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
 
 
 def test_every_answer_is_documented_and_every_documented_answer_is_given(
@@ -1010,7 +953,7 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     for name, operation in OPERATIONS.items():
         named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
         note(Asked(name, named, body=NEEDED.get(name)))
-    gateway.use(lambda only: world(only, api_gateway=ApiGateway(digest_of("another proof"))))
+    gateway.use(unproven)
     for name, operation in OPERATIONS.items():
         note(Asked(name, "ready" if "{tenantId}" in operation.path else NO_ROLLOUT, body=NEEDED.get(name)))
 
@@ -1085,9 +1028,9 @@ def test_requests_made_from_the_document_are_answered_as_it_says(
 
 def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, session: requests.Session) -> None:
     """As the end-to-end tests ask: on the deployed API other tests have tenants, too."""
-    worlds: list[World] = []
+    worlds: list[Api] = []
 
-    def remembered(only: str | None) -> World:
+    def remembered(only: str | None) -> Api:
         worlds.append(world(only))
         return worlds[-1]
 

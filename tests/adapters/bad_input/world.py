@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.callers import digest_of
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.composition import Wiring
-from orchestrator.reconciling.control import Reconciliations
+from orchestrator.composition import UseCases
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -38,10 +38,8 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
-from orchestrator.tenants.confirming import Deployment
-from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.ports import ListedTenant, ResourceEvent, ResourceState
-from orchestrator.tenants.records import Queue, Status, TenantState
+from orchestrator.tenants.records import Status, TenantState
 from orchestrator.tenants.stack_resources import StackResource
 from stacks.common.function_code import module_of
 from tests.fakes import (
@@ -53,6 +51,7 @@ from tests.fakes import (
     FakeAlarms,
     FakeClock,
     FakeExecutions,
+    FakeIssuer,
     FakeQueues,
     FakeRolloutExecutions,
     FakeStacks,
@@ -236,11 +235,6 @@ class Survey(FakeSurvey):
         return 2_000
 
 
-class Issuer:
-    def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:  # noqa: ARG002 - the port's
-        return Credentials(access, "an id", "a secret", "a token", NOON)
-
-
 class Nowhere(http.client.HTTPConnection):
     def connect(self) -> None:
         raise ConnectionRefusedError("There is nobody at that address.")
@@ -282,14 +276,11 @@ class ControlPlane:
         self.addresses: list[str] = []
         """Wherever something was sent to, whether or not somebody is there."""
         self.logs = LogSink()
-        self.wiring = Wiring(Settings(ENVIRONMENT))
+        ports = AwsPorts(Settings(ENVIRONMENT))
+        self.use_cases = UseCases(ports)
         self._watched = {name: Watched(self.effects) for name in self._fakes()}
-        vars(self.wiring).update(self._watched, clock=FakeClock(), credentials=Issuer())
-        vars(self.wiring)["deployment"] = Deployment(
-            StackArn.parse(OWN_STACK), self.wiring.stack_resources, lambda _seconds: None
-        )
-        reconciling = self._watched["reconciliation_table"]
-        vars(self.wiring)["reconciliations"] = Reconciliations(reconciling, reconciling, self.wiring.clock)  # type: ignore[arg-type]
+        fixed = {"clock": FakeClock(), "credentials": FakeIssuer(), "pause": lambda _seconds: None}
+        vars(ports).update(self._watched, reconciliation_starter=self._watched["reconciliation_table"], **fixed)
         self._opener = urllib.request.OpenerDirector()
         self._opener.add_handler(NobodyAnswers())
         self._opener.add_handler(urllib.request.UnknownHandler())
@@ -392,7 +383,7 @@ def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exec
 
 @contextmanager
 def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterator[ControlPlane]:
-    """The functions, loaded anew over fakes. They find their wiring as they are loaded."""
+    """The functions, loaded anew over fakes. They find their use cases as they are loaded."""
     plane = ControlPlane(fakes)
     with pytest.MonkeyPatch.context() as patch:
         # A service of its own has a logger of its own.
@@ -403,7 +394,7 @@ def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterat
         patch.setattr(urllib.request, "urlopen", plane.urlopen)
         _forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
-        patch.setattr(runtime, "wiring", plane.wiring)
+        patch.setattr(runtime, "use_cases", plane.use_cases)
         patch.setattr(runtime, "count", lambda *_: None)
         _log_into(plane.logs)
         yield plane

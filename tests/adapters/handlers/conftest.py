@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator import composition as wiring
-from orchestrator.adapters import aws
+from orchestrator.adapters import aws, ports
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, TABLE, client
@@ -78,8 +77,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setenv(name, value)
     clock = FakeClock()
     monkeypatch.setattr(aws, "_session", session)
-    monkeypatch.setattr(wiring, "SystemClock", lambda: clock)
-    monkeypatch.setattr(wiring, "sleep", lambda seconds: clock.advance(timedelta(seconds=seconds)), raising=False)
+    monkeypatch.setattr(ports, "SystemClock", lambda: clock)
+    monkeypatch.setattr(ports, "sleep", lambda seconds: clock.advance(timedelta(seconds=seconds)))
     functions = Functions(WholeTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine)
     functions.hook("provide-client-params", functions.note)
     functions.hook("before-call.sfn.DescribeExecution", functions.show_execution)

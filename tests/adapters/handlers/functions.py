@@ -98,6 +98,11 @@ class Functions:
     def load(self, name: str) -> ModuleType:
         return importlib.import_module("lambdas.runtime" if name == "runtime" else module_of(name))
 
+    @property
+    def ports(self) -> Any:
+        """The ports of the functions, to replace one."""
+        return self.load("runtime").use_cases.ports
+
     def call(self, name: str, event: object, context: object = None) -> Any:
         return self.load(name).handler(event, context)
 
@@ -119,9 +124,7 @@ class Functions:
 
     def show(self, resources: FakeResources) -> None:
         """Let CloudFormation describe these resources of stacks from now on."""
-        wired = self.load("runtime").wiring
-        wired.stack_resources = resources
-        vars(wired).pop("deployment", None)
+        self.ports.stack_resources = resources
 
     def get_queue(self, event: object) -> Answer:
         return self.ask("get_queue", event)
@@ -152,9 +155,8 @@ class Functions:
 
     def use(self, stacks: FakeStacks) -> FakeStacks:
         """Let CloudFormation be this fake, and the queues in it: moto's updates change no outputs and never fail."""
-        wired = self.load("runtime").wiring
-        wired.stacks = wired.writable_stacks = stacks
-        wired.queues = FakeQueues()
+        self.ports.stacks = self.ports.writable_stacks = stacks
+        self.ports.queues = FakeQueues()
         return stacks
 
     def throttle(self, operation: str) -> None:

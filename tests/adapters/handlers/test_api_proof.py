@@ -45,7 +45,7 @@ class Stage:
 
     def __init__(self, functions: Functions, told: Told, proof: str | None = None) -> None:
         self.functions, self.told, self.has = functions, told, proof
-        functions.load("runtime").wiring.api_stage = self
+        functions.ports.api_stage = self
 
     def proof(self) -> str | None:
         return self.has

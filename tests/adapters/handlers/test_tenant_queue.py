@@ -59,7 +59,7 @@ def settle(
     resources = FakeResources()
     if genuine:
         resources.show(parse_claim(event, HERE))
-    functions.load("runtime").wiring.stack_resources = resources
+    functions.ports.stack_resources = resources
     told: dict[str, Any] = functions.call("settle_tenant_queue", settle_event(event, since=since, **more))
     return told
 
@@ -440,7 +440,7 @@ class TestForged:
         functions.clock.advance(CONSISTENT_WITHIN * 2)
         resources = FakeResources()
         resources.put(parse_claim(event, HERE).resource, "CREATE_COMPLETE", "acme", stack="CREATE_COMPLETE", at=LATER)
-        functions.load("runtime").wiring.stack_resources = resources
+        functions.ports.stack_resources = resources
         again = functions.call("settle_tenant_queue", settle_event(event, confirmed=False))
         assert again == {"outcome": "provided"}
         assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]

@@ -64,7 +64,7 @@ def test_changes_that_somebody_drew_up_under_the_updates_name_are_not_made(funct
 
 
 def test_no_two_updates_draw_up_their_changes_under_the_same_name(functions: Functions, stacks: FakeStacks) -> None:  # noqa: ARG001
-    names = {functions.load("runtime").wiring.drafting.new_name() for _ in range(100)}
+    names = {functions.ports.new_name() for _ in range(100)}
     assert len(names) == 100
     assert {len(name) for name in names} == {32}
 

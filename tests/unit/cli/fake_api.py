@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,13 +20,8 @@ from orchestrator.api.routes import ROUTES
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.control import Reconciliations
-from orchestrator.reconciling.health import Concurrency, Health
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
-from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, RootCause, Run
 from tests.by_hand import ClientByHand
@@ -36,18 +30,11 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
-    FakeAlarms,
-    FakeClock,
-    FakeExecutions,
-    FakeQueues,
-    FakeRolloutExecutions,
-    InMemoryManifests,
-    InMemoryRollouts,
+    FakeSettings,
     InMemoryTable,
-    a_release,
+    World,
     stack_arn,
 )
-from tests.fakes.reconciling import InMemoryReconciliations
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 MAX_CONCURRENCY = 50
@@ -83,21 +70,15 @@ class InMemoryApi(ClientByHand):
 
     def __init__(self) -> None:
         super().__init__(transport=self)
-        self.table = InMemoryTable()
-        self.executions = FakeExecutions()
-        self.queues = FakeQueues()
-        self.clock = FakeClock()
-        self.ledger = InMemoryRollouts()
-        self.manifests = InMemoryManifests()
-        self.alarms = FakeAlarms(errors=None)
-        self.rollout_executions = FakeRolloutExecutions()
-        self.reconciliations = InMemoryReconciliations()
-        self.dead_letter_queues = {"reconciliations": DEAD_LETTERS}
-        self.stack_limit: int | None = 2000
-        self.concurrency: Concurrency | None = Concurrency(limit=1000, most_used=12)
-        self.max_tenants = 1900
-        for version in (VERSION, NEXT_VERSION):
-            self.table.record_release(a_release(version))
+        settings = FakeSettings(
+            rollout_concurrency=MAX_CONCURRENCY, dead_letter_queues={"reconciliations": DEAD_LETTERS}
+        )
+        self.world = World(version=NEXT_VERSION, settings=settings)
+        self.executions, self.queues = self.world.executions, self.world.queues
+        self.clock, self.alarms = self.world.clock, self.world.alarms
+        self.ledger, self.manifests = self.world.rollout_table, self.world.manifests
+        self.rollout_executions = self.world.rollout_executions
+        self.reconciliations = self.world.reconciliation_table
         self.asked: list[str] = []
         self.sent: list[Mapping[str, object] | None] = []
         """The body of each request."""
@@ -107,9 +88,8 @@ class InMemoryApi(ClientByHand):
         """The responses of getQueue, one after the other. The last one is repeated."""
 
     @property
-    def lifecycle(self) -> Lifecycle:
-        table = self.table
-        return Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
+    def table(self) -> InMemoryTable:
+        return self.world.table
 
     def send(self, request: HttpRequest) -> ApiAnswer:
         """In place of HTTP."""
@@ -129,41 +109,11 @@ class InMemoryApi(ClientByHand):
             "body": None if request.body is None else json.dumps(request.body),
         }
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(operators, "wiring", self.wiring)
+            patch.setattr(operators, "use_cases", self.world)
             try:
                 return heard(operators.ROUTES[route.key](event))
             except InvalidRequest as error:
                 return heard(refuse(error))
-
-    @property
-    def wiring(self) -> SimpleNamespace:
-        """The use cases of the operators' function."""
-        return SimpleNamespace(
-            table=self.table,
-            lifecycle=self.lifecycle,
-            rollouts=self.control,
-            rollout_table=self.ledger,
-            reconciliations=self.reconciling,
-            health=self.health_told_by,
-            settings=SimpleNamespace(version=NEXT_VERSION, rollout_concurrency=MAX_CONCURRENCY),
-        )
-
-    @property
-    def reconciling(self) -> Reconciliations:
-        return Reconciliations(self.reconciliations, self.reconciliations, self.clock)
-
-    @property
-    def health_told_by(self) -> Health:
-        return Health(
-            self.table,
-            self.reconciliations,
-            self.queues,
-            lambda: self.stack_limit,
-            lambda: self.concurrency,
-            self.max_tenants,
-            self.dead_letter_queues,
-            self.clock,
-        )
 
     # The work of the reconciling function, on the latest reconciliation
 
@@ -174,22 +124,6 @@ class InMemoryApi(ClientByHand):
     @property
     def last_reconciliation(self) -> Reconciliation:
         return self.reconciliations.recorded[self.reconciliations.started[-1]]
-
-    @property
-    def control(self) -> Rollouts:
-        table = self.table
-        return Rollouts(
-            self.ledger,
-            table,
-            table,
-            table,
-            self.manifests,
-            self.alarms,
-            self.rollout_executions,
-            self.clock,
-            NEXT_VERSION,
-            self.executions,
-        )
 
     # The work of the rollout's machine, on the newest rollout
 

@@ -84,7 +84,7 @@ def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
 
 
 def test_warnings_and_unknown_checks_are_not_problems(scene: Scene) -> None:
-    scene.api.stack_limit = None
+    scene.api.world.max_stacks = None
     scene.control_plane = FakeControlPlane(scene.api, version="0.0.1")
     result = scene.berth("doctor")
     assert result.exit_code == ExitCode.OK

@@ -135,7 +135,7 @@ def test_if_the_queue_cannot_be_used_the_other_steps_are_still_tried(world: Scen
 
 
 def test_the_tenant_is_created_by_an_operators_request_if_get_queue_creates_none(world: Scene) -> None:
-    world.api.table = type(world.api.table)()
+    world.api.world.table = type(world.api.table)()
     for version in ("0.1.0", NEXT_VERSION):
         world.api.table.record_release(a_release(version))
     world.queue_answers(UNKNOWN, ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
