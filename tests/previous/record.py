@@ -1,6 +1,6 @@
 """Run in the sources of a release: writes one payload of each shape that its machines give to its functions.
 
-The shapes are those of the stories and seeds of that release's own simulation.
+The shapes are those of the scenarios and seeds of that release's own simulation.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.simulation import player, rollout_player
-from tests.simulation.player import Trouble
-from tests.simulation.rollout_storm import RolloutStorm
-from tests.simulation.test_operations_survive_crashes import STORIES, begin
-from tests.simulation.voyage import Voyage
+from tests.simulation.aws import executions
+from tests.simulation.aws.executions import FaultInjector
+from tests.simulation.rollouts import executions as rollout_executions
+from tests.simulation.rollouts.seeded_rollout import SeededRollout
+from tests.simulation.seeded_run import SeededRun
+from tests.simulation.test_operations_survive_crashes import SCENARIOS, begin
 
 ROLLOUTS = 60
-VOYAGES = 120
+RUNS = 120
 
 seen: dict[str, dict[str, Any]] = {}
 
@@ -54,17 +55,17 @@ def noting_method(function: Callable[[Any, str, Any], Any]) -> Callable[[Any, st
 
 
 def main() -> None:
-    for state, function in list(player.FUNCTIONS.items()):
-        player.FUNCTIONS[state] = noting(state, function)
-    for kind in list(vars(rollout_player).values()):
+    for state, function in list(executions.FUNCTIONS.items()):
+        executions.FUNCTIONS[state] = noting(state, function)
+    for kind in list(vars(rollout_executions).values()):
         if isinstance(kind, type) and "_function" in vars(kind):
             kind._function = noting_method(kind._function)  # type: ignore[attr-defined]
-    for story in STORIES.values():
-        begin(story, Trouble()).play()
+    for scenario in SCENARIOS.values():
+        begin(scenario, FaultInjector()).play()
     for seed in range(ROLLOUTS):
-        RolloutStorm(seed).play()
-    for seed in range(VOYAGES):
-        Voyage(seed).sail()
+        SeededRollout(seed).play()
+    for seed in range(RUNS):
+        SeededRun(seed).play()
     told = sorted(seen.values(), key=lambda each: (each["state"], json.dumps(each["payload"], sort_keys=True)))
     Path(sys.argv[1]).write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -11,10 +11,11 @@ from orchestrator.common.errors import BerthError, InvalidRequest
 from tests.adapters.bad_input.world import ControlPlane, a_control_plane
 from tests.machines import files
 from tests.previous import Payload, payloads, unpack
-from tests.simulation import player, rollout_player
-from tests.simulation.rollout_storm import RolloutStorm
-from tests.simulation.stories import Story
-from tests.simulation.test_operations_survive_crashes import every_story, play_undisturbed
+from tests.simulation.aws import executions
+from tests.simulation.rollouts import executions as rollout_executions
+from tests.simulation.rollouts.seeded_rollout import SeededRollout
+from tests.simulation.scenarios import Scenario
+from tests.simulation.test_operations_survive_crashes import every_scenario, play_undisturbed
 
 FUNCTIONS = {
     "Begin": "begin",
@@ -48,7 +49,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def _machines_of_then(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    remembered = (files.machine, player._chosen, rollout_player._chosen)
+    remembered = (files.machine, executions._chosen, rollout_executions._chosen)
     monkeypatch.setattr(files, "FOLDER", sources / "statemachines")
     for each in remembered:
         each.cache_clear()
@@ -81,12 +82,12 @@ def is_understood(plane: ControlPlane, given: Payload) -> bool:
 
 
 @pytest.mark.usefixtures("_machines_of_then")
-@every_story
-def test_a_machine_of_the_release_before_goes_on_with_these_functions(story: Story) -> None:
-    play_undisturbed(story)
+@every_scenario
+def test_a_machine_of_the_release_before_goes_on_with_these_functions(scenario: Scenario) -> None:
+    play_undisturbed(scenario)
 
 
 @pytest.mark.usefixtures("_machines_of_then")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_rollout_of_the_release_before_goes_on_with_these_functions(seed: int) -> None:
-    RolloutStorm(seed).play()
+    SeededRollout(seed).play()

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tests.simulation.voyage import Broken, Voyage
+from tests.simulation.seeded_run import Broken, SeededRun
 
 AT_ONCE = 50
 """As many seeds are handed to a process at once."""
@@ -47,11 +47,11 @@ def main() -> int:
 
 
 def play_one(seed: int) -> int:
-    voyage = Voyage(seed)
-    voyage.harbour.log = say
-    say(f"seed {seed}: {voyage.harbour.weather}")
+    run = SeededRun(seed)
+    run.env.log = say
+    say(f"seed {seed}: {run.env.faults}")
     try:
-        voyage.sail()
+        run.play()
     except Broken as broken:
         say(broken)
         return 1
@@ -112,13 +112,13 @@ def play_part(seeds: range, *, rollouts: bool) -> tuple[range, Seen, list[str]]:
 
 
 def play_voyage(seed: int) -> Seen:
-    voyage = Voyage(seed)
-    voyage.sail()
-    return voyage.seen
+    run = SeededRun(seed)
+    run.play()
+    return run.seen
 
 
 def play_rollout(seed: int) -> Seen:
-    from tests.simulation.rollout_storm import play_seed
+    from tests.simulation.rollouts.seeded_rollout import play_seed
 
     return play_seed(seed)
 

@@ -8,7 +8,7 @@ from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.get_queue import Ready
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NEXT_VERSION, an_attempt, execution_arn
-from tests.simulation.player import Execution, State
+from tests.simulation.aws.executions import Execution, State
 from tests.simulation.world import a_queue, a_served_tenant
 
 MAX_STEPS = 100

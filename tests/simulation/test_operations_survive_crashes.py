@@ -17,34 +17,34 @@ from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.get_queue import SUSPECT_AFTER
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME
-from tests.simulation.player import Crash, Execution, Killed, Moment, Trouble
-from tests.simulation.promises import ENDED, assert_the_promises_hold, told_of
-from tests.simulation.stories import CREATES, DELETES, UPDATES, Story, by_asking
+from tests.simulation.aws.executions import Crash, Execution, FaultInjector, Killed, Moment
+from tests.simulation.checks.world_state import ENDED, assert_the_promises_hold, told_of
+from tests.simulation.scenarios import CREATES, DELETES, UPDATES, Scenario, by_asking
 from tests.simulation.world import A_MOMENT, World
 
-STORIES = {
-    f"{operation.lower()}: {story.name}": story
-    for operation, stories in zip(Operation, (CREATES, UPDATES, DELETES), strict=True)
-    for story in stories
+SCENARIOS = {
+    f"{operation.lower()}: {scenario.name}": scenario
+    for operation, scenarios in zip(Operation, (CREATES, UPDATES, DELETES), strict=True)
+    for scenario in scenarios
 }
 
 
-def begin(story: Story, trouble: Trouble) -> Execution:
-    world = story.arrange()
-    name = story.order(world)
+def begin(scenario: Scenario, fault: FaultInjector) -> Execution:
+    world = scenario.arrange()
+    name = scenario.order(world)
     assert name
-    return Execution(world, name, trouble.around)
+    return Execution(world, name, fault.around)
 
 
-def calls_of(story: Story) -> int:
+def calls_of(scenario: Scenario) -> int:
     """How many calls to the outside it takes when nothing goes wrong."""
-    trouble = Trouble()
-    begin(story, trouble).play()
-    return trouble.calls
+    fault = FaultInjector()
+    begin(scenario, fault).play()
+    return fault.calls
 
 
-def every_trouble(story: Story) -> Iterator[tuple[int, Moment]]:
-    return product(range(1, calls_of(story) + 1), Moment)
+def every_fault(scenario: Scenario) -> Iterator[tuple[int, Moment]]:
+    return product(range(1, calls_of(scenario) + 1), Moment)
 
 
 @contextmanager
@@ -57,57 +57,59 @@ def told_where(at_call: int, moment: Moment) -> Iterator[None]:
         raise
 
 
-every_story = pytest.mark.parametrize("story", [pytest.param(story, id=name) for name, story in STORIES.items()])
+every_scenario = pytest.mark.parametrize(
+    "scenario", [pytest.param(scenario, id=name) for name, scenario in SCENARIOS.items()]
+)
 
 
-def play_undisturbed(story: Story) -> None:
-    execution = begin(story, Trouble())
-    assert execution.play() == (story.ends is Status.SUCCESS)
+def play_undisturbed(scenario: Scenario) -> None:
+    execution = begin(scenario, FaultInjector())
+    assert execution.play() == (scenario.ends is Status.SUCCESS)
     assert_the_promises_hold(execution.world)
-    story.then(execution.world)
+    scenario.then(execution.world)
 
 
-@every_story
-def test_undisturbed_the_story_ends_as_it_should(story: Story) -> None:
-    play_undisturbed(story)
+@every_scenario
+def test_undisturbed_the_story_ends_as_it_should(scenario: Scenario) -> None:
+    play_undisturbed(scenario)
 
 
-@every_story
-def test_a_crash_anywhere_has_the_effect_of_none(story: Story) -> None:
-    for at_call, moment in every_trouble(story):
+@every_scenario
+def test_a_crash_anywhere_has_the_effect_of_none(scenario: Scenario) -> None:
+    for at_call, moment in every_fault(scenario):
         with told_where(at_call, moment):
-            trouble = Trouble(at_call, moment)
-            execution = begin(story, trouble)
+            fault = FaultInjector(at_call, moment)
+            execution = begin(scenario, fault)
 
             succeeded = execution.play()
 
-            assert trouble.calls > at_call
-            assert succeeded == (story.ends is Status.SUCCESS)
+            assert fault.calls > at_call
+            assert succeeded == (scenario.ends is Status.SUCCESS)
             assert_the_promises_hold(execution.world)
-            story.then(execution.world)
-            assert told_of(execution.world, execution.name) == [Status.STARTED, story.ends]
+            scenario.then(execution.world)
+            assert told_of(execution.world, execution.name) == [Status.STARTED, scenario.ends]
 
 
-@every_story
-def test_an_execution_that_is_killed_anywhere_is_healed_by_asking_again(story: Story) -> None:
-    for at_call, moment in every_trouble(story):
+@every_scenario
+def test_an_execution_that_is_killed_anywhere_is_healed_by_asking_again(scenario: Scenario) -> None:
+    for at_call, moment in every_fault(scenario):
         with told_where(at_call, moment):
-            killed = begin(story, Trouble(at_call, moment, Killed))
+            killed = begin(scenario, FaultInjector(at_call, moment, Killed))
             with pytest.raises(Killed):
                 killed.play()
             world = killed.world
             world.let_time_pass(SUSPECT_AFTER + A_MOMENT)
 
-            successor = story.ask_again(world)
+            successor = scenario.ask_again(world)
             if successor is not None:
                 assert successor != killed.name
                 succeeded = Execution(world, successor).play()
-                assert succeeded or story.ends is Status.FAILURE
+                assert succeeded or scenario.ends is Status.FAILURE
                 assert told_of(world, successor) in ENDED
 
             assert_the_promises_hold(world)
-            if story.ends is Status.SUCCESS:
-                story.then(world)
+            if scenario.ends is Status.SUCCESS:
+                scenario.then(world)
 
 
 def test_throttling_never_fails_a_run_by_itself() -> None:
@@ -122,14 +124,14 @@ def test_throttling_never_fails_a_run_by_itself() -> None:
 
 def test_the_trouble_strikes_where_it_is_told_to() -> None:
     heard: list[str] = []
-    before, after = Trouble(2, Moment.BEFORE), Trouble(2, Moment.AFTER)
-    for trouble in (before, after):
-        trouble.around("call", lambda: heard.append("first"))
+    before, after = FaultInjector(2, Moment.BEFORE), FaultInjector(2, Moment.AFTER)
+    for fault in (before, after):
+        fault.around("call", lambda: heard.append("first"))
         with pytest.raises(Crash):
-            trouble.around("call", lambda: heard.append(trouble.moment.value))  # noqa: B023 - called at once
+            fault.around("call", lambda: heard.append(fault.moment.value))  # noqa: B023 - called at once
     assert heard == ["first", "first", "after"]
     with pytest.raises(Throttled):
-        Trouble(1, Moment.BEFORE, Throttled).around("call", lambda: heard.append("never"))
+        FaultInjector(1, Moment.BEFORE, Throttled).around("call", lambda: heard.append("never"))
 
 
 def test_the_machines_are_played_to_their_last_state() -> None:

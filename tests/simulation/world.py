@@ -168,7 +168,7 @@ def a_queue(number: int) -> Queue:
     return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
 
 
-# Where stories begin
+# Where scenarios begin
 
 
 def a_served_tenant(*, version: str = VERSION, status: str = "CREATE_COMPLETE") -> World:

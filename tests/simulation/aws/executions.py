@@ -1,0 +1,391 @@
+"""Plays one execution of a machine as its file tells it: state by state, so that several can be played at once.
+
+What a function does is done by the use case that its handler calls, over the fakes. Errors are retried and caught as
+the file says; a wait lets a moment pass, whatever its length. (:mod:`~.timed_executions` has those that take time.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, StrEnum
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from lambdas.runtime import Outcome, tell
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.common.times import timestamp
+from orchestrator.tenants import schemas
+from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deleting import check_messages
+from orchestrator.tenants.operations import begin, finish, record_failure
+from orchestrator.tenants.records import Operation, Run
+from orchestrator.tenants.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
+from tests.fakes import NAMES, parameters_of
+from tests.machines import asl
+from tests.machines.files import machine
+from tests.simulation.world import Around, Ports, World, undisturbed
+
+A_CALL = timedelta(milliseconds=100)
+EMPTY_FOR = timedelta(seconds=60)
+"""For how long a queue has to look empty before a delete believes it."""
+
+# What may befall a call
+
+
+class Crash(Exception):
+    """A function died. The machine calls it again."""
+
+
+class Killed(Exception):
+    """The execution was aborted. Nobody calls anything again."""
+
+
+class Moment(Enum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass
+class FaultInjector:
+    """What befalls the n-th call to the outside."""
+
+    at_call: int = 0
+    moment: Moment = Moment.BEFORE
+    kind: type[Exception] = Crash
+    calls: int = 0
+
+    def around(self, _name: str, call: Callable[[], Any]) -> Any:
+        self.calls += 1
+        strikes = self.calls == self.at_call
+        if strikes and self.moment is Moment.BEFORE:
+            raise self.kind
+        try:
+            return call()
+        finally:
+            if strikes:
+                raise self.kind
+
+
+# What functions do, by the names of their states
+
+Event = dict[str, Any]
+Function = Callable[[Event, Ports], Event]
+Parsed = TypeVar("Parsed")
+REMEMBERED = 20_000
+"""How many answers are kept of what is asked again and again. Stories by the hundred thousand have more."""
+
+
+@lru_cache(REMEMBERED)
+def _parsed(parse: Callable[[object], Any], text: str) -> Any:
+    return parse(json.loads(text))
+
+
+def parsed(parse: Callable[[object], Parsed], event: Event) -> Parsed:
+    """What the function understands. Stories repeat themselves, and checking schemas takes time."""
+    return cast(Parsed, _parsed(parse, json.dumps(event, sort_keys=True)))
+
+
+def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
+    """As ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
+
+    def patiently(event: Event, ports: Ports) -> Event:
+        run = parsed(schemas.parse_run, event)
+        try:
+            return tell(work(run, event, ports))
+        except Throttled as throttled:
+            if overdue(run, ports.clock):
+                raise
+            return {"outcome": "again", "reason": str(throttled), "throttled": True}
+
+    return patiently
+
+
+@_step
+def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
+    table = ports.table
+    return begin(
+        run,
+        reader=table,
+        ledger=table,
+        releases=table,
+        stacks=ports.stacks,
+        executions=ports.executions,
+        parameters=parameters_of,
+        clock=ports.clock,
+    )
+
+
+@_step
+def _review_changes(run: Run, _event: Event, ports: Ports) -> Outcome:
+    return review_changes(run, reader=ports.table, releases=ports.table, stacks=ports.stacks, drafting=ports.drafting)
+
+
+@_step
+def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
+    return check_messages(
+        run,
+        empty_since=parsed(schemas.parse_check_step, event).empty_since,
+        empty_for=EMPTY_FOR,
+        reader=ports.table,
+        stacks=ports.stacks,
+        queues=ports.queues,
+        clock=ports.clock,
+    )
+
+
+@_step
+def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    asked = parsed(schemas.parse_start_step, event)
+    return start_stack(
+        run,
+        reader=ports.table,
+        releases=ports.table,
+        stacks=ports.stacks,
+        queues=ports.queues,
+        drafting=ports.drafting,
+        clock=ports.clock,
+        empty_for=EMPTY_FOR,
+        empty_since=asked.empty_since,
+        looked_at=asked.looked_at,
+    )
+
+
+@_step
+def _await_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    asked = parsed(schemas.parse_await_step, event)
+    return await_stack(
+        run,
+        started=asked.started,
+        task_token=asked.task_token,
+        ledger=ports.table,
+        stacks=ports.stacks,
+        executions=ports.executions,
+    )
+
+
+@_step
+def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+    started = parsed(schemas.parse_stack_step, event).started
+    return inspect_stack(
+        run, started=started, reader=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+    )
+
+
+def _finish(event: Event, ports: Ports) -> Event:
+    asked = parsed(schemas.parse_finish_step, event)
+    return tell(
+        finish(
+            asked.run,
+            stack=asked.stack,
+            reader=ports.table,
+            ledger=ports.table,
+            releases=ports.table,
+            stacks=ports.stacks,
+            parameters=parameters_of,
+            clock=ports.clock,
+        )
+    )
+
+
+def _parse_failure_step(event: object) -> schemas.FailureStep:
+    return schemas.parse_failure_step(event, NAMES)
+
+
+def _record_failure(event: Event, ports: Ports) -> Event:
+    asked = parsed(_parse_failure_step, event)
+    cause = record_failure(
+        asked.run,
+        failure=asked.failure,
+        failed_stack=asked.failed_stack,
+        reader=ports.table,
+        ledger=ports.table,
+        stacks=ports.stacks,
+        executions=ports.executions,
+        clock=ports.clock,
+    )
+    return {"Error": "Berth.OperationFailed", "Cause": str(cause)}
+
+
+FUNCTIONS: dict[str, Function] = {
+    "Begin": _begin,
+    "ReviewChanges": _review_changes,
+    "CheckMessages": _check_messages,
+    "StartStack": _start_stack,
+    "AwaitStack": _await_stack,
+    "InspectStack": _inspect_stack,
+    "Finish": _finish,
+    "RecordFailure": _record_failure,
+}
+
+
+@lru_cache(REMEMBERED)
+def _chosen(stem: str, choice: str, told: str) -> str:
+    return asl.chosen(asl.states(machine(stem))[choice], json.loads(told))
+
+
+class State(StrEnum):
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+
+
+class Execution:
+    """One execution that has been started, and where it is.
+
+    It is of the machine for the operation in its input. Whoever may start one machine only starts that one.
+    """
+
+    def __init__(
+        self, world: World, name: str, around: Around = undisturbed, *, of_machine: Operation | None = None
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.state = State.RUNNING
+        self._ports = world.ports(around)
+        self._input = cast(Event, world.executions.inputs[name])
+        self._started_at = world.executions.starts.setdefault(name, world.clock.now())
+        self.operation = Operation(self._input["operation"])
+        self._stem = f"{of_machine or self.operation}_tenant".lower()
+        self._machine = machine(self._stem)
+        self.at: str = self._machine["StartAt"]
+        """The name of the state that comes next."""
+        self._given: object = self._input
+        self._variables: dict[str, Any] = {}
+        self._tries: Counter[int] = Counter()
+        """How often each of the state's retriers has been used."""
+        self._tokens = 0
+        self._awaited: str | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.state is State.RUNNING
+
+    @property
+    def explicit(self) -> bool:
+        return bool(cast(Event, self._input.get("request", {})).get("explicit"))
+
+    def play(self) -> bool:
+        """To its end. Whether it succeeded."""
+        while self.running:
+            self.step()
+        return self.state is State.SUCCEEDED
+
+    def abort(self) -> None:
+        """From now on it does not run. Nothing of what it has caught or would have retried is done."""
+        self._end(State.ABORTED)
+
+    def step(self) -> None:
+        """Pass through one state, or try to."""
+        state = asl.states(self._machine)[self.at]
+        match state["Type"]:
+            case "Task" if self._awaited:
+                self._wake(state, self._awaited)
+            case "Task":
+                self._call(state)
+            case "Choice":
+                self._go(_chosen(self._stem, self.at, json.dumps(self._given)))
+            case "Wait":
+                told = self._told_to_wait(state["Seconds"])
+                self._go(state["Next"])
+                if told is None:
+                    self._rest(state["Seconds"])
+                else:
+                    self._rest_for(told)
+            case "Fail":
+                self._end(State.FAILED)
+
+    def _call(self, state: asl.State) -> None:
+        self._tokens += 1
+        token = f"{self.name}#{self._tokens}"
+        if asl.waits_for_token(state):
+            self.world.executions.waiting.add(token)
+        states = {"input": self._given, "context": self._context(token)}
+        payload = asl.evaluate(state["Arguments"]["Payload"], {"states": states, **self._variables})
+        function = FUNCTIONS[self.at]
+        self._invoke(state, token, lambda: function(payload, self._ports))
+
+    def _invoke(self, state: asl.State, token: str, function: Callable[[], Event]) -> None:
+        self.world.clock.advance(A_CALL)
+        try:
+            told = function()
+        except Killed:
+            self.abort()
+            raise
+        except (Crash, BerthError) as error:
+            self._failed(state, error)
+        else:
+            self._answered(state, token, told)
+
+    def _answered(self, state: asl.State, token: str, told: Event) -> None:
+        if asl.waits_for_token(state):
+            self._awaited = token
+        else:
+            self._done(state, told)
+
+    def _failed(self, state: asl.State, error: Crash | BerthError) -> None:
+        if isinstance(error, Crash):
+            self._fault(state, "Lambda.Unknown", "The function died.")
+        else:
+            self._fault(state, type(error).__name__, str(error))
+
+    def _wake(self, state: asl.State, token: str) -> None:
+        """It sleeps until its token is sent back, or for so long."""
+        waiting = self.world.executions.waiting
+        if token in waiting:
+            self.world.let_time_pass()
+        self._awaited = None
+        if token in waiting:
+            waiting.discard(token)
+            self._fault(state, "States.Timeout", "")
+        else:
+            self._done(state, {})
+
+    def _done(self, state: asl.State, told: Event) -> None:
+        result = {"states": {"result": {"Payload": told}}, **self._variables}
+        self._variables |= asl.evaluate(state.get("Assign", {}), result)
+        if state.get("End"):
+            self._end(State.SUCCEEDED)
+        else:
+            self._go(state["Next"], asl.evaluate(state.get("Output", told), result))
+
+    def _fault(self, state: asl.State, error: str, cause: str) -> None:
+        caught = {error, "States.ALL"} | ({"States.TaskFailed"} if error != "States.Timeout" else set())
+        for number, retrier in enumerate(state["Retry"]):
+            if caught & set(retrier["ErrorEquals"]):
+                if self._tries[number] < retrier["MaxAttempts"]:
+                    self._tries[number] += 1
+                    self._rest(retrier["MaxDelaySeconds"])
+                    return
+                break
+        (target, *_) = (target for errors, target in asl.catches(state) if caught & set(errors))
+        self._go(target, {"Error": error, "Cause": cause})
+
+    def _told_to_wait(self, seconds: int | str) -> int | None:
+        """How long the step before has said to wait, if the file says that it does."""
+        if isinstance(seconds, str) and "$states.input" in seconds:
+            return cast(int, asl.evaluate(seconds, {"states": {"input": self._given}}))
+        return None
+
+    def _rest_for(self, seconds: int) -> None:
+        self.world.let_time_pass(timedelta(seconds=seconds))
+
+    def _rest(self, _seconds: int | str) -> None:
+        """The machine waits. By itself it does for a moment; a number in quotes is a placeholder or an expression."""
+        self.world.let_time_pass()
+
+    def _go(self, to: str, given: object = None) -> None:
+        self.at, self._tries = to, Counter()
+        self._given = self._given if given is None else given
+
+    def _end(self, state: State) -> None:
+        self.state = state
+        self.world.executions.running.discard(self.name)
+
+    def _context(self, token: str) -> Event:
+        execution = {"Id": self.name, "Input": self._input, "StartTime": timestamp(self._started_at)}
+        return {"Execution": execution, "Task": {"Token": token}}

@@ -1,0 +1,111 @@
+"""The orders for one tenant, when each was asked for and accepted, and who brought the tenant into being.
+
+An order is accepted in the moment in which its execution starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from orchestrator.tenants.stack_resources import Requester, StackResource
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Create:
+    """A create by way of which somebody asked for the tenant itself."""
+
+    asked_at: datetime
+    """Earlier than the start of its execution if whoever asked had to wait, or if it is a retry."""
+    accepted_at: datetime
+    """When its execution started. Others may ask for the same later."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """Labels and a pin that were accepted together with a create, and nothing else was said since."""
+
+    labels: Mapping[str, str] | None
+    pin: str | None
+    number: int
+
+
+@dataclass
+class RequestLog:
+    creates: dict[str, Create] = field(default_factory=dict)
+    """The explicit creates, by their executions."""
+    deletes: dict[str, datetime] = field(default_factory=dict)
+    """When each delete was asked for, by their executions."""
+    described: dict[str, Description] = field(default_factory=dict)
+    """Labels and pins, by the executions that their creates were answered with."""
+    answered_deletes: dict[str, datetime] = field(default_factory=dict)
+    """When each delete was last asked for by somebody who was told that it is under way, by their executions."""
+    owner: Requester | None = None
+    """Whoever brought the tenant into being since it was last deleted, also if its stack has vanished meanwhile."""
+    first: Requester | None = None
+    """Whose create was the first to begin since the tenant was last deleted, if it has not been served since."""
+    sayings: int = 0
+    """How often somebody began to set labels or a pin."""
+    saying: int = 0
+    """How many callers are about to set labels or a pin."""
+
+    def says(self) -> int | None:
+        """Somebody is about to set labels or a pin. Return the number of that call, if it is the only one."""
+        self.sayings += 1
+        self.saying += 1
+        return self.sayings if self.saying == 1 else None
+
+    def has_said(self) -> None:
+        self.saying -= 1
+
+    def create(self, execution: str, *, asked_at: datetime, at: datetime) -> None:
+        before = self.creates.get(execution, Create(asked_at, at))
+        self.creates[execution] = Create(max(asked_at, before.asked_at), before.accepted_at)
+
+    def delete(self, execution: str, at: datetime) -> None:
+        self.deletes.setdefault(execution, at)
+
+    @property
+    def latest(self) -> datetime | None:
+        """When somebody last asked for the tenant itself."""
+        return max((create.asked_at for create in self.creates.values()), default=None)
+
+    def latest_delete(self) -> str | None:
+        """The delete that somebody asked for after the last create of the tenant had been accepted."""
+        execution = max(self.answered_deletes, key=lambda each: self.answered_deletes[each], default=None)
+        creates = [max(create.asked_at, create.accepted_at) for create in self.creates.values()]
+        if execution is None or self.answered_deletes[execution] < max(creates, default=LONG_AGO):
+            return None
+        return execution
+
+    def may_bring_back(self, create: str, delete: str | None) -> bool:
+        """Whether somebody asked for the tenant, by that create, after the delete had been asked for."""
+        if create not in self.creates:
+            return False
+        return self.creates[create].asked_at > self.deletes.get(delete or "", LONG_AGO)
+
+    def not_deleted_since(self) -> list[str]:
+        """Explicit creates after which no delete has been accepted."""
+        latest_delete = max(self.deletes.values(), default=LONG_AGO)
+        return [execution for execution, create in self.creates.items() if create.accepted_at > latest_delete]
+
+    def begins(self, by: Requester, *, by_name: bool) -> None:
+        """A create has begun. Until one succeeds, an operator who asks ``by_name`` comes before all others."""
+        operator = by_name and isinstance(by, str)
+        if self.owner is None and (self.first is None or operator or self.again(by)):
+            self.first = by
+
+    def again(self, by: Requester | None) -> bool:
+        """True for the resource that asked first, in a stack that was deployed again."""
+        return isinstance(by, StackResource) and isinstance(self.first, StackResource) and by.stands_for(self.first)
+
+    def is_there(self, by: Requester) -> None:
+        """A create has succeeded."""
+        self.owner = next(each for each in (self.owner, self.first, by) if each is not None)
+        self.first = None
+
+    def is_gone(self) -> None:
+        self.owner = self.first = None

@@ -1,0 +1,457 @@
+"""The whole control plane, in one process and on one clock: whatever happens by itself in AWS happens by itself here.
+
+Executions go on, functions take their time, CloudFormation works, events travel, a schedule calls the reconciler. All
+of it stands on one timeline, and all that is left to rng is drawn from one seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.control import SCHEDULES
+from orchestrator.reconciling.events import parse_execution_ended
+from orchestrator.reconciling.health import SETTLING_EVERY
+from orchestrator.reconciling.reconciler import Reconciler
+from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
+from orchestrator.reconciling.repairing import Repairing
+from orchestrator.reconciling.settling import Settling
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.limits import CreateRate, Limits
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Queue
+from orchestrator.tenants.tenant_stack import stack_settled
+from tests.fakes import (
+    NAMES,
+    NEXT_VERSION,
+    OTHER_QUEUE,
+    VERSION,
+    FakeClock,
+    FakeExecutions,
+    FakeRolloutExecutions,
+    FakeStacks,
+    InMemoryCreateCounts,
+    InMemoryRollouts,
+    a_release,
+    parameters_of,
+)
+from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+from tests.simulation.actors.adversary import EVIL_TEMPLATE, Adversary
+from tests.simulation.actors.callers import Caller, Role
+from tests.simulation.actors.people import People
+from tests.simulation.actors.platforms import Platforms
+from tests.simulation.actors.teams import Teams
+from tests.simulation.aws.cloudformation import CloudFormation, TenantStacks
+from tests.simulation.aws.executions import Crash
+from tests.simulation.aws.queues import LaggingQueues
+from tests.simulation.aws.timed_executions import TimedExecution
+from tests.simulation.checks.invariants import Checks
+from tests.simulation.faults import NO_FAULTS, Faults
+from tests.simulation.suspendable import Abandoned, Held
+from tests.simulation.timeline import Kind, Timeline
+from tests.simulation.world import Around, Ports, World, watched
+
+LATER_VERSION = "0.3.0"
+"""A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
+ADOPTION = Spec(survey=False, adopt=True)
+VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
+
+NEIGHBOUR = Names("Berth-dev")
+
+LINGER = timedelta(seconds=60)
+TO_SPARE = timedelta(seconds=5)
+A_TICK = timedelta(milliseconds=1)
+A_FUNCTION_LIVES = timedelta(seconds=55)
+"""Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
+COMES_BACK_AFTER = timedelta(seconds=360)
+RECEIVED_AT_MOST = 5
+CREATES_PER_MINUTE = 1
+"""Of all platforms together, which are one caller here; and of other teams' stacks."""
+
+Over = Callable[[Any, Exception | None], None]
+
+
+class SkewedClock(FakeClock):
+    """The clock of one function."""
+
+    def __init__(self, clock: FakeClock, skew: timedelta) -> None:
+        self._true, self._skew = clock, skew
+
+    def now(self) -> datetime:
+        return self._true.now() + self._skew
+
+
+@dataclass
+class SlowCall:
+    """A call of a function that may be held."""
+
+    caller: Caller
+    held: Held
+    over: Over
+    dies_at: datetime
+
+
+class Environment(World):
+    stacks: TenantStacks
+    queues: LaggingQueues
+
+    def __init__(self, tenants: Sequence[TenantId], rng: random.Random, faults: Faults = NO_FAULTS) -> None:
+        clock = FakeClock()
+        super().__init__(
+            stacks=TenantStacks(),
+            queues=LaggingQueues(clock, rng),
+            executions=FakeExecutions(clock, linger=LINGER),
+            clock=clock,
+        )
+        self.stacks.digests[EVIL_TEMPLATE] = "e" * 64
+        same = self.table.release(NEXT_VERSION)
+        assert same
+        self.table.record_release(a_release(LATER_VERSION, content=same.content))
+        self.tenants = tenants
+        self.rng = rng
+        self.faults = faults
+        self.turn = 0
+        """How many things have happened."""
+        self.checks = Checks(self.table, self.stacks, self.queues, self.executions, clock, tenants)
+        self.neighbours = [self._plant_neighbour(tenant) for tenant in tenants]
+        """Stacks of another control plane in the same account and region, which has tenants of the same ids."""
+        self.cloudformation = CloudFormation(self)
+        self.people = People(self)
+        self.platforms = Platforms(self)
+        self.teams = Teams(self)
+        self.adversary = Adversary(self)
+        self.runs: dict[str, TimedExecution] = {}
+        self.reconciliations = InMemoryReconciliations()
+        self.create_counts = InMemoryCreateCounts()
+        self.timeline = Timeline()
+        self._turns: dict[str, int] = {}
+        self._woken: set[str] = set()
+        self._slow: list[SlowCall] = []
+        self._at_work: SlowCall | None = None
+        self._seen_stacks = FakeStacks()
+        self._indexes = [self.table.as_of_now()]
+        self.later(SETTLING_EVERY, self._on_schedule)
+        self.doomed: set[tuple[TenantId, str]] = set()
+        """The states before which the next execution of a tenant dies, one each."""
+        self.log: Callable[[str], object] | None = None
+        """Is told what happens, if anybody wants to know."""
+
+    def _plant_neighbour(self, tenant: TenantId) -> Stack:
+        stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NEIGHBOUR.stack_of(tenant)}/neighbour"
+        self.checks.planted.add(stack_id)
+        return self.stacks.plant(Stack(stack_id, "CREATE_COMPLETE", "", tenant.value, OTHER_QUEUE, VERSION, ours=False))
+
+    # Time
+
+    def trace(self, who: object, what: str, told: object = "") -> None:
+        if self.log:
+            self.log(f"{self.clock.now():%H:%M:%S.%f} {who}: {what} {told}".rstrip())
+
+    def later(self, delay: timedelta | float, action: Callable[[], None], kind: Kind = Kind.OTHER) -> None:
+        """Have it happen then, give or take a moment."""
+        wait = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        due = self.clock.now() + wait + timedelta(milliseconds=self.rng.randrange(1, 400))
+        self.timeline.add(due, action, kind)
+
+    def rest(self, seconds: float | str) -> float:
+        """How long a machine waits. What it leaves to rng, or a Retry does, is left to this rng."""
+        return self.rng.uniform(1, 10) if isinstance(seconds, str) else float(seconds)
+
+    def run_next(self) -> None:
+        """Let the next thing happen."""
+        entry = self.timeline.next()
+        self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
+        self.do(entry.action)
+
+    def do(self, action: Callable[[], None]) -> None:
+        """Have it happen now, and see what comes of it."""
+        self.turn += 1
+        self.stacks.now, self.queues.lag = self.clock.now(), self.faults.lag
+        action()
+        self.check_now()
+
+    def tick(self) -> None:
+        """No two executions start in the same moment."""
+        self.clock.advance(A_TICK)
+
+    def pass_time(self, until: datetime) -> None:
+        """Let everything happen that is to happen until then."""
+        while self.timeline.next_due <= until:
+            self.run_next()
+        self.clock.advance(max(until - self.clock.now(), timedelta()))
+
+    def check_now(self) -> None:
+        """Whatever was begun takes its course, and the promises hold."""
+        for run in self.runs.values():
+            token = run.sleeps
+            if run.running and token and token not in self.executions.waiting and token not in self._woken:
+                self._woken.add(token)
+                self._step_soon(run, 0.0)
+        self.cloudformation.notice()
+        self.checks.check()
+
+    def end_faults(self) -> None:
+        self.faults = self.faults.ended()
+        self.teams.quiet = True
+
+    def close(self) -> None:
+        """The scenario has ended, or was broken off: nothing is left standing."""
+        for call in self._slow:
+            while not call.held.over:
+                call.held.resume(Abandoned())
+        self._slow.clear()
+
+    # Calls of functions
+
+    def ports_of(self, caller: Caller) -> Ports:
+        skew = timedelta(seconds=self.rng.uniform(-1, 1) * self.faults.skew)
+        clock = SkewedClock(self.clock, skew) if skew else self.clock
+        return replace(self.ports(self.around(caller)), clock=clock)
+
+    def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
+        """Have a function called. ``over`` is told what came of it: perhaps at once, perhaps much later."""
+        if self._at_work or self.rng.random() >= self.faults.slow:
+            result, error = None, None
+            try:
+                result = function()
+            except (Crash, BerthError) as failed:
+                error = failed
+            over(result, error)
+            return
+        slow = SlowCall(caller, Held(function), over, self.clock.now() + A_FUNCTION_LIVES)
+        self._slow.append(slow)
+        self.checks.seen["held"] += 1
+        self._go_on_with(slow)
+
+    def _go_on_with(self, slow: SlowCall) -> None:
+        fate = Crash() if self.clock.now() > slow.dies_at else None
+        self._at_work = slow
+        try:
+            slow.held.resume(fate)
+        finally:
+            self._at_work = None
+        if not slow.held.over:
+            # Who is held for longer than it lives dies then, and not when it would have gone on.
+            held_for = min(timedelta(seconds=self._held_for(slow.caller)), slow.dies_at - self.clock.now())
+            self.later(held_for, partial(self._go_on_with, slow))
+            return
+        self._slow.remove(slow)
+        error = slow.held.error
+        if error is not None and not isinstance(error, Crash | BerthError):
+            raise error
+        slow.over(slow.held.result, error)
+
+    def _held_for(self, caller: Caller) -> float:
+        """Some are held for long; one whose execution is cut short meanwhile almost for as long as it lives."""
+        run = self.runs.get(caller.execution) if caller.role is Role.RUN else None
+        if run and run.running:
+            self._perhaps_cut_short(run, 3)
+        if run and not run.running:
+            return self.rng.uniform(1, 25)
+        return self.rng.uniform(5, 35) if self.rng.random() < 0.3 else self.rng.uniform(0, 3)
+
+    def around(self, caller: Caller) -> Around:
+        def around(name: str, call: Callable[[], Any]) -> Any:
+            faults, rng = self.faults, self.rng
+            if self._at_work and rng.random() < faults.hold:
+                self._at_work.held.hold()
+            if name.partition(".")[0] in faults.throttled and rng.random() < 0.7:
+                self.checks.seen["throttled"] += 1
+                self.trace(caller, name, "is throttled")
+                raise Throttled(f"{name}: Rate exceeded")
+            dies = rng.random() if faults.crash else 0.5
+            if dies < faults.crash:
+                self.trace(caller, name, "is not reached: the function dies")
+                raise Crash
+            if name == "executions.start":
+                self.tick()
+            told = self.checks.around(caller, name, call)
+            self.trace(caller, name, told)
+            if name == "executions.start" and told and told not in self.runs:
+                self._take_up(told)
+            if dies > 1 - faults.crash:
+                self.checks.seen["crashed after a call"] += 1
+                self.trace(caller, name, "is not told of: the function dies")
+                raise Crash
+            return told
+
+        return around
+
+    # Executions
+
+    def _take_up(self, name: str) -> None:
+        run = TimedExecution(self, name)
+        self.runs[name] = self.checks.runs[name] = run
+        if self.rng.random() < self.faults.old_code:
+            run.input.pop("request")
+            self.checks.seen["old code"] += 1
+        self._step_soon(run, 0.0)
+        self.later(run.times_out_at - self.clock.now(), partial(self.cut_short, run, "timed out"))
+
+    def _step_soon(self, run: TimedExecution, delay: float) -> None:
+        turn = self._turns[run.name] = self._turns.get(run.name, 0) + 1
+        self.later(delay, partial(self._step, run, turn), Kind.STEP)
+
+    def _step(self, run: TimedExecution, turn: int) -> None:
+        if run.running and self._turns[run.name] == turn:
+            self._perhaps_cut_short(run)
+            if (run.tenant, run.at) in self.doomed:
+                self.doomed.remove((run.tenant, run.at))
+                self.cut_short(run, "was aborted")
+        if run.running and self._turns[run.name] == turn:
+            if self._has_to_wait(run):
+                self._step_soon(run, self.rng.uniform(1, 40))
+                return
+            run.step()
+            self.plan(run)
+
+    def _has_to_wait(self, run: TimedExecution) -> bool:
+        """Whether no function is free, so that the state is tried again."""
+        meddled = run.at == "Finish" and self.cloudformation.is_about_to_finish(run.tenant)
+        return meddled or self.rng.random() < self.faults.no_function_free
+
+    def plan(self, run: TimedExecution) -> None:
+        """Have it go on when it has rested."""
+        if run.running and run.rests_for is not None:
+            self._step_soon(run, run.rests_for)
+
+    def _perhaps_cut_short(self, run: TimedExecution, times: int = 1) -> None:
+        if self.rng.random() < self.faults.cut_short * times:
+            self.cut_short(run, self.rng.choice(("was aborted", "timed out")))
+
+    def cut_short(self, run: TimedExecution, how: str) -> None:
+        """Abort it, or have it time out; also in the middle of a function, which goes on."""
+        if run.running:
+            death = f"{how}{' in the middle of a function' if run.at_work else ''}"
+            self.trace(run.name, death)
+            self.checks.seen[death] += 1
+            run.cut_short(how)
+
+    # Events
+
+    def _travels(self, lost: float, deliver: Callable[[], None], delay: timedelta = timedelta()) -> None:
+        """An event, which may get lost, be late, or come again."""
+        times = 0 if self.rng.random() < lost else 1 + (self.rng.random() < self.faults.duplicates)
+        self.checks.seen["lost"] += times == 0
+        for _ in range(times):
+            late = self.rng.uniform(60, 900) if self.rng.random() < self.faults.late else 0.0
+            self.later(delay + timedelta(seconds=self.rng.uniform(0, 2) + late), deliver, Kind.EVENT)
+
+    def execution_ended(self, run: TimedExecution) -> None:
+        detail = {
+            "executionArn": run.name,
+            "startDate": int(run.started_at.timestamp() * 1000),
+            "input": json.dumps(run.input),
+        }
+        body = json.dumps({"detail": detail})
+        self._travels(self.faults.lost_ends, partial(self._close, run, body, 1), LINGER + TO_SPARE)
+
+    def _close(self, run: TimedExecution, body: str, received: int) -> None:
+        caller = Caller(Role.SETTLER, run.tenant, run.name)
+        settling = self.settling(self.ports_of(caller))
+
+        def over(_result: object, error: Exception | None) -> None:
+            if error and received < RECEIVED_AT_MOST:
+                self.later(COMES_BACK_AFTER, partial(self._close, run, body, received + 1))
+
+        self.call(caller, lambda: settling.settle(parse_execution_ended(body)), over)
+
+    def stack_settled(self, stack_id: str) -> None:
+        client_token = self.stacks.all[stack_id].events[0].client_token
+        self._travels(self.faults.lost_settlements, partial(self._wake, stack_id, client_token))
+
+    def _wake(self, stack_id: str, client_token: str) -> None:
+        of_another_name = self.stacks.names.is_legacy(name_of(stack_id))
+        stack = self.stacks.all[stack_id].stack
+        tenant = TenantId.parse(stack.tenant_id) if of_another_name else NAMES.tenant_of(stack_id)
+        caller = Caller(Role.EVENT, tenant)
+        ports = self.ports_of(caller)
+
+        def work() -> bool:
+            return stack_settled(
+                stack_id,
+                client_token=client_token,
+                names=self.stacks.names,
+                reader=ports.table,
+                executions=ports.executions,
+            )
+
+        def over(woken: bool | None, error: Exception | None) -> None:
+            if error:
+                self.later(60, partial(self._wake, stack_id, client_token))
+            elif woken and of_another_name:
+                self.checks.seen["woken by a stack of another name"] += 1
+
+        self.call(caller, work, over)
+
+    # Reconciling
+
+    def settling(self, ports: Ports) -> Settling:
+        table = ports.table
+        return Settling(table, table, table, ports.stacks, ports.queues, ports.executions, parameters_of, ports.clock)
+
+    def _on_schedule(self) -> None:
+        self.later(SETTLING_EVERY, self._on_schedule)
+        self.reconcile(SCHEDULES[SETTLING])
+
+    def reconcile(self, spec: Spec) -> None:
+        caller = Caller(Role.RECONCILER, None)
+        ports = self.ports_of(caller)
+        table, stale = ports.table, self.rng.random() < self.faults.stale
+        fleet = watched("table", self.rng.choice(self._indexes), self.around(caller)) if stale else table
+        survey = FakeSurvey(self._seen_stacks if stale else self.stacks)
+        reconciler = Reconciler(
+            tenants=table,
+            fleet=fleet,
+            releases=table,
+            stacks=ports.stacks,
+            survey=watched("stacks", survey, self.around(caller)),
+            queues=ports.queues,
+            settling=self.settling(ports),
+            repairing=Repairing(self.lifecycle_of(ports, VERSION), table, table, ports.clock),
+            ledger=self.reconciliations,
+            rollouts=InMemoryRollouts(),
+            rollout_executions=FakeRolloutExecutions(),
+            unlisted=table,
+            clock=ports.clock,
+        )
+        now = self.clock.now()
+        asked = Reconciliation(SETTLING, "berth reconcile", spec, ReconciliationStatus.PENDING, now, now)
+        self.call(caller, lambda: reconciler.run(asked), lambda _result, _error: None)
+        if self.faults.stale:
+            self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
+            self._seen_stacks = self.stacks.as_of_now()
+
+    # For the others
+
+    def lifecycle_of(self, ports: Ports, version: str, counted_for: str | None = None) -> Lifecycle:
+        table, limits = ports.table, self.limits_of(ports)
+        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version, limits, counted_for)
+
+    def limits_of(self, ports: Ports) -> Limits:
+        """A rate that callers come up against, and a cap that they do not: there are few tenants here.
+
+        A function that dies while it counts has started nothing, as one that dies before it starts an execution.
+        """
+        rate = CreateRate(self.create_counts, ports.clock, CREATES_PER_MINUTE)
+        return Limits(self.table.count_tenants, len(self.checks.of) + 1, rate)
+
+    def queue_of(self, tenant: TenantId) -> Queue:
+        """A new one: a new stack has a new queue."""
+        return self.queue_named(tenant, f"{NAMES.stack_of(tenant)}-InboundQueue-{len(self.stacks.all)}")
+
+    def queue_named(self, tenant: TenantId, name: str) -> Queue:
+        queue = Queue(
+            f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/000000000000/{name}"
+        )
+        self.checks.made.setdefault(tenant, set()).add(queue)
+        return queue

@@ -1,0 +1,86 @@
+"""The states in which a tenant may be when a seeded run starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.published import fingerprint
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Operation, Queue, Status
+from tests.fakes import NAMES, an_audit, parameters_of, some_metadata
+from tests.simulation.aws.cloudformation import LEGACY_PREFIX
+from tests.simulation.environment import VERSIONS, Environment
+from tests.simulation.scenarios import LEGACY_VERSION
+
+InitialState = Callable[[Environment, TenantId], None]
+
+
+def nothing_there(_env: Environment, _tenant: TenantId) -> None:
+    pass
+
+
+def served(env: Environment, tenant: TenantId) -> None:
+    """At any of the releases, and it may be known what the stack was made from."""
+    version = env.rng.choice(VERSIONS)
+    release = env.table.release(version)
+    assert release
+    queue = env.queue_of(tenant)
+    stack = env.stacks.plant_done(
+        # Some were made by an earlier deployment, with another role.
+        tenant,
+        version=version,
+        template_url=release.template_url,
+        queue=queue,
+        ours=env.rng.random() < 0.7,
+    )
+    deployed = fingerprint(release, parameters_of(tenant)) if env.rng.random() < 0.7 else None
+    metadata = some_metadata(tenant=tenant, version=version, queue=queue, deployed=deployed)
+    env.table.plant_metadata(replace(metadata, stack_id=stack.stack_id))
+    env.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=version))
+    _is_served(env, tenant, queue, version)
+
+
+def legacy(env: Environment, tenant: TenantId) -> None:
+    """From before stacks recorded their own queue, and with an outbound queue. It is in no list."""
+    _plant_legacy(env, tenant, NAMES.stack_of(tenant))
+
+
+def legacy_of_another_name(env: Environment, tenant: TenantId) -> None:
+    """The same, in a stack under a name that Berth does not derive."""
+    _plant_legacy(env, tenant, f"{LEGACY_PREFIX}{tenant.slug}")
+
+
+def _plant_legacy(env: Environment, tenant: TenantId, stack_name: str) -> None:
+    queue = env.queue_named(tenant, f"{stack_name}-InboundQueue-0")
+    outbound = Queue(f"{queue.arn}-out", f"{queue.url}-out")
+    stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{stack_name}/{len(env.stacks.all) + 1}"
+    url = "https://before.example/template.json"
+    planted = Stack(stack_id, "CREATE_COMPLETE", "", tenant.value, queue, None, ours=False)
+    env.stacks.plant(planted, template_url=url)
+    env.stacks.outbound[stack_id] = outbound
+    env.cloudformation.without_resource.add(stack_id)
+    metadata = some_metadata(tenant=tenant, version=LEGACY_VERSION, queue=queue, outbound_queue=outbound)
+    env.table.plant_metadata(replace(metadata, stack_id=None), listed=False)
+    env.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=None), numbered=False)
+    _is_served(env, tenant, queue, LEGACY_VERSION)
+
+
+def _is_served(env: Environment, tenant: TenantId, queue: Queue, version: str) -> None:
+    checks = env.checks.of[tenant]
+    checks.served = (queue, version)
+    checks.requests.is_there("whoever was there before")
+    env.platforms.is_given(tenant, queue.url)
+
+
+def deleted_before(env: Environment, tenant: TenantId) -> None:
+    env.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant))
+    env.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant))
+    env.checks.of[tenant].deleted = env.checks.of[tenant].to_go = True
+
+
+INITIAL_STATES: tuple[InitialState, ...] = (
+    *(nothing_there, nothing_there, served, served, served),
+    *(deleted_before, legacy, legacy_of_another_name),
+)
