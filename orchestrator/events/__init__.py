@@ -10,7 +10,16 @@
 8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
-11. :mod:`orchestrator.events.signatures` checking that a webhook comes from its provider
+
+Webhooks and forms:
+
+- :mod:`orchestrator.events.incoming`    a request to a public address, byte for byte
+- :mod:`orchestrator.events.signatures`  checking that a webhook comes from its provider
+- :mod:`orchestrator.events.challenges`  questions by which providers check an address
+- :mod:`orchestrator.events.providers`   delivery ids and event types, as each provider names them
+- :mod:`orchestrator.events.hops`        the hop count, which ends loops
+- :mod:`orchestrator.events.forms`       reading submissions; origins, redirects and quotas of forms
+- :mod:`orchestrator.events.receiving`   taking webhooks and submissions
 
 Configuration:
 
