@@ -78,14 +78,12 @@ def test_an_alarm_of_either_type_is_known(alarms: CloudWatchAlarms, cloudwatch: 
     assert alarms.unknown(["c", "b", "a", "b"]) == ["b"]
 
 
-def test_without_names_nobody_is_asked(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+def test_without_names_cloudwatch_is_not_called(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
     assert alarms.unknown([]) == []
     cloudwatch.assert_no_pending_responses()
 
 
-def test_no_more_are_asked_about_at_once_than_cloudwatch_takes_and_answers_have_pages(
-    alarms: CloudWatchAlarms, cloudwatch: Stubber
-) -> None:
+def test_names_are_sent_in_batches_and_all_pages_are_read(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
     names = [f"alarm-{number:03}" for number in range(101)]
     described(cloudwatch, *names[:100], MetricAlarms=[an_alarm(name) for name in names[:50]], NextToken="more")
     described(cloudwatch, *names[:100], token="more", MetricAlarms=[an_alarm(name) for name in names[50:99]])
@@ -107,7 +105,7 @@ def test_an_alarm_that_is_on_says_why(alarms: CloudWatchAlarms, cloudwatch: Stub
     assert alarms.went_off("a", since=NOON) == "Too old a message."
 
 
-def test_an_alarm_that_is_on_without_a_reason_is_on_all_the_same(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+def test_an_alarm_that_is_on_may_have_no_reason(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
     described(cloudwatch, "a", MetricAlarms=[an_alarm("a", "ALARM", "")])
     assert alarms.went_off("a", since=NOON) == "No reason was given."
 
@@ -143,7 +141,7 @@ def test_an_alarms_history_may_be_throttled_and_refused(alarms: CloudWatchAlarms
             alarms.went_off("a", since=NOON)
 
 
-def test_an_alarm_that_was_deleted_cannot_say_that_all_is_well(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
+def test_a_deleted_alarm_counts_as_gone_off(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
     described(cloudwatch, "a", MetricAlarms=[])
     assert alarms.went_off("a", since=NOON) == "The alarm does not exist any more."
 

@@ -39,13 +39,13 @@ def test_the_proof_is_a_variable_of_the_stage(
     assert stage.proof() == proof
 
 
-def test_before_there_is_a_stage_there_is_no_proof(stage: ApiStage, apigateway: Stubber) -> None:
+def test_without_a_stage_there_is_no_proof(stage: ApiStage, apigateway: Stubber) -> None:
     apigateway.add_client_error("get_stage", "NotFoundException", "Invalid stage identifier specified")
     assert stage.proof() is None
 
 
 @pytest.mark.parametrize(("code", "error"), [("TooManyRequestsException", Throttled), ("AccessDenied", ClientError)])
-def test_a_stage_that_cannot_be_read_is_not_taken_for_one_without_a_proof(
+def test_a_stage_that_cannot_be_read_is_an_error(
     stage: ApiStage, apigateway: Stubber, code: str, error: type[Exception]
 ) -> None:
     apigateway.add_client_error("get_stage", code)

@@ -33,18 +33,18 @@ def an_error(code: str, *cancellations: str) -> ClientError:
         "TransactionInProgressException",
     ],
 )
-def test_being_throttled_has_one_name(code: str) -> None:
+def test_every_code_of_throttling_is_one_error(code: str) -> None:
     with pytest.raises(Throttled, match="DoSomething: Rate exceeded"), throttling():
         raise an_error(code)
 
 
-def test_a_write_that_meets_a_transaction_is_to_be_tried_again() -> None:
+def test_a_write_that_conflicts_with_a_transaction_counts_as_throttled() -> None:
     with pytest.raises(Throttled), throttling():
         raise an_error("TransactionConflictException")
 
 
 @pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
-def test_a_transaction_that_was_cancelled_for_lack_of_room_is_to_be_tried_again(reason: str) -> None:
+def test_a_transaction_without_capacity_counts_as_throttled(reason: str) -> None:
     with pytest.raises(Throttled), throttling():
         raise an_error("TransactionCanceledException", "None", reason)
 
@@ -60,7 +60,7 @@ def test_a_transaction_that_was_cancelled_for_lack_of_room_is_to_be_tried_again(
     ],
     ids=lambda error: str(error.response["Error"]["Code"]),
 )
-def test_any_other_error_stays_what_it_is(error: ClientError) -> None:
+def test_any_other_error_is_unchanged(error: ClientError) -> None:
     with pytest.raises(ClientError) as raised, throttling():
         raise error
     assert raised.value is error
@@ -71,11 +71,11 @@ def test_an_error_without_a_code_is_not_throttling() -> None:
         raise ClientError({}, "DoSomething")
 
 
-def test_a_call_that_hangs_is_given_up_before_the_shortest_function_timeout() -> None:
+def test_a_call_times_out_before_the_shortest_function_does() -> None:
     config = vars(CLIENT_CONFIG)
     assert config["connect_timeout"] + config["read_timeout"] < 15
 
 
-def test_the_clock_tells_utc() -> None:
+def test_the_clock_is_utc() -> None:
     assert SystemClock().now().utcoffset() is not None
     assert SystemClock().now().tzname() == "UTC"

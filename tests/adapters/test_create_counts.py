@@ -30,37 +30,37 @@ def counts(rows: DynamoDBClient | None) -> CreateCounts:
     return DynamoCreateCounts(rows, TABLE) if rows else InMemoryCreateCounts()
 
 
-def test_as_many_tenants_are_counted_as_there_may_be_and_no_more(counts: CreateCounts) -> None:
+def test_creates_are_counted_up_to_the_limit(counts: CreateCounts) -> None:
     assert counts.count(CALLER, ACME, window=NOON, limit=2) is None
     assert counts.count(CALLER, GLOBEX, window=NOON, limit=2) is None
     assert counts.count(CALLER, INITECH, window=NOON, limit=2) == NOON
 
 
-def test_a_tenant_is_counted_once_however_often(counts: CreateCounts) -> None:
+def test_a_tenant_is_counted_once(counts: CreateCounts) -> None:
     for _ in range(3):
         assert counts.count(CALLER, ACME, window=NOON, limit=1) is None
     assert counts.count(CALLER, GLOBEX, window=NOON, limit=1) == NOON
     assert counts.count(CALLER, ACME, window=NOON, limit=1) is None
 
 
-def test_the_next_window_is_empty_again(counts: CreateCounts) -> None:
+def test_the_next_window_starts_at_zero(counts: CreateCounts) -> None:
     counts.count(CALLER, ACME, window=NOON, limit=1)
     assert counts.count(CALLER, GLOBEX, window=NEXT, limit=1) is None
     assert counts.count(CALLER, ACME, window=NEXT, limit=1) == NEXT
 
 
-def test_a_window_that_another_clock_has_begun_is_the_one_that_counts(counts: CreateCounts) -> None:
+def test_a_window_that_another_clock_began_counts(counts: CreateCounts) -> None:
     counts.count(CALLER, ACME, window=NEXT, limit=2)
     assert counts.count(CALLER, GLOBEX, window=NOON, limit=2) is None
     assert counts.count(CALLER, INITECH, window=NOON, limit=2) == NEXT
 
 
-def test_every_caller_is_counted_by_itself(counts: CreateCounts) -> None:
+def test_callers_are_counted_separately(counts: CreateCounts) -> None:
     counts.count(CALLER, ACME, window=NOON, limit=1)
     assert counts.count("another", GLOBEX, window=NOON, limit=1) is None
 
 
-def test_a_create_is_known_by_its_caller_and_its_tenant_while_its_window_is_recent(counts: CreateCounts) -> None:
+def test_a_create_is_remembered_while_its_window_is_recent(counts: CreateCounts) -> None:
     assert not counts.is_counted(CALLER, ACME, since=NOON)
     counts.count(CALLER, ACME, window=NOON, limit=1)
     counts.count(CALLER, GLOBEX, window=NOON, limit=1)
@@ -88,7 +88,7 @@ def test_any_caller_fits_a_key(caller: str) -> None:
     assert len(key) < 100
 
 
-def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch, dynamodb: DynamoDBClient) -> None:
+def test_conflicting_writes_are_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch, dynamodb: DynamoDBClient) -> None:
     counts = DynamoCreateCounts(dynamodb, TABLE)
     monkeypatch.setattr(counts, "_update", lambda *_: {})
     with pytest.raises(Unsettled, match=r"acme.*Ask again"):

@@ -49,7 +49,7 @@ def credentials() -> StsCredentials:
 
 
 @pytest.mark.parametrize("access", Access)
-def test_a_session_is_for_one_queue_one_use_and_one_tenant_and_for_a_limited_time(
+def test_a_session_is_limited_to_one_queue_one_access_and_one_tenant(
     credentials: StsCredentials, sts: Stubber, access: Access
 ) -> None:
     policy = {
@@ -70,7 +70,7 @@ def test_a_session_is_for_one_queue_one_use_and_one_tenant_and_for_a_limited_tim
 
 
 @pytest.mark.parametrize("access", Access)
-def test_the_longest_tenant_id_makes_a_session_name_that_sts_takes(
+def test_sts_accepts_the_session_name_of_the_longest_tenant_id(
     credentials: StsCredentials, sts: Stubber, access: Access
 ) -> None:
     # The stub checks names against the model of STS: 64 characters at most, of a narrow alphabet.
@@ -89,9 +89,7 @@ def test_the_longest_tenant_id_makes_a_session_name_that_sts_takes(
 
 
 @pytest.mark.parametrize("name", ["ada", "x" * 2_000, "Zoë Müller", "a/b:c d", "\ud800", "日本"], ids=ascii)
-def test_who_asks_is_told_to_sts_in_characters_that_it_takes(
-    credentials: StsCredentials, sts: Stubber, name: str
-) -> None:
+def test_sts_accepts_the_source_identity_of_any_caller(credentials: StsCredentials, sts: Stubber, name: str) -> None:
     # The stub checks lengths, not characters: those are from STS' reference.
     sts.add_response("assume_role", GIVEN)
     identity = source_identity(f"arn:aws:sts::000000000000:assumed-role/platform/{name}")
@@ -99,7 +97,7 @@ def test_who_asks_is_told_to_sts_in_characters_that_it_takes(
     assert re.fullmatch(r"[A-Za-z0-9_=,.@-]{2,64}", identity)
 
 
-def test_what_was_issued_does_not_show_its_secrets(credentials: StsCredentials, sts: Stubber) -> None:
+def test_the_repr_of_credentials_has_no_secrets(credentials: StsCredentials, sts: Stubber) -> None:
     sts.add_response("assume_role", GIVEN)
     shown = repr(credentials.issue(ACME, QUEUE, Access.SEND, source_identity=ADA))
     assert "ASIA0000000000000000" in shown
@@ -110,7 +108,7 @@ def test_what_was_issued_does_not_show_its_secrets(credentials: StsCredentials, 
 @pytest.mark.parametrize(
     ("code", "error"), [("Throttling", Throttled), ("ThrottlingException", Throttled), ("AccessDenied", ClientError)]
 )
-def test_a_refusal_is_an_error_and_being_throttled_is_told_apart(
+def test_refusals_and_throttling_are_different_errors(
     credentials: StsCredentials, sts: Stubber, code: str, error: type[Exception]
 ) -> None:
     sts.add_client_error("assume_role", code, "because of this")
@@ -118,7 +116,7 @@ def test_a_refusal_is_an_error_and_being_throttled_is_told_apart(
         credentials.issue(ACME, QUEUE, Access.SEND, source_identity=ADA)
 
 
-def test_the_client_is_made_when_it_is_first_needed_and_once(sts: Stubber) -> None:
+def test_the_client_is_created_once_when_it_is_first_used(sts: Stubber) -> None:
     made: list[object] = []
 
     def make() -> object:

@@ -27,7 +27,7 @@ def failing(message: str) -> Any:
     return work
 
 
-def test_success_is_told_with_its_data_and_the_ids_of_the_request(endpoint: Endpoint) -> None:
+def test_success_is_sent_with_data_and_the_ids_of_the_request(endpoint: Endpoint) -> None:
     event = endpoint.event()
     assert respond(event, succeed, physical_id="release") is None
     assert endpoint.answers == [
@@ -43,19 +43,19 @@ def test_success_is_told_with_its_data_and_the_ids_of_the_request(endpoint: Endp
     ]
 
 
-def test_the_content_type_is_empty_as_the_address_was_signed_for(endpoint: Endpoint) -> None:
+def test_the_content_type_is_empty_because_the_url_is_signed_so(endpoint: Endpoint) -> None:
     respond(endpoint.event(), succeed, physical_id="release")
     assert endpoint.content_types == [""]
 
 
-def test_failure_is_told_with_its_reason_and_returned(endpoint: Endpoint) -> None:
+def test_failure_is_sent_with_its_reason_and_returned(endpoint: Endpoint) -> None:
     reason = respond(endpoint.event(), failing("it broke"), physical_id="release")
     assert reason == "ValueError: it broke"
     (answer,) = endpoint.answers
     assert (answer["Status"], answer["Reason"], answer["Data"]) == ("FAILED", reason, {})
 
 
-def test_an_error_without_words_is_still_a_failure(endpoint: Endpoint) -> None:
+def test_an_error_without_a_message_is_a_failure(endpoint: Endpoint) -> None:
     assert respond(endpoint.event(), failing(""), physical_id="release")
     assert endpoint.answers[0]["Status"] == "FAILED"
 
@@ -68,7 +68,7 @@ def test_the_physical_id_never_changes(endpoint: Endpoint, request_type: str, wo
     assert endpoint.answers[0]["PhysicalResourceId"] == "as it was called long ago"
 
 
-def test_a_failed_creation_bears_the_id_that_it_would_have_had(endpoint: Endpoint) -> None:
+def test_a_failed_creation_has_the_usual_physical_id(endpoint: Endpoint) -> None:
     respond(endpoint.event(), failing("it broke"), physical_id="release")
     assert endpoint.answers[0]["PhysicalResourceId"] == "release"
 
@@ -78,7 +78,7 @@ def test_a_failed_creation_bears_the_id_that_it_would_have_had(endpoint: Endpoin
     ["x", "é", "€", "😀", '"', "\\", "\n", "\x00", "\x1b", "\x7f"],
     ids=["1 byte", "2 bytes", "3 bytes", "4 bytes", "quote", "backslash", "newline", "null", "escape", "delete"],
 )
-def test_an_answer_fits_cloudformation_whatever_went_wrong(endpoint: Endpoint, character: str) -> None:
+def test_a_response_is_never_too_large_for_cloudformation(endpoint: Endpoint, character: str) -> None:
     event = endpoint.event(PhysicalResourceId="tenant-metadata")
     respond(event, failing(character * 10_000), physical_id="tenant-metadata")
     assert endpoint.sizes[0] <= MAX_BYTES
@@ -86,12 +86,12 @@ def test_an_answer_fits_cloudformation_whatever_went_wrong(endpoint: Endpoint, c
     assert len(endpoint.answers[0]["Reason"]) > 100
 
 
-def test_an_error_that_cannot_be_encoded_is_answered_too(endpoint: Endpoint) -> None:
+def test_an_error_that_cannot_be_encoded_gets_a_response(endpoint: Endpoint) -> None:
     respond(endpoint.event(), failing("\ud800 is half a character"), physical_id="release")
     assert [answer["Status"] for answer in endpoint.answers] == ["FAILED"]
 
 
-def test_an_answer_that_is_not_taken_is_an_error_so_that_the_function_is_called_again(
+def test_a_response_that_is_not_accepted_is_an_error_so_that_lambda_retries(
     endpoint: Endpoint,
 ) -> None:
     endpoint.refusals = 100
@@ -99,7 +99,7 @@ def test_an_answer_that_is_not_taken_is_an_error_so_that_the_function_is_called_
         respond(endpoint.event(), succeed, physical_id="release")
 
 
-def test_an_answer_that_is_not_taken_at_once_is_sent_again_without_doing_the_work_again(endpoint: Endpoint) -> None:
+def test_a_response_is_sent_again_without_repeating_the_work(endpoint: Endpoint) -> None:
     worked: list[int] = []
 
     def work() -> Mapping[str, str]:
@@ -112,7 +112,7 @@ def test_an_answer_that_is_not_taken_at_once_is_sent_again_without_doing_the_wor
     assert worked == [1]
 
 
-def test_an_answer_without_a_reason_is_success_under_the_id_that_it_is_given(endpoint: Endpoint) -> None:
+def test_a_response_without_a_reason_is_a_success(endpoint: Endpoint) -> None:
     # A custom resource whose work is done elsewhere says itself when its id changes.
     event = endpoint.event(RequestType="Update", PhysicalResourceId="acme")
     answer_resource(event, physical_id="globex", data={"QueueUrl": "https://example.com"})
@@ -129,7 +129,7 @@ def test_an_answer_without_a_reason_is_success_under_the_id_that_it_is_given(end
     ]
 
 
-def test_an_answer_with_a_reason_is_a_failure_in_as_many_words_as_fit(endpoint: Endpoint) -> None:
+def test_a_response_with_a_reason_is_a_failure_and_the_reason_is_cut(endpoint: Endpoint) -> None:
     answer_resource(endpoint.event(), physical_id="acme", reason="it broke\n" + "€" * 10_000)
     (answer,) = endpoint.answers
     assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
@@ -137,13 +137,13 @@ def test_an_answer_with_a_reason_is_a_failure_in_as_many_words_as_fit(endpoint: 
     assert endpoint.sizes[0] <= MAX_BYTES
 
 
-def test_an_answer_that_is_not_taken_at_once_is_sent_again(endpoint: Endpoint) -> None:
+def test_a_response_that_is_not_accepted_is_sent_again(endpoint: Endpoint) -> None:
     endpoint.refusals = 2
     answer_resource(endpoint.event(), physical_id="acme")
     assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3
 
 
-def test_an_answer_bears_the_ids_that_there_are(endpoint: Endpoint) -> None:
+def test_a_response_has_the_ids_of_its_event(endpoint: Endpoint) -> None:
     event = endpoint.event()
     del event["StackId"]
     assert respond(event, failing("it broke"), physical_id="release")
@@ -195,7 +195,7 @@ def in_frankfurt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_frankfurt")
 @pytest.mark.parametrize("url", CLOUDFORMATIONS)
-def test_an_answer_goes_to_cloudformations_bucket_of_this_region(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_goes_to_cloudformations_bucket_in_this_region(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
     event = received(Endpoint().event(ResponseURL=url))
@@ -205,9 +205,7 @@ def test_an_answer_goes_to_cloudformations_bucket_of_this_region(url: str, monke
 
 @pytest.mark.usefixtures("in_frankfurt")
 @pytest.mark.parametrize("url", SOMEBODY_ELSES)
-def test_an_event_whose_answer_would_go_elsewhere_is_refused_before_anything_is_done(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_with_another_response_url_is_refused_first(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
     event = Endpoint().event(ResponseURL=url)
@@ -241,7 +239,7 @@ BUCKET_IN_CHINA = "https://cloudformation-custom-resource-response-cnnorth1.s3"
         ),
     ],
 )
-def test_an_answer_stays_in_the_partition(
+def test_a_response_stays_in_the_partition(
     location: str, ours: str, anothers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BERTH_LOCATION", location)
@@ -251,7 +249,7 @@ def test_an_answer_stays_in_the_partition(
         received(Endpoint().event(ResponseURL=anothers))
 
 
-def test_in_a_partition_whose_hosts_are_not_known_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_an_unknown_partition_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_LOCATION", "aws-new:new-east-1:000000000000")
     monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
     url = "https://cloudformation-custom-resource-response-neweast1.s3.new-east-1.amazonaws.com/arn"
@@ -260,7 +258,7 @@ def test_in_a_partition_whose_hosts_are_not_known_nothing_is_done(monkeypatch: p
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:45669/answer", "http://127.0.0.1:4566@example.com/answer"])
-def test_on_an_emulator_answers_go_to_its_own_address_only(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_an_emulator_responses_go_only_to_its_own_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_RESPONSE_URL_PREFIX", "http://127.0.0.1:4566/")
     with pytest.raises(InvalidRequest, match="ResponseURL"):
         received(Endpoint().event(ResponseURL=url))
@@ -290,9 +288,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
-def test_a_role_that_is_not_known_everywhere_yet_is_waited_for(
-    endpoint: Endpoint, pauses: list[float], code: str
-) -> None:
+def test_a_role_that_is_not_visible_yet_is_waited_for(endpoint: Endpoint, pauses: list[float], code: str) -> None:
     work = Permission(after=3, code=code)
     told = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
     assert told is None
@@ -300,7 +296,7 @@ def test_a_role_that_is_not_known_everywhere_yet_is_waited_for(
     assert len(pauses) == 3
 
 
-def test_a_role_that_is_never_permitted_fails_the_deployment_with_the_reason(
+def test_a_role_without_permission_fails_the_deployment_with_the_reason(
     endpoint: Endpoint, pauses: list[float]
 ) -> None:
     work = Permission(after=1_000)
@@ -311,7 +307,7 @@ def test_a_role_that_is_never_permitted_fails_the_deployment_with_the_reason(
     assert sum(pauses) < 60, "the function would be over before it has answered"
 
 
-def test_any_other_error_is_told_at_once(endpoint: Endpoint, pauses: list[float]) -> None:
+def test_any_other_error_is_sent_at_once(endpoint: Endpoint, pauses: list[float]) -> None:
     work = Permission(after=1, code="NoSuchKey")
     assert respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
     assert pauses == []

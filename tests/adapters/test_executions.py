@@ -54,7 +54,7 @@ def describe(
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_an_attempt_is_started_by_its_name_on_its_operations_machine_with_what_was_asked_for(
+def test_an_attempt_is_started_under_its_name_with_its_request(
     executions: StepFunctionsExecutions, states: Stubber, operation: Operation
 ) -> None:
     attempt = an_attempt(operation=operation)
@@ -68,7 +68,7 @@ def test_an_attempt_is_started_by_its_name_on_its_operations_machine_with_what_w
     assert executions.start(attempt, EXPLICIT) == execution
 
 
-def test_equal_requests_are_spelled_equally(executions: StepFunctionsExecutions, states: Stubber) -> None:
+def test_equal_requests_have_equal_input(executions: StepFunctionsExecutions, states: Stubber) -> None:
     labels = {"a": "1", "b": "2"}
     requests = [Request(by="ada", labels=labels), Request(by="ada", labels=dict(reversed(labels.items())))]
     sent = {
@@ -89,7 +89,7 @@ def test_an_execution_of_any_machine_is_started_by_name(executions: StepFunction
 
 
 @pytest.mark.parametrize(("status", "running"), [("RUNNING", True), ("SUCCEEDED", False)])
-def test_of_any_machine_a_name_is_used_once(
+def test_a_name_is_used_once_on_any_machine(
     executions: StepFunctionsExecutions, states: Stubber, status: str, running: bool
 ) -> None:
     machine, execution = f"{STATES}:stateMachine:tenant-queue", f"{STATES}:execution:tenant-queue:request-1"
@@ -99,13 +99,13 @@ def test_of_any_machine_a_name_is_used_once(
     assert executions.start_by_name(machine, "request-1", {}) == (execution if running else None)
 
 
-def test_a_name_that_is_running_is_that_execution(executions: StepFunctionsExecutions, states: Stubber) -> None:
+def test_a_name_that_is_running_returns_that_execution(executions: StepFunctionsExecutions, states: Stubber) -> None:
     states.add_client_error("start_execution", "ExecutionAlreadyExists", "Execution Already Exists")
     describe(states, "RUNNING")
     assert executions.start(ATTEMPT, EXPLICIT) == EXECUTION
 
 
-def test_a_name_that_is_taken_by_an_execution_that_is_not_shown_yet_is_running(
+def test_an_execution_that_is_not_visible_yet_counts_as_running(
     executions: StepFunctionsExecutions, states: Stubber
 ) -> None:
     """DescribeExecution is eventually consistent. Taken for ended, it would be started a second time."""
@@ -133,7 +133,7 @@ def test_any_other_refusal_is_an_error(executions: StepFunctionsExecutions, stat
     ("status", "running"),
     [("RUNNING", True), ("SUCCEEDED", False), ("FAILED", False), ("TIMED_OUT", False), ("ABORTED", False)],
 )
-def test_only_running_is_running(
+def test_only_the_status_running_counts_as_running(
     executions: StepFunctionsExecutions, states: Stubber, status: str, running: bool
 ) -> None:
     describe(states, status)
@@ -155,7 +155,7 @@ A_MOMENT_AGO, TWO_MINUTES_AGO = timedelta(seconds=1), timedelta(minutes=2)
         ("TIMED_OUT", TWO_MINUTES_AGO, True),
     ],
 )
-def test_one_that_was_cut_short_is_over_once_its_last_function_must_have_ended(
+def test_a_stopped_execution_is_over_once_its_last_function_has_ended(
     executions: StepFunctionsExecutions, states: Stubber, status: str, ago: timedelta | None, over: bool
 ) -> None:
     describe(states, status, stopped_at=datetime.now(UTC) - ago if ago else None)
@@ -164,7 +164,9 @@ def test_one_that_was_cut_short_is_over_once_its_last_function_must_have_ended(
 
 @pytest.mark.parametrize(("linger", "over"), [(0, True), (59, True), (61, False), (180, False)])
 @pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT"])
-def test_for_how_long_that_may_take_is_a_setting(states: Stubber, status: str, linger: int, over: bool) -> None:
+def test_the_time_that_the_last_function_may_take_is_a_setting(
+    states: Stubber, status: str, linger: int, over: bool
+) -> None:
     executions = StepFunctionsExecutions(
         lambda: client("stepfunctions"), MACHINES.__getitem__, linger=timedelta(seconds=linger)
     )
@@ -173,7 +175,7 @@ def test_for_how_long_that_may_take_is_a_setting(states: Stubber, status: str, l
 
 
 @pytest.mark.parametrize(("ago", "over"), [(A_MOMENT_AGO, False), (TWO_MINUTES_AGO, True)])
-def test_of_one_whose_end_is_not_told_the_start_counts(
+def test_without_an_end_the_start_counts(
     executions: StepFunctionsExecutions, states: Stubber, ago: timedelta, over: bool
 ) -> None:
     describe(states, "ABORTED", started_at=datetime.now(UTC) - ago)
@@ -193,7 +195,7 @@ def test_of_one_whose_end_is_not_told_the_start_counts(
         ("PENDING_REDRIVE", {}, "PENDING_REDRIVE"),
     ],
 )
-def test_how_it_ended_is_told_in_words(
+def test_the_end_is_described(
     executions: StepFunctionsExecutions, states: Stubber, status: str, more: dict[str, str], told: str
 ) -> None:
     describe(states, status, **more)
@@ -201,7 +203,7 @@ def test_how_it_ended_is_told_in_words(
 
 
 @pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "InvalidArn"])
-def test_an_execution_that_does_not_exist_is_not_running_and_over(
+def test_an_execution_that_does_not_exist_is_over(
     executions: StepFunctionsExecutions, states: Stubber, code: str
 ) -> None:
     for _ in range(3):
@@ -211,7 +213,7 @@ def test_an_execution_that_does_not_exist_is_not_running_and_over(
     assert executions.how_it_ended(EXECUTION) == "is no longer known to Step Functions"
 
 
-def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(
+def test_an_execution_that_may_not_be_described_is_an_error(
     executions: StepFunctionsExecutions, states: Stubber
 ) -> None:
     states.add_client_error("describe_execution", "AccessDeniedException", "not authorized")
@@ -229,7 +231,7 @@ def test_an_execution_that_may_not_be_looked_at_is_not_taken_for_dead(
         EXECUTION.replace("000000000000", "111111111111"),
     ],
 )
-def test_an_execution_of_another_machine_is_not_running_and_nobody_is_asked(
+def test_an_execution_of_another_system_counts_as_over_without_a_call(
     executions: StepFunctionsExecutions,
     states: Stubber,  # noqa: ARG001 - fails any call
     execution: str,
@@ -240,7 +242,7 @@ def test_an_execution_of_another_machine_is_not_running_and_nobody_is_asked(
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_executions_of_every_machine_of_berths_are_looked_at(
+def test_executions_of_each_machine_are_described(
     executions: StepFunctionsExecutions, states: Stubber, operation: Operation
 ) -> None:
     execution = executions.execution_of(an_attempt(operation=operation))
@@ -251,7 +253,7 @@ def test_executions_of_every_machine_of_berths_are_looked_at(
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_get_queue_answers_for_a_tenant_whose_operation_an_earlier_system_never_ended(
+def test_get_queue_answers_although_an_earlier_system_never_ended_its_operation(
     executions: StepFunctionsExecutions, states: Stubber, operation: Operation
 ) -> None:
     table = InMemoryTable()
@@ -297,7 +299,7 @@ def test_every_call_may_be_throttled(executions: StepFunctionsExecutions, states
             call()
 
 
-def test_the_client_is_made_when_it_is_first_needed_and_once() -> None:
+def test_the_client_is_created_once_when_it_is_first_used() -> None:
     made: list[object] = []
 
     def make() -> object:
@@ -351,7 +353,9 @@ def test_a_waiting_rollout_is_woken(rollouts: StepFunctionsRollouts, states: Stu
     assert [rollouts.wake("token"), rollouts.wake("token")] == [True, False]
 
 
-def test_who_starts_no_rollout_need_not_know_the_machine(executions: StepFunctionsExecutions, states: Stubber) -> None:
+def test_without_starting_a_rollout_its_machine_is_not_needed(
+    executions: StepFunctionsExecutions, states: Stubber
+) -> None:
     def unknown() -> str:
         raise AssertionError
 

@@ -115,13 +115,13 @@ def test_an_execution_runs_under_its_attempts_name(world: World) -> None:
 
 
 @pytest.mark.parametrize("request_", [EXPLICIT, Request(by="someone else")], ids=["equal", "in other words"])
-def test_asked_for_again_while_it_runs_it_is_the_same(world: World, request_: Request) -> None:
+def test_starting_a_running_attempt_returns_the_same_execution(world: World, request_: Request) -> None:
     execution = start(world)
     assert world.executions.start(ATTEMPT, request_) == execution
     assert world.executions.is_running(execution)
 
 
-def test_a_run_is_confirmed_while_its_execution_runs_with_that_very_input(world: World) -> None:
+def test_a_run_is_confirmed_while_its_execution_runs_with_the_same_input(world: World) -> None:
     run = Run(ATTEMPT, start(world), NOON, EXPLICIT)
     assert world.executions.confirmed(run)
     assert not world.executions.confirmed(replace(run, request=replace(EXPLICIT, force=True)))
@@ -132,7 +132,7 @@ def test_a_run_is_confirmed_while_its_execution_runs_with_that_very_input(world:
     assert not world.executions.confirmed(run)
 
 
-def test_a_run_began_when_step_functions_started_it_whatever_it_says_itself(world: World) -> None:
+def test_the_start_of_a_run_is_that_of_its_execution(world: World) -> None:
     run = Run(ATTEMPT, start(world), NOON, EXPLICIT)
     confirmed = world.executions.confirmed(run)
     forged = replace(run, started_at=datetime(2099, 1, 1, tzinfo=UTC))
@@ -141,14 +141,14 @@ def test_a_run_began_when_step_functions_started_it_whatever_it_says_itself(worl
     assert confirmed.started_at < forged.started_at
 
 
-def test_each_attempt_is_an_execution_of_its_own(world: World) -> None:
+def test_each_attempt_is_a_separate_execution(world: World) -> None:
     first, second = start(world), world.executions.start(an_attempt(2), EXPLICIT)
     assert second is not None
     world.abort(first)
     assert (world.executions.is_running(first), world.executions.is_running(second)) == (False, True)
 
 
-def test_one_that_was_aborted_is_over_and_says_so(world: World) -> None:
+def test_an_aborted_execution_is_over(world: World) -> None:
     execution = start(world)
     world.abort(execution)
     assert world.executions.is_running(execution) is False
@@ -156,7 +156,7 @@ def test_one_that_was_aborted_is_over_and_says_so(world: World) -> None:
     assert world.executions.how_it_ended(execution) == "was aborted"
 
 
-def test_one_that_has_ended_is_not_started_again(world: World) -> None:
+def test_an_ended_attempt_is_not_started_again(world: World) -> None:
     execution = start(world)
     world.abort(execution)
     assert world.executions.start(ATTEMPT, EXPLICIT) is None
@@ -164,13 +164,13 @@ def test_one_that_has_ended_is_not_started_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("unknown", [execution_arn("never"), "arn:legacy"], ids=["never started", "no execution"])
-def test_one_that_never_was_neither_runs_nor_can_still_be_at_work(world: World, unknown: str) -> None:
+def test_an_execution_that_never_existed_is_over(world: World, unknown: str) -> None:
     assert world.executions.is_running(unknown) is False
     assert world.executions.is_over(unknown) is True
 
 
 @wakes
-def test_one_that_waits_is_woken_once(world: World) -> None:
+def test_a_waiting_execution_is_woken_once(world: World) -> None:
     execution = start(world)
     token = world.token()
     assert world.executions.wake(token) is True
@@ -179,5 +179,5 @@ def test_one_that_waits_is_woken_once(world: World) -> None:
 
 
 @wakes
-def test_a_token_that_nobody_waits_on_wakes_nobody(world: World) -> None:
+def test_an_unknown_token_wakes_no_execution(world: World) -> None:
     assert world.executions.wake("token-of-nobody") is False

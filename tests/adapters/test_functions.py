@@ -33,7 +33,7 @@ def aws() -> Any:
 
 
 @pytest.mark.parametrize(("points", "most"), [([], 0), ([3.0, 41.0, 7.0], 41)])
-def test_the_limit_and_the_most_that_ran_in_the_last_day_are_told(aws: Any, points: list[float], most: int) -> None:
+def test_the_limit_and_the_maximum_of_the_last_day_are_read(aws: Any, points: list[float], most: int) -> None:
     account, functions, metrics = aws
     functions.add_response("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
     told = [{"Timestamp": NOON, "Maximum": point, "Unit": "Count"} for point in points]

@@ -43,12 +43,12 @@ def sqs() -> Iterator[Stubber]:
 
 
 @pytest.mark.usefixtures("aws")
-def test_a_queue_that_answers_with_another_arn_is_not_the_one(queues: SqsQueues) -> None:
+def test_a_queue_with_another_arn_does_not_answer(queues: SqsQueues) -> None:
     url = client("sqs").create_queue(QueueName="acme")["QueueUrl"]
     assert queues.answers(Queue("arn:aws:sqs:eu-west-1:123456789012:other", url)) is False
 
 
-def test_only_the_counts_are_asked_for_and_one_that_is_not_told_is_nought(queues: SqsQueues, sqs: Stubber) -> None:
+def test_a_missing_count_is_zero(queues: SqsQueues, sqs: Stubber) -> None:
     counts = [
         "ApproximateNumberOfMessages",
         "ApproximateNumberOfMessagesNotVisible",
@@ -63,7 +63,7 @@ def test_only_the_counts_are_asked_for_and_one_that_is_not_told_is_nought(queues
 
 
 @for_each_absence
-def test_a_dead_letter_queue_that_is_gone_is_none(queues: SqsQueues, sqs: Stubber, code: str) -> None:
+def test_a_deleted_dead_letter_queue_is_none(queues: SqsQueues, sqs: Stubber, code: str) -> None:
     sqs.add_response("get_queue_attributes", {"Attributes": {"RedrivePolicy": REDRIVE}})
     sqs.add_client_error("get_queue_url", code, expected_params={"QueueName": "acme-dead"})
     assert queues.dead_letter_queue(QUEUE.url) is None
@@ -71,7 +71,7 @@ def test_a_dead_letter_queue_that_is_gone_is_none(queues: SqsQueues, sqs: Stubbe
 
 @for_each_absence
 @for_each_question
-def test_both_protocols_say_that_a_queue_is_not_there(
+def test_a_missing_queue_is_recognised_in_both_protocols(
     queues: SqsQueues, sqs: Stubber, ask: Callable[[SqsQueues], object], code: str
 ) -> None:
     sqs.add_client_error("get_queue_attributes", code)
@@ -79,7 +79,7 @@ def test_both_protocols_say_that_a_queue_is_not_there(
 
 
 @for_each_question
-def test_a_queue_that_may_not_be_asked_is_an_error(
+def test_a_queue_without_permission_is_an_error(
     queues: SqsQueues, sqs: Stubber, ask: Callable[[SqsQueues], object]
 ) -> None:
     sqs.add_client_error("get_queue_attributes", "AccessDenied", "Not authorized.")
@@ -89,7 +89,7 @@ def test_a_queue_that_may_not_be_asked_is_an_error(
 
 @pytest.mark.parametrize("code", ["RequestThrottled", "ThrottlingException"])
 @for_each_question
-def test_asking_may_be_throttled(
+def test_every_call_may_be_throttled(
     queues: SqsQueues, sqs: Stubber, ask: Callable[[SqsQueues], object], code: str
 ) -> None:
     sqs.add_client_error("get_queue_attributes", code)
@@ -101,7 +101,7 @@ def test_asking_may_be_throttled(
     ("code", "error"),
     [("ThrottlingException", Throttled), ("AccessDenied", QueueOutOfReach), ("InternalError", ClientError)],
 )
-def test_a_dead_letter_queue_that_cannot_be_found_now_is_not_taken_for_gone(
+def test_a_dead_letter_queue_that_cannot_be_found_now_is_an_error(
     queues: SqsQueues, sqs: Stubber, code: str, error: type[Exception]
 ) -> None:
     sqs.add_response("get_queue_attributes", {"Attributes": {"RedrivePolicy": REDRIVE}})

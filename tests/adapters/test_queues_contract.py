@@ -71,11 +71,11 @@ def world(account: Account | None) -> World:
     return OnAws(account) if account else InMemory()
 
 
-def test_a_queue_that_is_there_answers(world: World) -> None:
+def test_an_existing_queue_answers(world: World) -> None:
     assert world.queues.answers(world.make("acme")) is True
 
 
-def test_a_queue_holds_what_was_sent_by_whether_it_can_be_received(world: World) -> None:
+def test_messages_are_counted_as_visible_in_flight_or_delayed(world: World) -> None:
     queue = world.make("acme")
     assert world.queues.messages(queue.url) == Messages(0, 0, 0)
     for _ in range(3):
@@ -87,13 +87,13 @@ def test_a_queue_holds_what_was_sent_by_whether_it_can_be_received(world: World)
     assert held.total == 4
 
 
-def test_each_queue_holds_its_own(world: World) -> None:
+def test_each_queue_has_its_own_messages(world: World) -> None:
     queue, other = world.make("acme"), world.make("other")
     world.send(queue)
     assert world.queues.messages(other.url) == Messages(0, 0, 0)
 
 
-def test_a_queue_that_is_gone_neither_answers_nor_holds_anything(world: World) -> None:
+def test_a_deleted_queue_does_not_answer_and_is_empty(world: World) -> None:
     queue, dead = world.make("acme", dead_letters=world.make("dead")), world.make("other")
     world.remove(queue)
     assert world.queues.answers(queue) is False
@@ -102,14 +102,14 @@ def test_a_queue_that_is_gone_neither_answers_nor_holds_anything(world: World) -
     assert world.queues.answers(dead) is True
 
 
-def test_a_queue_says_where_it_puts_what_nobody_could_handle(world: World) -> None:
+def test_a_queue_names_its_dead_letter_queue(world: World) -> None:
     dead = world.make("dead")
     queue = world.make("acme", dead_letters=dead)
     assert world.queues.dead_letter_queue(queue.url) == dead.url
     assert world.queues.dead_letter_queue(dead.url) is None
 
 
-def test_a_dead_letter_queue_that_is_gone_is_none(world: World) -> None:
+def test_a_deleted_dead_letter_queue_is_none(world: World) -> None:
     dead = world.make("dead")
     queue = world.make("acme", dead_letters=dead)
     world.remove(dead)

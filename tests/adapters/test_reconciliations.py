@@ -61,14 +61,14 @@ def reconciliations(rows: DynamoDBClient | None) -> ReconciliationLedger:
 
 
 @pytest.mark.parametrize("reconciliation", [ASKED, TOLD], ids=["asked for", "told of"])
-def test_everything_is_read_as_it_was_recorded(
+def test_a_reconciliation_is_read_as_it_was_recorded(
     reconciliations: ReconciliationLedger, reconciliation: Reconciliation
 ) -> None:
     reconciliations.record_reconciliation(reconciliation)
     assert reconciliations.reconciliation(ID) == reconciliation
 
 
-def test_every_kind_and_remedy_has_a_spelling(reconciliations: ReconciliationLedger) -> None:
+def test_every_kind_and_remedy_is_stored(reconciliations: ReconciliationLedger) -> None:
     findings = tuple(replace(FOUND, kind=kind, remedy=remedy) for kind in Kind for remedy in Remedy)
     told = replace(ASKED, counts=dict.fromkeys(Kind, 1), findings=findings)
     reconciliations.record_reconciliation(told)
@@ -76,26 +76,26 @@ def test_every_kind_and_remedy_has_a_spelling(reconciliations: ReconciliationLed
 
 
 @pytest.mark.parametrize("status", ReconciliationStatus)
-def test_every_status_has_a_spelling(reconciliations: ReconciliationLedger, status: ReconciliationStatus) -> None:
+def test_every_status_is_stored(reconciliations: ReconciliationLedger, status: ReconciliationStatus) -> None:
     told = replace(ASKED, status=status)
     reconciliations.record_reconciliation(told)
     assert reconciliations.reconciliation(ID) == told
 
 
-def test_what_was_recorded_before_under_the_same_id_is_replaced(reconciliations: ReconciliationLedger) -> None:
+def test_a_record_with_the_same_id_is_replaced(reconciliations: ReconciliationLedger) -> None:
     for told in (TOLD, ASKED):
         reconciliations.record_reconciliation(told)
     assert reconciliations.reconciliation(ID) == ASKED
 
 
-def test_each_has_a_row_of_its_own(reconciliations: ReconciliationLedger) -> None:
+def test_each_reconciliation_has_its_own_row(reconciliations: ReconciliationLedger) -> None:
     settling, survey = (replace(ASKED, id=name, reason=name) for name in (SETTLING, SURVEY))
     for told in (settling, survey, ASKED):
         reconciliations.record_reconciliation(told)
     assert [reconciliations.reconciliation(each) for each in (SETTLING, SURVEY, ID)] == [settling, survey, ASKED]
 
 
-def test_one_that_was_never_recorded_is_none(reconciliations: ReconciliationLedger) -> None:
+def test_an_unknown_reconciliation_is_none(reconciliations: ReconciliationLedger) -> None:
     assert reconciliations.reconciliation(ID) is None
 
 
@@ -104,14 +104,16 @@ class TestTheRow:
     def table(self, dynamodb: DynamoDBClient) -> ReconciliationTable:
         return ReconciliationTable(dynamodb, TABLE)
 
-    def test_it_is_beside_the_others_and_in_no_list(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
+    def test_reconciliations_are_not_listed_with_tenants(
+        self, table: ReconciliationTable, dynamodb: DynamoDBClient
+    ) -> None:
         table.record_reconciliation(TOLD)
         (row,) = dynamodb.scan(TableName=TABLE)["Items"]
         assert (row["pk"]["S"], row["sk"]["S"], row["Status"]["S"]) == ("RECONCILIATION", ID, "INCOMPLETE")
         assert row["UpdatedAt"]["S"] == "2026-11-16T12:00:09.000Z"
         assert "ListingKey" not in row
 
-    def test_ids_of_any_length_do_not_crowd_out_other_findings(self, table: ReconciliationTable) -> None:
+    def test_long_ids_leave_room_for_other_findings(self, table: ReconciliationTable) -> None:
         """Whoever writes into the table chooses the keys of the rows that an adoption tells of."""
         long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MAX_FINDINGS - 1)]
         table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
@@ -121,7 +123,7 @@ class TestTheRow:
         assert read.findings[-1].subject == "acme"
 
     @pytest.mark.parametrize("letter", ["x", '"', "é", "\N{SAUROPOD}", "\0"], ids=ascii)
-    def test_as_many_findings_as_are_kept_fit_one_however_long_they_are(
+    def test_the_maximum_of_findings_fits_one_row(
         self, table: ReconciliationTable, dynamodb: DynamoDBClient, letter: str
     ) -> None:
         text = letter * 5_000
@@ -137,13 +139,13 @@ class TestTheRow:
         assert read.findings
         assert {finding.detail for finding in read.findings} == {letter * 1_000}
 
-    def test_of_findings_of_the_usual_length_all_are_told(self, table: ReconciliationTable) -> None:
+    def test_findings_of_usual_length_are_all_kept(self, table: ReconciliationTable) -> None:
         usual = replace(FOUND, detail="d" * 400, advice="a" * 400, result="r" * 400)
         told = replace(ASKED, findings=(usual,) * MAX_FINDINGS)
         table.record_reconciliation(told)
         assert table.reconciliation(ID) == told
 
-    def test_it_is_read_consistently(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
+    def test_reads_are_consistent(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
         asked = []
         event = "provide-client-params.dynamodb.GetItem"
         dynamodb.meta.events.register(event, lambda params, **_: asked.append(params["ConsistentRead"]), "look")
@@ -154,7 +156,7 @@ class TestTheRow:
         assert asked == [True]
 
     @pytest.mark.parametrize(("code", "error"), [("ThrottlingException", Throttled), ("AccessDenied", ClientError)])
-    def test_reading_and_writing_may_be_refused(self, code: str, error: type[Exception]) -> None:
+    def test_a_refused_read_or_write_is_an_error(self, code: str, error: type[Exception]) -> None:
         with Stubber(client("dynamodb")) as dynamodb:
             for method in ("put_item", "get_item"):
                 dynamodb.add_client_error(method, code)
@@ -177,7 +179,7 @@ class TestStarting:
     def starter(self) -> LambdaReconciliations:
         return LambdaReconciliations(lambda: client("lambda"), lambda: "reconcile")
 
-    def test_its_function_is_called_and_not_waited_for(self, starter: LambdaReconciliations, lambdas: Stubber) -> None:
+    def test_the_function_is_invoked_asynchronously(self, starter: LambdaReconciliations, lambdas: Stubber) -> None:
         sent = {"FunctionName": "reconcile", "InvocationType": "Event", "Payload": json.dumps({"reconciliationId": ID})}
         lambdas.add_response("invoke", {"StatusCode": 202}, sent)
         starter.start_reconciliation(ID)
@@ -186,14 +188,14 @@ class TestStarting:
         ("code", "error"),
         [("TooManyRequestsException", Throttled), ("ResourceNotFoundException", ClientError)],
     )
-    def test_it_may_be_refused(
+    def test_a_refused_invocation_is_an_error(
         self, starter: LambdaReconciliations, lambdas: Stubber, code: str, error: type[Exception]
     ) -> None:
         lambdas.add_client_error("invoke", code)
         with pytest.raises(error):
             starter.start_reconciliation(ID)
 
-    def test_who_starts_none_needs_neither_a_client_nor_the_functions_name(self) -> None:
+    def test_without_a_start_neither_client_nor_name_is_needed(self) -> None:
         def unknown() -> str:
             raise AssertionError
 

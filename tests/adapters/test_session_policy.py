@@ -145,13 +145,13 @@ def refused(call: Call, sqs: SQSClient, queue: Queue, receipt: str) -> bool:
 
 @pytest.mark.parametrize("queue", BOTH)
 @for_each_action
-def test_the_role_itself_could_do_everything_on_both_queues(account: Account, action: str, queue: str) -> None:
+def test_the_role_without_a_session_policy_may_do_everything(account: Account, action: str, queue: str) -> None:
     assert not refused(EVERYTHING[action], account.role, account.queues[queue], account.put(queue))
 
 
 @for_each_action
 @for_each_access
-def test_credentials_allow_what_they_are_for_and_nothing_else(account: Account, access: Access, action: str) -> None:
+def test_credentials_allow_only_their_access(account: Account, access: Access, action: str) -> None:
     was_refused = refused(EVERYTHING[action], account.holders[access], account.queues["acme"], account.put("acme"))
     assert was_refused == (action not in ALLOWED[access])
 
@@ -164,7 +164,7 @@ def test_credentials_allow_nothing_on_another_tenants_queue(account: Account, ac
 
 
 @for_each_access
-def test_credentials_allow_neither_to_find_queues_nor_to_delete_one(account: Account, access: Access) -> None:
+def test_credentials_do_not_allow_to_list_or_delete_queues(account: Account, access: Access) -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
         account.holders[access].list_queues()
     with pytest.raises(ClientError, match="AccessDenied"):

@@ -25,7 +25,7 @@ TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - 
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS)
 
 
-def test_every_setting_is_a_variable_of_its_own() -> None:
+def test_every_setting_has_its_own_variable() -> None:
     assert {"table", "version", "tenant_queue_machine"} | OPTIONAL | NUMBERS | SPANS | DOCUMENTS <= set(VARIABLES)
 
 
@@ -51,29 +51,29 @@ def test_a_span_of_time_is_read_in_seconds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
-def test_what_is_more_than_a_value_is_read_as_json(name: str) -> None:
+def test_a_structured_setting_is_json(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: '{"stack events": "https://queue"}'}), name) == {
         "stack events": "https://queue"
     }
 
 
 @pytest.mark.parametrize("name", sorted(LISTS))
-def test_several_values_have_commas_between_them_and_may_be_missing(name: str) -> None:
+def test_a_list_is_separated_by_commas_and_may_be_missing(name: str) -> None:
     assert getattr(Settings({VARIABLES[name]: "one,two"}), name) == ("one", "two")
     assert getattr(Settings({VARIABLES[name]: ""}), name) == getattr(Settings({}), name) == ()
 
 
-def test_the_control_planes_own_stack_is_a_typed_value() -> None:
+def test_the_stack_id_is_typed() -> None:
     arn = "arn:aws:cloudformation:eu-west-1:123456789012:stack/Berth/0a1b"
     assert Settings({"BERTH_STACK_ID": arn}).stack_id == StackArn.parse(arn)
 
 
-def test_where_berth_is_deployed_is_a_typed_value() -> None:
+def test_the_location_is_typed() -> None:
     told = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
     assert told == Location("aws", "eu-west-1", "123456789012")
 
 
-def test_what_the_control_plane_is_called_is_a_typed_value() -> None:
+def test_the_name_is_typed() -> None:
     assert Settings({"BERTH_NAME": "Berth-dev"}).names == Names("Berth-dev")
     legacy = {"BERTH_NAME": "Berth", "BERTH_LEGACY_STACK_PREFIXES": "old-,platform-"}
     assert Settings(legacy).names == Names("Berth", ("old-", "platform-"))
@@ -103,18 +103,18 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_every_operation_has_a_machine_of_its_own(operation: Operation) -> None:
+def test_every_operation_has_its_own_machine(operation: Operation) -> None:
     settings = Settings({variable: f"machine of {each}" for each, variable in MACHINES.items()})
     assert settings.machine(operation) == f"machine of {operation}"
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_the_machine_of_an_operation_that_a_function_does_not_start_is_missing_by_name(operation: Operation) -> None:
+def test_a_missing_machine_is_named(operation: Operation) -> None:
     others = {variable: "machine" for each, variable in MACHINES.items() if each is not operation}
     with pytest.raises(MissingSetting, match=MACHINES[operation]):
         Settings(others).machine(operation)
 
 
-def test_by_default_it_is_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_the_environment_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_TABLE", "from the environment")
     assert Settings().table == "from the environment"

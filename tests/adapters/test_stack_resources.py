@@ -47,14 +47,14 @@ def resources() -> CloudFormationResources:
 
 
 @pytest.mark.parametrize(("told", "physical_id"), [({}, ""), ({"PhysicalResourceId": "acme"}, "acme")])
-def test_a_resource_is_asked_for_by_the_id_of_its_stack(
+def test_a_resource_is_described_by_the_id_of_its_stack(
     resources: CloudFormationResources, cloudformation: Stubber, told: dict[str, str], physical_id: str
 ) -> None:
     cloudformation.add_response("describe_stack_resource", {"StackResourceDetail": {**DETAIL, **told}}, ASKED)
     assert resources.resource(RESOURCE) == ResourceState("Custom::TenantQueue", "CREATE_IN_PROGRESS", physical_id, NOON)
 
 
-def test_so_is_the_stack_itself(resources: CloudFormationResources, cloudformation: Stubber) -> None:
+def test_a_stack_is_described_by_its_id(resources: CloudFormationResources, cloudformation: Stubber) -> None:
     stack = {"StackName": "billing", "CreationTime": NOON, "StackStatus": "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"}
     cloudformation.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": str(RESOURCE.stack)})
     assert resources.stack_status(RESOURCE.stack) == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
@@ -62,7 +62,7 @@ def test_so_is_the_stack_itself(resources: CloudFormationResources, cloudformati
 
 @pytest.mark.parametrize("words", ["Stack 'billing' does not exist", "Resource Queue does not exist for stack billing"])
 @pytest.mark.parametrize("method", CALLS)
-def test_nothing_is_known_of_what_is_not_there(
+def test_a_missing_resource_or_stack_is_none(
     resources: CloudFormationResources, cloudformation: Stubber, method: str, words: str
 ) -> None:
     cloudformation.add_client_error(method, "ValidationError", words)
@@ -71,7 +71,7 @@ def test_nothing_is_known_of_what_is_not_there(
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ValidationError"])
 @pytest.mark.parametrize("method", CALLS)
-def test_not_being_allowed_to_ask_is_a_fault_and_no_answer(
+def test_a_denied_call_is_an_error(
     resources: CloudFormationResources, cloudformation: Stubber, method: str, code: str
 ) -> None:
     cloudformation.add_client_error(method, code, "not authorized")
@@ -96,14 +96,14 @@ class TestOnAws:
         cloudformation.get_waiter("stack_create_complete").wait(StackName=stack_id, WaiterConfig={"Delay": 1})
         return StackArn.parse(stack_id)
 
-    def test_a_resource_of_a_stack_is_found(self, account: Account, stack: StackArn) -> None:
+    def test_an_existing_resource_is_found(self, account: Account, stack: StackArn) -> None:
         resources = CloudFormationResources(account.client("cloudformation"))
         found = resources.resource(StackResource(stack, "Queue"))
         assert found
         assert (found.resource_type, found.status) == ("AWS::SQS::Queue", "CREATE_COMPLETE")
         assert resources.stack_status(stack) == "CREATE_COMPLETE"
 
-    def test_nothing_else_is(self, account: Account, stack: StackArn) -> None:
+    def test_no_other_resource_is_found(self, account: Account, stack: StackArn) -> None:
         resources = CloudFormationResources(account.client("cloudformation"))
         assert resources.resource(StackResource(stack, "Queue2")) is None
         assert resources.resource(RESOURCE) is None

@@ -89,7 +89,7 @@ def test_a_stack_is_found_with_its_tenant_queue_and_version(
         [{"OutputKey": "InboundQueueUrl", "OutputValue": QUEUE.url}],
     ],
 )
-def test_a_stack_that_does_not_say_all_of_its_queue_has_none(
+def test_a_stack_with_an_incomplete_queue_has_none(
     stacks: CloudFormationStacks, cloudformation: Stubber, outputs: list[Any]
 ) -> None:
     answer = described(Outputs=outputs, StackStatus="CREATE_IN_PROGRESS")
@@ -125,7 +125,7 @@ def listed(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_FAILED"])
-def test_a_stacks_queue_is_asked_for_by_the_stacks_id_and_has_the_arn_of_its_url(
+def test_the_queue_of_a_stack_has_the_arn_of_its_url(
     stacks: CloudFormationStacks, cloudformation: Stubber, status: str
 ) -> None:
     sent = {"StackName": STACK_ID, "LogicalResourceId": "InboundQueue"}
@@ -153,7 +153,7 @@ def test_a_stacks_queue_is_asked_for_by_the_stacks_id_and_has_the_arn_of_its_url
         *("of another path", "with a newline", "deleted", "going"),
     ],
 )
-def test_nothing_else_is_taken_for_a_stacks_queue(
+def test_no_other_resource_is_the_queue_of_a_stack(
     stacks: CloudFormationStacks, cloudformation: Stubber, answer: dict[str, Any]
 ) -> None:
     cloudformation.add_response("describe_stack_resources", answer)
@@ -163,14 +163,14 @@ def test_nothing_else_is_taken_for_a_stacks_queue(
 @pytest.mark.parametrize(
     "message", [f"Stack '{STACK_ID}' does not exist", "Resource InboundQueue does not exist for stack x"]
 )
-def test_a_stack_that_there_is_not_has_no_queue(
+def test_a_stack_that_does_not_exist_has_no_queue(
     stacks: CloudFormationStacks, cloudformation: Stubber, message: str
 ) -> None:
     cloudformation.add_client_error("describe_stack_resources", "ValidationError", message)
     assert stacks.queue(STACK_ID) is None
 
 
-def test_all_queues_of_a_stack_are_told_by_their_names_until_they_are_deleted(
+def test_the_queues_of_a_stack_are_listed_until_they_are_deleted(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     going = {"LogicalResourceId": "DeadLetterQueue", "PhysicalResourceId": f"{OWN_QUEUE}-2"}
@@ -189,7 +189,7 @@ def test_all_queues_of_a_stack_are_told_by_their_names_until_they_are_deleted(
 
 
 @pytest.mark.parametrize(("code", "error"), [("Throttling", Throttled), ("AccessDenied", ClientError)])
-def test_a_queue_that_may_not_be_asked_for_is_not_taken_for_none(
+def test_a_queue_that_cannot_be_read_is_an_error(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str, error: type[Exception]
 ) -> None:
     cloudformation.add_client_error("describe_stack_resources", code, "not now")
@@ -211,7 +211,7 @@ def test_a_stack_that_does_not_exist_is_none(stacks: CloudFormationStacks, cloud
         ("AccessDenied", "User is not authorized; the resource does not exist or you may not see it"),
     ],
 )
-def test_any_other_refusal_is_not_taken_for_absence(
+def test_any_other_refusal_is_an_error(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str, message: str
 ) -> None:
     cloudformation.add_client_error("describe_stacks", code, message)
@@ -224,9 +224,7 @@ def stacks_in(mode: Any) -> CloudFormationStacks:
 
 
 @for_each_mode
-def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
-    cloudformation: Stubber, mode: Any
-) -> None:
+def test_a_stack_is_created_with_mode_role_token_and_rollback(cloudformation: Stubber, mode: Any) -> None:
     sent = {
         "StackName": NAMES.stack_of(ACME),
         "TemplateURL": URL,
@@ -239,7 +237,7 @@ def test_a_stack_is_created_in_its_mode_with_its_role_its_token_and_rollback(
     assert stacks_in(mode).create(ACME, release=RELEASE, client_token="token-create") == STACK_ID
 
 
-def test_a_release_that_knows_of_the_key_is_given_it_also_in_changes(cloudformation: Stubber) -> None:
+def test_a_release_with_a_key_parameter_gets_the_key(cloudformation: Stubber) -> None:
     release = a_release(parameters=["KmsKeyArn"])
     stacks = CloudFormationStacks(
         client("cloudformation"), names=NAMES, service_role=ROLE, parameters=partial(given, kms_key=A_KEY)
@@ -255,15 +253,13 @@ def test_a_release_that_knows_of_the_key_is_given_it_also_in_changes(cloudformat
 
 
 @pytest.mark.parametrize("code", ["AlreadyExistsException", "TokenAlreadyExistsException"])
-def test_a_stack_that_exists_already_is_not_created(
-    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
-) -> None:
+def test_an_existing_stack_is_not_created(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
     cloudformation.add_client_error("create_stack", code, f"Stack [{NAMES.stack_of(ACME)}] exists")
     assert stacks.create(ACME, release=RELEASE, client_token="token") is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
-def test_a_refused_creation_is_an_error_with_cloudformations_words(
+def test_a_refused_creation_is_an_error_with_the_reason(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:
     cloudformation.add_client_error("create_stack", code, "because of this")
@@ -272,7 +268,7 @@ def test_a_refused_creation_is_an_error_with_cloudformations_words(
 
 
 @for_each_mode
-def test_a_stack_is_deleted_by_its_id_in_its_mode_with_its_role(cloudformation: Stubber, mode: Any) -> None:
+def test_a_stack_is_deleted_by_its_id_with_mode_and_role(cloudformation: Stubber, mode: Any) -> None:
     sent = {
         "StackName": STACK_ID,
         "RoleARN": ROLE,
@@ -284,9 +280,7 @@ def test_a_stack_is_deleted_by_its_id_in_its_mode_with_its_role(cloudformation: 
 
 
 @for_each_mode
-def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_parameters(
-    cloudformation: Stubber, mode: Any
-) -> None:
+def test_a_change_set_is_created_with_mode_role_and_parameters(cloudformation: Stubber, mode: Any) -> None:
     sent = {
         "StackName": NAMES.stack_of(ACME),
         "ChangeSetName": CHANGES,
@@ -301,15 +295,13 @@ def test_changes_are_drawn_up_as_an_update_in_its_mode_with_its_role_and_paramet
     assert stacks_in(mode).draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
 
 
-def test_what_somebody_drew_up_under_that_name_is_not_taken_for_ours(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_an_existing_change_set_of_that_name_is_not_ours(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
     assert stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
-def test_changes_that_cannot_be_drawn_up_are_an_error_with_cloudformations_words(
+def test_a_refused_change_set_is_an_error_with_the_reason(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:
     cloudformation.add_client_error("create_change_set", code, "because of this")
@@ -366,7 +358,7 @@ def drawn_up(
         ("CREATE_COMPLETE", "AVAILABLE", "No updates are to be performed.", ChangeSetState.READY),
     ],
 )
-def test_every_state_of_a_change_set_is_sorted(
+def test_every_status_of_a_change_set_has_a_state(
     stacks: CloudFormationStacks,
     cloudformation: Stubber,
     status: str,
@@ -381,9 +373,7 @@ def test_every_state_of_a_change_set_is_sorted(
     assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(CHANGE_SET, STACK_ID, state, reason, [], {}, [])
 
 
-def test_changes_are_told_with_the_parameters_that_they_were_drawn_up_with(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
     told = stacks.changes(STACK_ID, CHANGE_SET)
     assert told is not None
@@ -402,7 +392,7 @@ def test_changes_are_told_with_the_parameters_that_they_were_drawn_up_with(
         ({"OnStackFailure": "DO_NOTHING"}, "what to do on failure"),
     ],
 )
-def test_what_changes_were_drawn_up_with_besides_is_told(
+def test_other_options_of_a_change_set_are_listed(
     stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**more))
@@ -417,7 +407,7 @@ ATTACHED = {
 }
 
 
-def test_what_is_attached_to_a_stack_is_told_of_the_stack_and_of_the_changes_to_it(
+def test_topics_and_alarms_of_stacks_and_change_sets_are_read(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**ATTACHED))
@@ -431,7 +421,7 @@ def test_what_is_attached_to_a_stack_is_told_of_the_stack_and_of_the_changes_to_
 
 
 @pytest.mark.parametrize("spell", [json.dumps, lambda template: canonical(template).decode()], ids=["short", "ours"])
-def test_a_template_has_the_digest_of_its_release_however_it_is_spelled(
+def test_the_format_of_a_template_does_not_change_its_digest(
     stacks: CloudFormationStacks, cloudformation: Stubber, spell: Callable[[Any], str]
 ) -> None:
     template = json.loads(release_file(VERSION).read_bytes())
@@ -441,7 +431,7 @@ def test_a_template_has_the_digest_of_its_release_however_it_is_spelled(
 
 
 @pytest.mark.parametrize("body", ["Resources:\n  Queue: {Type: x}\n", "[]", "7"], ids=["YAML", "list", "number"])
-def test_a_template_that_is_no_object_is_no_releases(
+def test_a_template_that_is_not_an_object_has_no_digest(
     stacks: CloudFormationStacks, cloudformation: Stubber, body: str
 ) -> None:
     cloudformation.add_response("get_template", {"TemplateBody": body})
@@ -451,7 +441,7 @@ def test_a_template_that_is_no_object_is_no_releases(
 @pytest.mark.parametrize(
     ("code", "error"), [("ChangeSetNotFound", Conflict), ("Throttling", Throttled), ("AccessDenied", ClientError)]
 )
-def test_a_template_that_cannot_be_looked_at_is_not_taken_for_another(
+def test_a_template_that_cannot_be_read_is_an_error(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str, error: type[Exception]
 ) -> None:
     cloudformation.add_client_error("get_template", code, "not now")
@@ -469,7 +459,7 @@ def test_a_template_that_cannot_be_looked_at_is_not_taken_for_another(
         ("Remove", None, True),
     ],
 )
-def test_a_change_removes_a_resource_if_it_is_removed_or_replaced_or_might_be(
+def test_a_change_that_may_replace_a_resource_removes_it(
     stacks: CloudFormationStacks, cloudformation: Stubber, action: str, replacement: str | None, removes: bool
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
@@ -479,7 +469,7 @@ def test_a_change_removes_a_resource_if_it_is_removed_or_replaced_or_might_be(
     assert told.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
 
 
-def test_a_resource_that_is_added_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     change = a_change(action="Add")
     del change["ResourceChange"]["PhysicalResourceId"]
     cloudformation.add_response("describe_change_set", drawn_up(change))
@@ -488,7 +478,7 @@ def test_a_resource_that_is_added_has_no_physical_id_yet(stacks: CloudFormationS
     assert [change.physical_id for change in told.changes] == [""]
 
 
-def test_changes_are_read_page_by_page_to_the_last(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     pages = {None: "second", "second": "third", "third": None}
     for number, (token, following) in enumerate(pages.items()):
         asked = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
@@ -503,22 +493,18 @@ def test_changes_are_read_page_by_page_to_the_last(stacks: CloudFormationStacks,
 
 
 @pytest.mark.parametrize("code", ["ChangeSetNotFound", "ChangeSetNotFoundException"])
-def test_changes_that_were_never_drawn_up_are_none(
-    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
-) -> None:
+def test_an_unknown_change_set_is_none(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
     cloudformation.add_client_error("describe_change_set", code, f"ChangeSet [{CHANGES}] does not exist")
     assert stacks.changes(STACK_ID, CHANGES) is None
 
 
-def test_changes_that_may_not_be_looked_at_are_not_taken_for_absent(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_a_change_set_that_cannot_be_read_is_an_error(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("describe_change_set", "AccessDenied", "not authorized")
     with pytest.raises(ClientError, match="not authorized"):
         stacks.changes(STACK_ID, CHANGES)
 
 
-def test_changes_are_made_with_a_token_and_undone_if_they_fail(
+def test_a_change_set_is_executed_with_a_token_and_rollback(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     sent = {
@@ -532,9 +518,7 @@ def test_changes_are_made_with_a_token_and_undone_if_they_fail(
 
 
 @pytest.mark.parametrize("code", ["InvalidChangeSetStatus", "InvalidChangeSetStatusException"])
-def test_changes_that_cannot_be_made_any_more_are_a_conflict(
-    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
-) -> None:
+def test_an_obsolete_change_set_is_a_conflict(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
     cloudformation.add_client_error("execute_change_set", code, "ChangeSet is in OBSOLETE status")
     with pytest.raises(Conflict, match="OBSOLETE"):
         stacks.make_changes(STACK_ID, CHANGES, client_token="token")
@@ -548,7 +532,7 @@ def test_changes_that_cannot_be_made_any_more_are_a_conflict(
         ("ValidationError", "Stack [berth-tenant-acme] does not exist"),
     ],
 )
-def test_changes_that_have_gone_with_their_stack_are_a_conflict(
+def test_a_change_set_of_a_deleted_stack_is_a_conflict(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str, words: str
 ) -> None:
     """Somebody has deleted the stack by hand. The next step sees that there is none."""
@@ -558,7 +542,7 @@ def test_changes_that_have_gone_with_their_stack_are_a_conflict(
 
 
 @pytest.mark.parametrize("code", ["InsufficientCapabilitiesException", "ValidationError"])
-def test_any_other_refusal_to_make_changes_is_an_error(
+def test_any_other_refusal_to_execute_is_an_error(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str
 ) -> None:
     cloudformation.add_client_error("execute_change_set", code, "because of this")
@@ -566,21 +550,19 @@ def test_any_other_refusal_to_make_changes_is_an_error(
         stacks.make_changes(STACK_ID, CHANGES, client_token="token")
 
 
-def test_changes_are_forgotten_by_their_name(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_a_change_set_is_deleted_by_its_name(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     sent = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
     cloudformation.add_response("delete_change_set", {}, sent)
     stacks.forget_changes(STACK_ID, CHANGES)
 
 
-def test_a_failed_update_is_undone_by_the_stacks_id_with_its_role(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_a_failed_update_is_rolled_back_with_the_role(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     sent = {"StackName": STACK_ID, "RoleARN": ROLE, "ClientRequestToken": "token-undo-1"}
     cloudformation.add_response("rollback_stack", {}, sent)
     stacks.roll_back(STACK_ID, client_token="token-undo-1")
 
 
-def test_undoing_goes_on_by_the_stacks_id_with_its_role_and_skips_no_resource(
+def test_a_rollback_is_continued_with_the_role_and_skips_no_resource(
     stacks: CloudFormationStacks, cloudformation: Stubber
 ) -> None:
     sent = {"StackName": STACK_ID, "RoleARN": ROLE, "ClientRequestToken": "token-undo-2"}
@@ -613,7 +595,7 @@ def test_every_call_may_be_throttled(
 
 
 @pytest.mark.parametrize("method", CALLS)
-def test_whoever_wants_to_know_is_told_of_every_call_that_was_throttled(cloudformation: Stubber, method: str) -> None:
+def test_every_throttled_call_is_reported(cloudformation: Stubber, method: str) -> None:
     told: list[str] = []
     stacks = CloudFormationStacks(
         client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: told.append(method)
@@ -626,7 +608,7 @@ def test_whoever_wants_to_know_is_told_of_every_call_that_was_throttled(cloudfor
     assert told == [method]
 
 
-def test_the_later_pages_of_changes_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_later_pages_of_a_change_set_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), NextToken="more"))
     cloudformation.add_client_error("describe_change_set", "Throttling", "Rate exceeded")
     with pytest.raises(Throttled, match="Rate exceeded"):
@@ -676,22 +658,18 @@ def test_events_are_read_page_by_page_newest_first(stacks: CloudFormationStacks,
     assert [event.cancelled for event in events] == [False, True, False, False, False]
 
 
-def test_a_stack_that_nobody_knows_has_no_events(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_an_unknown_stack_has_no_events(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("describe_stack_events", "ValidationError", f"Stack [{STACK_ID}] does not exist")
     assert list(stacks.events(STACK_ID)) == []
 
 
-def test_another_fault_is_not_taken_for_a_stack_without_events(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_events_that_cannot_be_read_are_an_error(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("describe_stack_events", "AccessDenied", "You may not.")
     with pytest.raises(ClientError):
         list(stacks.events(STACK_ID))
 
 
-def test_an_event_bears_the_token_of_the_request_that_it_is_an_effect_of(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_an_event_has_the_token_of_its_request(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     events = [
         an_event(2, "Q", "UPDATE_FAILED", ClientRequestToken="token-update"),
         an_event(1, "Q", "CREATE_COMPLETE"),
@@ -700,6 +678,6 @@ def test_an_event_bears_the_token_of_the_request_that_it_is_an_effect_of(
     assert [event.client_token for event in stacks.events(STACK_ID)] == ["token-update", ""]
 
 
-def test_a_page_that_is_not_needed_is_not_asked_for(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+def test_an_unneeded_page_is_not_requested(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stack_events", PAGES[0], {"StackName": ANY})
     assert next(iter(stacks.events(STACK_ID))).status == "ROLLBACK_IN_PROGRESS"

@@ -140,11 +140,11 @@ def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> s
 
 
 @pytest.mark.parametrize("name_or_id", [NAMES.stack_of(ACME), stack_arn()], ids=["by name", "by id"])
-def test_a_stack_that_never_was_is_none(world: World, name_or_id: str) -> None:
+def test_an_unknown_stack_is_none(world: World, name_or_id: str) -> None:
     assert world.stacks.find(name_or_id) is None
 
 
-def test_a_stack_is_found_by_its_name_and_by_its_id_with_all_that_it_says(world: World, created: str) -> None:
+def test_a_stack_is_found_by_name_and_by_id_with_its_outputs(world: World, created: str) -> None:
     stack = found(world)
     assert stack == found(world, created)
     assert (stack.stack_id, stack.status, stack.tenant_id) == (created, "CREATE_COMPLETE", "acme")
@@ -152,22 +152,20 @@ def test_a_stack_is_found_by_its_name_and_by_its_id_with_all_that_it_says(world:
     assert stack.queue is not None
 
 
-def test_a_stack_that_we_made_is_ours_and_has_the_queue_of_its_outputs_among_its_resources(
-    world: World, created: str
-) -> None:
+def test_a_stack_that_berth_created_is_ours_and_its_queue_is_a_resource(world: World, created: str) -> None:
     stack = found(world)
     assert stack.ours
     assert world.stacks.queue(created) == stack.queue
 
 
-def test_a_stack_that_somebody_else_made_under_the_same_name_is_not_ours(world: World) -> None:
+def test_a_stack_that_somebody_else_created_is_not_ours(world: World) -> None:
     world.plant()
     stack = found(world)
     assert (stack.tenant_id, stack.version, stack.ours) == ("acme", VERSION, False)
 
 
 @updates_in_full
-def test_a_stack_is_ours_from_the_first_change_that_we_made_to_it(world: World) -> None:
+def test_a_stack_is_ours_after_the_first_change_by_berth(world: World) -> None:
     world.plant()
     stack_id = found(world).stack_id
     change_set = draw_up(world)
@@ -177,29 +175,29 @@ def test_a_stack_is_ours_from_the_first_change_that_we_made_to_it(world: World) 
     assert found(world).ours
 
 
-def test_a_stack_tells_all_its_queues_by_their_names(world: World, created: str) -> None:
+def test_the_queues_of_a_stack_are_listed_by_logical_id(world: World, created: str) -> None:
     queues = world.stacks.queues(created)
     assert queues["InboundQueue"] == found(world).queue
     assert world.stacks.queues(stack_arn(number=9)) == {}
 
 
-def test_a_stack_that_was_deleted_has_no_queue(world: World, created: str) -> None:
+def test_a_deleted_stack_has_no_queue(world: World, created: str) -> None:
     world.stacks.delete(created, client_token="delete-1")
     world.settle()
     assert world.stacks.queue(created) is None
     assert world.stacks.queues(created) == {}
 
 
-def test_a_stack_that_never_was_has_no_queue(world: World) -> None:
+def test_an_unknown_stack_has_no_queue(world: World) -> None:
     assert world.stacks.queue(stack_arn()) is None
 
 
-def test_a_name_is_given_to_one_stack_at_a_time(world: World, created: str) -> None:
+def test_only_one_stack_at_a_time_has_a_name(world: World, created: str) -> None:
     assert create(world, "create-2") is None
     assert found(world).stack_id == created
 
 
-def test_a_request_that_is_repeated_makes_no_second_stack(world: World) -> None:
+def test_a_repeated_request_creates_no_second_stack(world: World) -> None:
     first = create(world)
     assert first is not None
     assert create(world) in (first, None)
@@ -213,14 +211,14 @@ def test_a_deleted_stack_is_found_by_its_id_only(world: World, created: str) -> 
     assert world.stacks.find(NAMES.stack_of(ACME)) is None
 
 
-def test_what_is_deleted_already_is_not_deleted_again(world: World, created: str) -> None:
+def test_deleting_a_deleted_stack_does_nothing(world: World, created: str) -> None:
     for _ in range(2):
         world.stacks.delete(created, client_token="delete-1")
         world.settle()
     assert found(world, created).status == "DELETE_COMPLETE"
 
 
-def test_once_a_stack_is_deleted_there_is_room_for_another(world: World, created: str) -> None:
+def test_the_name_of_a_deleted_stack_can_be_used_again(world: World, created: str) -> None:
     world.stacks.delete(created, client_token="delete-1")
     world.settle()
     another = create(world, "create-2")
@@ -313,7 +311,7 @@ def test_empty_changes_cannot_be_made(world: World, created: str) -> None:
         world.stacks.make_changes(created, CHANGES, client_token="update-1")
 
 
-def test_events_are_told_newest_first_and_the_stacks_own_are_marked(world: World, created: str) -> None:
+def test_events_are_listed_newest_first_and_those_of_the_stack_are_marked(world: World, created: str) -> None:
     newest, *_, oldest = world.stacks.events(created)
     for event, status in ((newest, "CREATE_COMPLETE"), (oldest, "CREATE_IN_PROGRESS")):
         assert (event.resource, event.status, event.is_stack) == (NAMES.stack_of(ACME), status, True)
@@ -321,14 +319,14 @@ def test_events_are_told_newest_first_and_the_stacks_own_are_marked(world: World
 
 
 @updates_in_full
-def test_events_bear_the_token_of_the_request_that_they_are_an_effect_of(world: World, created: str) -> None:
+def test_events_have_the_token_of_their_request(world: World, created: str) -> None:
     world.stacks.make_changes(created, draw_up(world), client_token="update-1")
     world.settle()
     tokens = {event.status: event.client_token for event in world.stacks.events(created) if event.is_stack}
     assert (tokens["CREATE_COMPLETE"], tokens["UPDATE_COMPLETE"]) == ("create-1", "update-1")
 
 
-def test_events_of_a_deleted_stack_are_told_by_its_id(world: World, created: str) -> None:
+def test_events_of_a_deleted_stack_are_found_by_its_id(world: World, created: str) -> None:
     world.stacks.delete(created, client_token="delete-1")
     world.settle()
     assert next(iter(world.stacks.events(created))).status == "DELETE_COMPLETE"

@@ -37,15 +37,13 @@ def described(name: str, **more: Any) -> dict[str, Any]:
     return {"StackName": name, "StackId": f"arn/{name}", "CreationTime": NOON, "StackStatus": "CREATE_COMPLETE", **more}
 
 
-def test_every_stack_is_told_of_page_by_page(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+def test_all_stacks_are_listed_page_by_page(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stacks", {"Stacks": [described("a"), described("b")], "NextToken": "2"}, {})
     cloudformation.add_response("describe_stacks", {"Stacks": [described("c")]}, {"NextToken": "2"})
     assert [surveyed.name for surveyed in survey.all()] == ["a", "b", "c"]
 
 
-def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
-    survey: CloudFormationSurvey, cloudformation: Stubber
-) -> None:
+def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     outputs = {"InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url, "Version": VERSION}
     told = described(
         NAMES.stack_of(ACME),
@@ -60,7 +58,7 @@ def test_a_tenants_stack_is_told_of_as_if_it_had_been_asked_for(
     assert list(survey.all()) == [SurveyedStack(NAMES.stack_of(ACME), stack)]
 
 
-def test_a_page_that_is_not_needed_is_not_asked_for(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+def test_an_unneeded_page_is_not_requested(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stacks", {"Stacks": [described("a")], "NextToken": "2"}, {})
     assert next(iter(survey.all())).name == "a"
 
@@ -75,7 +73,7 @@ def test_the_later_pages_may_be_throttled(survey: CloudFormationSurvey, cloudfor
 
 
 @pytest.mark.parametrize("kind", ["moto", "emulator"], indirect=True)
-def test_living_stacks_are_told_of_and_deleted_ones_are_not(account: Account) -> None:
+def test_deleted_stacks_are_not_listed(account: Account) -> None:
     aws = account.client("cloudformation")
     template = json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}})
     for name in ("one", "another", "gone"):
@@ -89,14 +87,12 @@ def test_living_stacks_are_told_of_and_deleted_ones_are_not(account: Account) ->
     }
 
 
-def test_a_stack_is_compared_with_its_resources_by_its_id(
-    survey: CloudFormationSurvey, cloudformation: Stubber
-) -> None:
+def test_drift_detection_is_started_by_the_stacks_id(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     cloudformation.add_response("detect_stack_drift", {"StackDriftDetectionId": "d-1"}, {"StackName": stack_arn()})
     assert survey.start_drift_detection(stack_arn()) == "d-1"
 
 
-def test_one_that_cannot_be_compared_now_is_not(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+def test_drift_detection_may_be_impossible_now(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("detect_stack_drift", "ValidationError", "Drift detection is already in progress")
     assert survey.start_drift_detection(stack_arn()) is None
 
@@ -132,7 +128,7 @@ def test_one_that_cannot_be_compared_now_is_not(survey: CloudFormationSurvey, cl
     ],
     ids=["in progress", "in progress with a first word", "in sync", "drifted", "failed", "failed in part"],
 )
-def test_how_far_a_comparison_is(
+def test_the_status_of_a_drift_detection(
     survey: CloudFormationSurvey, cloudformation: Stubber, told: dict[str, Any], drift: Drift
 ) -> None:
     answer = {"StackId": stack_arn(), "StackDriftDetectionId": "d-1", "Timestamp": NOON, **told}
@@ -140,14 +136,14 @@ def test_how_far_a_comparison_is(
     assert survey.drift("d-1") == drift
 
 
-def test_the_limit_is_the_one_of_stacks(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
+def test_the_limit_is_that_of_stacks(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     limits = [{"Name": "StackOutputsLimit", "Value": 200}, {"Name": "StackLimit", "Value": 2000}]
     cloudformation.add_response("describe_account_limits", {"AccountLimits": limits}, {})
     assert survey.stack_limit() == 2000
 
 
 @pytest.mark.parametrize("limits", [[], [{"Name": "StackOutputsLimit", "Value": 200}]], ids=["none", "another"])
-def test_a_limit_that_is_not_told_is_not_known(
+def test_a_missing_limit_is_unknown(
     survey: CloudFormationSurvey, cloudformation: Stubber, limits: list[dict[str, Any]]
 ) -> None:
     cloudformation.add_response("describe_account_limits", {"AccountLimits": limits}, {})
@@ -155,7 +151,7 @@ def test_a_limit_that_is_not_told_is_not_known(
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException", "InvalidAction"])
-def test_a_limit_that_may_not_be_asked_for_is_not_known(
+def test_a_limit_without_permission_is_unknown(
     survey: CloudFormationSurvey, cloudformation: Stubber, code: str
 ) -> None:
     cloudformation.add_client_error("describe_account_limits", code)
@@ -163,7 +159,7 @@ def test_a_limit_that_may_not_be_asked_for_is_not_known(
 
 
 @pytest.mark.parametrize("kind", ["emulator"], indirect=True)
-def test_where_limits_are_unheard_of_none_is_known(account: Account) -> None:
+def test_without_the_api_the_limit_is_unknown(account: Account) -> None:
     survey = CloudFormationSurvey(account.client("cloudformation"), service_role=lambda: ROLE)
     assert survey.stack_limit() is None
 

@@ -70,7 +70,7 @@ pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
 
 
 class TestHistory:
-    def test_every_attempt_and_outcome_stays_in_the_order_of_time(self, table: Table) -> None:
+    def test_all_attempts_and_outcomes_are_kept_in_order_of_time(self, table: Table) -> None:
         first, second = a_run(1), a_run(2, started_at=LATER)
         take(table, first)
         table.fail(first, QUEUE_TABOO, NOON + SECOND)
@@ -85,7 +85,7 @@ class TestHistory:
         (audit,) = table.audits(ACME)
         assert (audit.attempt, audit.status, audit.root_cause) == (2, Status.SUCCESS, None)
 
-    def test_a_whole_life_is_told_and_by_whom_each_part_was_asked_for(self, table: Table) -> None:
+    def test_the_history_of_a_life_has_the_requester_of_each_operation(self, table: Table) -> None:
         def by(name: str) -> Request:
             return Request(by=name, explicit=True)
 
@@ -115,7 +115,7 @@ class TestHistory:
                 for entry in table.history(ACME)
             ] == told
 
-    def test_what_was_told_is_never_told_otherwise(self, table: Table) -> None:
+    def test_entries_of_the_history_never_change(self, table: Table) -> None:
         """Every write of a run is repeated, later and with another cause: nothing that is there changes."""
         create(table)
         take(table, UPDATE)
@@ -132,7 +132,7 @@ class TestHistory:
                 table.begin(run, at=LATER_STILL)
         assert list(table.history(ACME)) == before
 
-    def test_versions_and_operations_have_audits_of_their_own(self, table: Table) -> None:
+    def test_versions_and_operations_have_separate_audits(self, table: Table) -> None:
         runs = [a_run(), *OTHER_OPERATIONS.values()]
         for run in runs:
             take(table, run)
@@ -146,7 +146,7 @@ class TestHistory:
 
 
 class TestDescriptions:
-    def test_labels_and_pin_are_set_and_the_rest_stays(self, table: Table) -> None:
+    def test_labels_and_pin_are_set_and_nothing_else(self, table: Table) -> None:
         create(table)
         before = metadata_of(table)
         assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
@@ -155,7 +155,7 @@ class TestDescriptions:
         )
         assert states(table) == [State.READY]
 
-    def test_a_tenant_that_is_about_to_be_created_is_introduced_and_not_listed_yet(self, table: Table) -> None:
+    def test_a_requested_tenant_is_described_and_not_listed_yet(self, table: Table) -> None:
         assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         assert table.describe(
             ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER, asked_for=an_attempt()
@@ -169,7 +169,7 @@ class TestDescriptions:
         )
         assert states(table) == []
 
-    def test_a_tenant_that_is_being_deleted_is_introduced_and_stays_withdrawn(self, table: Table) -> None:
+    def test_a_tenant_requested_during_its_delete_stays_withdrawn(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         assert table.describe(
@@ -179,14 +179,12 @@ class TestDescriptions:
         assert not metadata_of(table).published
 
     @pytest.mark.parametrize("labels", [{"tier": "gold"}, {}])
-    def test_what_was_said_since_a_create_was_asked_for_is_not_taken_back_when_it_begins(
-        self, table: Table, labels: dict[str, str]
-    ) -> None:
+    def test_a_create_does_not_overwrite_a_later_description(self, table: Table, labels: dict[str, str]) -> None:
         table.describe(ACME, labels=labels, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == (labels, NEXT_VERSION)
 
-    def test_a_tenant_is_asked_for_until_that_very_create_begins(self, table: Table) -> None:
+    def test_a_tenant_counts_as_requested_until_that_create_begins(self, table: Table) -> None:
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
         take(table, a_run())
         assert metadata_of(table).asked_for == an_attempt(2)
@@ -194,7 +192,7 @@ class TestDescriptions:
         take(table, a_run(2))
         assert metadata_of(table).asked_for is None
 
-    def test_a_delete_leaves_what_was_said_about_a_tenant_that_was_asked_for_since(self, table: Table) -> None:
+    def test_a_delete_keeps_the_description_of_a_tenant_requested_since(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.describe(
@@ -210,12 +208,12 @@ class TestDescriptions:
         )
         assert states(table) == [State.DELETED]
 
-    def test_what_a_create_was_asked_with_is_set_when_it_begins_and_nothing_was_said(self, table: Table) -> None:
+    def test_a_create_without_a_description_sets_its_own(self, table: Table) -> None:
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "silver"}, VERSION)
 
-    def test_what_was_there_before_who_changed_it_and_why_is_in_the_history(self, table: Table) -> None:
+    def test_a_description_is_in_the_history_with_before_after_and_reason(self, table: Table) -> None:
         create(table)
         asked = Request(by="ada", reason="Ticket 4711", labels={"tier": "gold"}, pin=VERSION)
         before = list(table.history(ACME))
@@ -239,7 +237,7 @@ class TestDescriptions:
             after={"labels": {"tier": "gold"}, "pinnedVersion": None},
         )
 
-    def test_what_changes_nothing_is_neither_written_nor_in_the_history(self, table: Table) -> None:
+    def test_a_description_that_changes_nothing_is_not_written(self, table: Table) -> None:
         create(table)
         before = len(table.history(ACME))
         for at in (LATER, LATER, LATER, LATER_STILL):
@@ -248,7 +246,7 @@ class TestDescriptions:
         assert len(table.history(ACME)) == before + 1
         assert metadata_of(table).updated_at == LATER
 
-    def test_labels_that_are_none_are_said_all_the_same(self, table: Table) -> None:
+    def test_empty_labels_count_as_a_description(self, table: Table) -> None:
         """A create that began to wait before does not set its own labels then."""
         run = a_run(request=Request(labels={"tier": "gold"}))
         create(table)
@@ -256,17 +254,17 @@ class TestDescriptions:
         take(table, replace(run, attempt=an_attempt(2), execution="another"))
         assert metadata_of(table).labels == {}
 
-    def test_of_a_tenant_that_is_to_come_only_what_changes_something_is(self, table: Table) -> None:
+    def test_an_equal_description_of_a_requested_tenant_is_not_recorded_again(self, table: Table) -> None:
         for at in (NOON, LATER, LATER_STILL):
             table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=at, asked_for=an_attempt())
         assert len(table.history(ACME)) == 1
         assert metadata_of(table).asked_for_at == LATER_STILL
 
-    def test_a_create_that_says_nothing_about_its_tenant_leaves_that_to_its_own_history(self, table: Table) -> None:
+    def test_a_request_without_a_description_is_not_in_the_history(self, table: Table) -> None:
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         assert list(table.history(ACME)) == []
 
-    def test_two_who_say_different_things_at_one_moment_are_both_in_the_history(self, table: Table) -> None:
+    def test_two_descriptions_at_one_moment_are_both_in_the_history(self, table: Table) -> None:
         create(table)
         before = len(table.history(ACME))
         for by, version in (("ada", VERSION), ("bob", NEXT_VERSION)):
@@ -274,13 +272,13 @@ class TestDescriptions:
         described = list(table.history(ACME))[before:]
         assert {entry.request.by for entry in described if entry.request} == {"ada", "bob"}
 
-    def test_what_is_not_said_stays(self, table: Table) -> None:
+    def test_missing_labels_and_pin_are_unchanged(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         assert table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER)
         assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "gold"}, VERSION)
 
-    def test_labels_are_replaced_as_a_whole_also_by_none(self, table: Table) -> None:
+    def test_labels_are_replaced_as_a_whole(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels={"tier": "gold", "team": "blue"}, pin=Pin(), request=EXPLICIT, at=LATER)
         table.describe(ACME, labels={"team": "red"}, pin=Pin(), request=EXPLICIT, at=LATER)
@@ -288,7 +286,7 @@ class TestDescriptions:
         table.describe(ACME, labels={}, pin=Pin(), request=EXPLICIT, at=LATER)
         assert metadata_of(table).labels == {}
 
-    def test_a_pin_is_lifted(self, table: Table) -> None:
+    def test_a_pin_is_removed(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=LATER)
@@ -296,31 +294,31 @@ class TestDescriptions:
         assert table.describe(ACME, labels=None, pin=Pin(lift=True), request=EXPLICIT, at=LATER)
         assert metadata_of(table).pinned_version is None
 
-    def test_it_is_told_in_the_list(self, table: Table) -> None:
+    def test_a_description_is_in_the_list(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         (listed,) = table.tenants_in(State.READY, limit=9)
         assert (listed.labels, listed.pinned_version, listed.updated_at) == ({"tier": "gold"}, VERSION, LATER)
 
-    def test_an_update_that_goes_on_does_not_hinder_it(self, table: Table) -> None:
+    def test_a_tenant_can_be_described_during_an_update(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         assert table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER)
         publish(table, UPDATE, at=LATER_STILL)
         assert metadata_of(table).labels == {"tier": "gold"}
 
-    def test_of_an_unknown_tenant_nothing_can_be_said(self, table: Table) -> None:
+    def test_an_unknown_tenant_cannot_be_described(self, table: Table) -> None:
         assert not table.describe(ACME, labels={}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         assert table.metadata(ACME) is None
 
-    def test_of_a_tenant_that_is_being_deleted_nothing_can_be_said(self, table: Table) -> None:
+    def test_a_tenant_cannot_be_described_during_its_delete(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         before = everything(table)
         assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(lift=True), request=EXPLICIT, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_of_a_deleted_tenant_nothing_can_be_said(self, table: Table) -> None:
+    def test_a_deleted_tenant_cannot_be_described(self, table: Table) -> None:
         delete(table)
         before = everything(table)
         assert not table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER_STILL)
@@ -357,7 +355,7 @@ SAID = {"labels": {"tier": "gold"}, "pin": Pin(VERSION), "request": EXPLICIT, "a
 class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
     @pytest.mark.parametrize("claim", CLAIMS)
     @pytest.mark.parametrize("asked_for", [None, an_attempt(2)], ids=["there", "asked for"])
-    def test_as_it_was_seen_it_is_described(self, table: Table, claim: str, asked_for: Attempt | None) -> None:
+    def test_an_unchanged_tenant_is_described(self, table: Table, claim: str, asked_for: Attempt | None) -> None:
         CLAIMS[claim](table)
         seen = table.metadata(ACME)
         described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=Seen(seen))  # type: ignore[arg-type]
@@ -366,7 +364,7 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
 
     @pytest.mark.parametrize("claim", [name for name in CLAIMS if name != "nothing"])
     @pytest.mark.parametrize("asked_for", [None, an_attempt(2)], ids=["there", "asked for"])
-    def test_a_tenant_that_was_nobodys_and_is_somebodys_is_not(
+    def test_a_tenant_that_has_an_owner_since_is_not_described(
         self, table: Table, claim: str, asked_for: Attempt | None
     ) -> None:
         CLAIMS[claim](table)
@@ -377,14 +375,14 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
         assert everything(table) == before
 
     @pytest.mark.parametrize("claim", ["another resource's", "an operator's", "from before creators were recorded"])
-    def test_a_tenant_that_was_ones_own_and_is_somebody_elses_is_not(self, table: Table, claim: str) -> None:
+    def test_a_tenant_that_has_another_owner_since_is_not_described(self, table: Table, claim: str) -> None:
         CLAIMS[claim](table)
         before = everything(table)
         seen = replace(metadata_of(table), created_by=a_resource())
         assert not table.describe(ACME, **SAID, only_if=Seen(seen))  # type: ignore[arg-type]
         assert everything(table) == before
 
-    def test_a_tenant_that_was_deleted_since_is_not(self, table: Table) -> None:
+    def test_a_tenant_that_was_deleted_since_is_not_described(self, table: Table) -> None:
         create(table)
         seen = metadata_of(table)
         take(table, DELETE)
@@ -398,7 +396,7 @@ class TestWhatTheStackKeepsTrue:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", None, NOON, NOON)
 
-    def test_what_the_create_has_said_stays(self, table: Table) -> None:
+    def test_recording_the_queue_keeps_the_description(self, table: Table) -> None:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
         assert table.metadata(ACME) == Metadata(
@@ -406,7 +404,7 @@ class TestWhatTheStackKeepsTrue:
         )
         assert states(table) == [State.PROVISIONING]
 
-    def test_its_own_stack_may_replace_a_published_queue(self, table: Table) -> None:
+    def test_the_own_stack_may_replace_a_published_queue(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL)
@@ -414,7 +412,7 @@ class TestWhatTheStackKeepsTrue:
             ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by
         )
 
-    def test_a_queue_that_another_event_has_recorded_since_is_not_replaced(self, table: Table) -> None:
+    def test_a_queue_recorded_since_is_not_replaced(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         seen = table.metadata(ACME)
@@ -423,7 +421,7 @@ class TestWhatTheStackKeepsTrue:
         assert not table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER_STILL, seen=seen)
         assert everything(table) == before
 
-    def test_what_the_history_says_about_it_is_written_with_it_or_not_at_all(self, table: Table) -> None:
+    def test_a_queue_and_its_history_entry_are_written_together(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         seen, before = table.metadata(ACME), list(table.history(ACME))
@@ -449,7 +447,7 @@ class TestWhatTheStackKeepsTrue:
             table.record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_another_stack_may_not_replace_a_queue_that_is_withdrawn(self, table: Table) -> None:
+    def test_another_stack_may_not_replace_a_withdrawn_queue(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         before = everything(table)
@@ -457,7 +455,7 @@ class TestWhatTheStackKeepsTrue:
             table.record_queue(ACME, stack_id="stack-2", queue=OTHER_QUEUE, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_a_queue_that_vanished_is_forgotten_and_what_people_said_stays(self, table: Table) -> None:
+    def test_a_vanished_queue_is_removed_and_the_description_kept(self, table: Table) -> None:
         create(table)
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         before = metadata_of(table)
@@ -473,9 +471,7 @@ class TestWhatTheStackKeepsTrue:
         )
         assert states(table) == [State.UNKNOWN]
 
-    def test_the_version_of_a_queue_that_vanished_is_remembered_until_the_tenant_is_served_again(
-        self, table: Table
-    ) -> None:
+    def test_the_version_of_a_vanished_queue_is_kept_until_the_tenant_is_ready(self, table: Table) -> None:
         create(table)
         table.forget_queue(ACME, stack_id="stack-1", vanished=True)
         again = a_run(2, started_at=LATER)
@@ -484,7 +480,7 @@ class TestWhatTheStackKeepsTrue:
         table.publish(again, Publication("stack-2", QUEUE, NEXT_VERSION, None), at=LATER_STILL)
         assert metadata_of(table).last_version is None
 
-    def test_the_version_of_a_queue_that_vanished_is_forgotten_with_the_tenant(self, table: Table) -> None:
+    def test_the_version_of_a_vanished_queue_is_removed_with_the_tenant(self, table: Table) -> None:
         create(table)
         table.forget_queue(ACME, stack_id="stack-1", vanished=True)
         take(table, DELETE)
@@ -493,7 +489,7 @@ class TestWhatTheStackKeepsTrue:
         assert metadata_of(table).last_version is None
 
     @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_that_has_taken_its_queue_back_does_not_record_it_again(self, table: Table, vanished: bool) -> None:
+    def test_a_stack_that_removed_its_queue_cannot_record_it_again(self, table: Table, vanished: bool) -> None:
         create(table)
         table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
         before = metadata_of(table)
@@ -503,7 +499,7 @@ class TestWhatTheStackKeepsTrue:
         table.record_queue(ACME, stack_id="stack-2", queue=QUEUE, at=LATER)
         assert metadata_of(table).stack_id == "stack-2"
 
-    def test_a_queue_that_vanished_after_a_failed_update_has_no_root_cause_for_that(self, table: Table) -> None:
+    def test_a_vanished_queue_has_no_root_cause_of_a_failed_update(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
@@ -511,9 +507,7 @@ class TestWhatTheStackKeepsTrue:
         (listed,) = table.tenants_in(State.UNKNOWN, limit=9)
         assert listed.root_cause is None
 
-    def test_a_queue_that_a_delete_takes_down_is_forgotten_and_the_tenant_is_still_being_deleted(
-        self, table: Table
-    ) -> None:
+    def test_a_delete_removes_the_queue_and_the_tenant_stays_deleting(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
@@ -523,9 +517,7 @@ class TestWhatTheStackKeepsTrue:
         assert (listed.version, listed.queue) == (None, None)
         assert not table.tenants_in(State.DELETING, version=VERSION, limit=9)
 
-    def test_a_queue_of_a_stack_that_never_lived_is_forgotten_and_the_tenant_is_still_provisioned(
-        self, table: Table
-    ) -> None:
+    def test_a_create_that_lost_its_stack_stays_provisioning(self, table: Table) -> None:
         take(table, RUN)
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
@@ -533,20 +525,20 @@ class TestWhatTheStackKeepsTrue:
         assert states(table) == [State.PROVISIONING]
 
     @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_may_not_make_another_stacks_queue_be_forgotten(self, table: Table, vanished: bool) -> None:
+    def test_a_stack_cannot_remove_the_queue_of_another_stack(self, table: Table, vanished: bool) -> None:
         create(table)
         before = everything(table)
         assert not table.forget_queue(ACME, stack_id="stack-2", vanished=vanished)
         assert everything(table) == before
 
     @pytest.mark.parametrize("vanished", [False, True])
-    def test_what_is_not_there_need_not_be_forgotten(self, table: Table, vanished: bool) -> None:
+    def test_removing_a_missing_queue_does_nothing(self, table: Table, vanished: bool) -> None:
         assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
         assert table.metadata(ACME) is None
 
 
 class TestReleases:
-    def test_an_unpublished_version_has_none(self, table: Table) -> None:
+    def test_an_unpublished_version_has_no_release(self, table: Table) -> None:
         assert table.release(VERSION) is None
         assert list(table.releases()) == []
 
@@ -594,7 +586,7 @@ class TestLegacyRows:
         ]
         assert decide(None, table.audits(ACME), VERSION) == Wait("arn:legacy")
 
-    def test_an_updates_version_is_read_off_its_key(self, table: Table, legacy: Legacy) -> None:
+    def test_the_version_of_an_update_is_read_from_its_key(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
         assert list(table.audits(ACME)) == [
             Audit(ACME, Operation.UPDATE, "0.1.18", Status.FAILURE, "arn:legacy", LEGACY_TIME, attempt=1)
@@ -608,34 +600,32 @@ class TestLegacyRows:
         assert audit == Audit(ACME, Operation.DELETE, None, Status.SUCCESS, "arn:legacy", LEGACY_TIME, attempt=1)
         assert decide(None, [audit], VERSION) == Deleted(audit)
 
-    def test_a_delete_of_old_is_overcome_by_an_explicit_create(self, table: Table, legacy: Legacy) -> None:
+    def test_an_explicit_create_supersedes_a_legacy_delete(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.DELETE, Status.SUCCESS, None)
         take(table, RUN)
         table.fail(RUN, QUEUE_TABOO, LATER)
         assert decide(table.metadata(ACME), table.audits(ACME), NEXT_VERSION) == StartCreate(1)
         assert states(table) == [State.FAILED]
 
-    def test_a_create_without_a_version_stays_beside_one_with_a_version(self, table: Table, legacy: Legacy) -> None:
+    def test_a_create_without_a_version_is_kept_beside_one_with_a_version(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.CREATE, Status.FAILURE, None)
         take(table, RUN)
         assert [audit.version for audit in table.audits(ACME)] == [None, VERSION]
 
-    def test_a_row_without_an_attempt_gives_way_to_the_first_attempt(self, table: Table, legacy: Legacy) -> None:
+    def test_the_first_attempt_replaces_a_row_without_an_attempt(self, table: Table, legacy: Legacy) -> None:
         legacy.audit(Operation.DELETE, Status.FAILURE, None)
         run = a_run(operation=Operation.DELETE)
         assert take(table, run) is None
         assert audit_of(table, run).status is Status.STARTED
 
-    def test_any_stack_may_claim_a_queue_that_says_no_stack(self, table: Table, legacy: Legacy) -> None:
+    def test_any_stack_may_claim_a_queue_without_a_stack(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         before = metadata_of(table)
         table.record_queue(ACME, stack_id="stack-1", queue=LEGACY_QUEUE, at=NOON)
         assert table.metadata(ACME) == replace(before, stack_id="stack-1", updated_at=NOON)
 
     @pytest.mark.parametrize("vanished", [False, True])
-    def test_no_stack_may_make_a_queue_be_forgotten_that_says_no_stack(
-        self, table: Table, legacy: Legacy, vanished: bool
-    ) -> None:
+    def test_no_stack_may_remove_a_queue_without_a_stack(self, table: Table, legacy: Legacy, vanished: bool) -> None:
         legacy.metadata(ACME)
         before = everything(table)
         assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
@@ -650,20 +640,20 @@ class TestLegacyRows:
             ACME, LEGACY_QUEUE, "stack-1", NEXT_VERSION, LEGACY_TIME, LATER_STILL, outbound_queue=None
         )
 
-    def test_an_update_that_fails_leaves_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
+    def test_a_failed_update_keeps_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         before = table.metadata(ACME)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         assert table.metadata(ACME) == before
 
-    def test_a_create_leaves_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
+    def test_a_create_keeps_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         take(table, RUN)
         publish(table, queue=LEGACY_QUEUE)
         assert metadata_of(table).outbound_queue == LEGACY_OUTBOUND_QUEUE
 
-    def test_a_tenant_of_old_may_be_deleted(self, table: Table, legacy: Legacy) -> None:
+    def test_a_legacy_tenant_can_be_deleted(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         take(table, DELETE)
         assert not metadata_of(table).published
@@ -672,7 +662,7 @@ class TestLegacyRows:
         assert table.metadata(ACME) is None
         assert states(table) == [State.DELETED]
 
-    def test_a_tenant_of_old_is_listed_from_its_first_operation_on(self, table: Table, legacy: Legacy) -> None:
+    def test_a_legacy_tenant_is_listed_after_its_first_operation(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         legacy.audit(Operation.CREATE, Status.STARTED, None)
         assert states(table) == []
@@ -684,7 +674,7 @@ class TestLegacyRows:
 
 
 class TestListings:
-    def test_a_tenant_is_listed_with_all_that_is_known_at_a_glance(self, table: Table) -> None:
+    def test_a_listed_tenant_has_all_attributes(self, table: Table) -> None:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
         publish(table)
         assert list(table.tenants_in(State.READY, limit=9)) == [
@@ -750,14 +740,14 @@ class TestListings:
         table.remove(DELETE, at=LATER)
         assert table.count_tenants() == 1
 
-    def test_a_delete_that_was_refused_leaves_the_tenant_in_the_state_it_was_in(self, table: Table) -> None:
+    def test_a_refused_delete_restores_the_state(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=True)
         (listed,) = table.tenants_in(State.READY, version=VERSION, limit=9)
         assert (listed.queue, listed.root_cause) == (QUEUE, None)
 
-    def test_a_delete_that_was_refused_after_a_failed_update_leaves_that_to_be_seen_and_why(self, table: Table) -> None:
+    def test_a_refused_delete_restores_a_failed_update_with_its_root_cause(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER + SECOND)
@@ -778,7 +768,7 @@ class TestListings:
         (listed,) = table.tenants_in(state, limit=9)
         assert listed.queue == queue
 
-    def test_a_failed_tenant_is_listed_with_its_root_cause_until_something_else_is_tried(self, table: Table) -> None:
+    def test_a_root_cause_is_listed_until_the_next_operation(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER + SECOND)
@@ -792,18 +782,18 @@ class TestListings:
         (updated,) = table.tenants_in(State.READY, limit=9)
         assert updated.root_cause is None
 
-    def test_a_tenant_that_never_got_to_begin_is_listed_as_failed(self, table: Table) -> None:
+    def test_a_create_that_never_began_is_listed_as_failed(self, table: Table) -> None:
         table.fail(RUN, QUEUE_TABOO, LATER)
         (listed,) = table.tenants_in(State.FAILED, limit=9)
         assert (listed.tenant, listed.root_cause) == (ACME, QUEUE_TABOO)
 
-    def test_an_update_that_never_got_to_begin_is_seen_in_the_list(self, table: Table) -> None:
+    def test_an_update_that_never_began_is_listed_as_failed(self, table: Table) -> None:
         create(table)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         (listed,) = table.tenants_in(State.UPDATE_FAILED, version=VERSION, limit=9)
         assert (listed.queue, listed.root_cause) == (QUEUE, QUEUE_TABOO)
 
-    def test_a_create_of_a_tenant_that_is_served_does_not_make_it_look_otherwise(self, table: Table) -> None:
+    def test_a_create_of_a_ready_tenant_does_not_change_its_state(self, table: Table) -> None:
         create(table)
         late = a_run(2, started_at=LATER)
         take(table, late)
@@ -820,25 +810,25 @@ class TestListings:
             ("0.2.0", "b"),
         ]
 
-    def test_a_tenant_that_is_published_again_is_listed_once_at_its_new_version(self, table: Table) -> None:
+    def test_an_updated_tenant_is_listed_once_at_its_new_version(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION)
         assert [listed.version for listed in table.tenants_in(State.READY, limit=9)] == [NEXT_VERSION]
         assert not table.tenants_in(State.READY, version=VERSION, limit=9)
 
-    def test_one_version_is_listed_alone(self, table: Table) -> None:
+    def test_the_list_can_be_filtered_by_version(self, table: Table) -> None:
         for name, version in (("a", "0.1.0"), ("b", "0.1.1"), ("c", "0.1.10"), ("d", "10.1.1")):
             create(table, TenantId.parse(name), version)
         for name, version in (("a", "0.1.0"), ("b", "0.1.1"), ("c", "0.1.10"), ("d", "10.1.1")):
             assert [str(each.tenant) for each in table.tenants_in(State.READY, version=version, limit=9)] == [name]
         assert not table.tenants_in(State.READY, version="0.1", limit=9)
 
-    def test_what_only_a_stack_said_is_not_listed(self, table: Table) -> None:
+    def test_a_queue_that_only_its_stack_recorded_is_not_listed(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         assert states(table) == []
 
-    def test_a_deleted_tenant_is_listed_as_deleted_since_then_until_it_comes_back(self, table: Table) -> None:
+    def test_a_deleted_tenant_is_listed_until_it_is_created_again(self, table: Table) -> None:
         delete(table)
         assert list(table.tenants_in(State.DELETED, limit=9)) == [
             ListedTenant(ACME, State.DELETED, None, None, {}, None, LATER + SECOND, None, "#acme")
@@ -847,7 +837,7 @@ class TestListings:
         take(table, back)
         assert not table.tenants_in(State.DELETED, limit=9)
 
-    def test_a_deleted_tenant_is_listed_once_though_a_create_was_refused_since(self, table: Table) -> None:
+    def test_a_deleted_tenant_is_listed_once_after_a_refused_create(self, table: Table) -> None:
         delete(table)
         before = list(table.tenants_in(State.DELETED, limit=9))
         refused = a_run(2, started_at=LATER_STILL, request=Request())
@@ -867,14 +857,14 @@ class TestListings:
         assert list(table.tenants_in(state, after=whole[3].position, limit=2)) == whole[4:]
         assert list(table.tenants_in(state, after=whole[4].position, limit=2)) == []
 
-    def test_a_list_of_one_version_is_read_in_pages_too(self, table: Table) -> None:
+    def test_a_list_of_one_version_has_pages(self, table: Table) -> None:
         for name, version in (("a", "0.1.0"), ("b", "0.2.0"), ("c", "0.1.0"), ("d", "0.1.0"), ("e", "0.3.0")):
             create(table, TenantId.parse(name), version)
         first = table.tenants_in(State.READY, version="0.1.0", limit=2)
         rest = table.tenants_in(State.READY, version="0.1.0", after=first[-1].position, limit=2)
         assert [str(listed.tenant) for listed in (*first, *rest)] == ["a", "c", "d"]
 
-    def test_a_page_begins_after_its_position_though_nobody_is_there_any_more(self, table: Table) -> None:
+    def test_a_page_begins_after_the_position_of_a_deleted_tenant(self, table: Table) -> None:
         for name in ("a", "b", "c"):
             create(table, TenantId.parse(name))
         position = table.tenants_in(State.READY, limit=2)[-1].position
@@ -894,7 +884,7 @@ class TestListings:
             names += [str(listed.tenant) for listed in page.tenants]
         assert names == ["a", "b", "c", "new-a", "new-b", "new-c"]
 
-    def test_versions_in_use_are_counted_by_state_without_the_deleted(self, table: Table) -> None:
+    def test_versions_in_use_are_counted_by_state_without_deleted_tenants(self, table: Table) -> None:
         for name, version in (("a", "0.1.0"), ("b", "0.1.0"), ("c", "0.2.0")):
             create(table, TenantId.parse(name), version)
         failed = a_run(tenant=TenantId.parse("b"), operation=Operation.UPDATE, started_at=LATER)
@@ -929,7 +919,7 @@ class TestListings:
         table.remove(DELETE, at=LATER_STILL + SECOND)
         assert unfinished() == []
 
-    def test_unfinished_operations_are_listed_oldest_first_with_what_was_asked_for(self, table: Table) -> None:
+    def test_unfinished_operations_are_listed_oldest_first_with_their_request(self, table: Table) -> None:
         for minute, name in enumerate(("c", "a", "b")):
             take(table, a_run(tenant=TenantId.parse(name), started_at=NOON + timedelta(minutes=minute)))
         unfinished = list(table.unfinished_operations())

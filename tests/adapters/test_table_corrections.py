@@ -32,7 +32,7 @@ from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, OTHER_QUEUE, QUEUE_TABOO, 
 STACK = Stack("stack-2", "UPDATE_COMPLETE", "", ACME.value, OTHER_QUEUE, NEXT_VERSION, ours=True)
 
 
-def test_the_metadata_says_what_the_stack_says(table: Table) -> None:
+def test_the_metadata_is_taken_from_the_stack(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
     assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is True
@@ -41,7 +41,7 @@ def test_the_metadata_says_what_the_stack_says(table: Table) -> None:
     )
 
 
-def test_what_people_said_about_the_tenant_stays(table: Table) -> None:
+def test_labels_and_pin_are_kept(table: Table) -> None:
     take(table, a_run(request=replace(EXPLICIT, labels={"tier": "gold"}, pin=VERSION)))
     publish(table)
     assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
@@ -49,7 +49,7 @@ def test_what_people_said_about_the_tenant_stays(table: Table) -> None:
     assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, VERSION)
 
 
-def test_nothing_else_is_written_but_what_was_corrected_by_whom(table: Table) -> None:
+def test_only_the_correction_and_its_history_entry_are_written(table: Table) -> None:
     create(table)
     seen, audits, history, *_ = everything(table)
     assert seen is not None
@@ -61,14 +61,14 @@ def test_nothing_else_is_written_but_what_was_corrected_by_whom(table: Table) ->
     assert corrected.after["stackId"] == STACK.stack_id
 
 
-def test_what_is_not_corrected_leaves_no_trace(table: Table) -> None:
+def test_a_correction_that_is_not_made_is_not_in_the_history(table: Table) -> None:
     create(table)
     before = everything(table)
     assert not table.correct(replace(metadata_of(table), stack_id="another"), STACK, request=EXPLICIT, at=LATER)
     assert everything(table) == before
 
 
-def test_what_the_stack_was_made_from_is_not_known_any_more(table: Table) -> None:
+def test_the_fingerprint_is_removed(table: Table) -> None:
     take(table, RUN)
     publish(table, deployed="fingerprint")
     assert metadata_of(table).deployed == "fingerprint"
@@ -84,7 +84,7 @@ def test_the_tenant_is_listed_at_the_stacks_version(table: Table) -> None:
     assert [each.tenant for each in table.tenants_in(TenantState.READY, version=NEXT_VERSION, limit=1)] == [ACME]
 
 
-def test_a_failed_update_is_still_to_be_seen_and_why(table: Table) -> None:
+def test_a_failed_update_stays_listed_with_its_root_cause(table: Table) -> None:
     create(table)
     take(table, UPDATE)
     table.fail(UPDATE, QUEUE_TABOO, LATER)
@@ -94,9 +94,7 @@ def test_a_failed_update_is_still_to_be_seen_and_why(table: Table) -> None:
 
 
 @pytest.mark.parametrize("legacy_audit", [True, False], ids=["with an audit", "without an audit"])
-def test_a_tenant_that_was_not_listed_yet_is_listed_from_now_on(
-    table: Table, legacy: Legacy, legacy_audit: bool
-) -> None:
+def test_an_unlisted_tenant_is_listed(table: Table, legacy: Legacy, legacy_audit: bool) -> None:
     legacy.metadata(ACME)
     if legacy_audit:
         legacy.audit(Operation.CREATE, Status.SUCCESS, None)
@@ -107,7 +105,7 @@ def test_a_tenant_that_was_not_listed_yet_is_listed_from_now_on(
     assert metadata_of(table).outbound_queue == seen.outbound_queue
 
 
-def test_of_a_stack_without_a_version_the_recorded_one_stays(table: Table, legacy: Legacy) -> None:
+def test_without_a_version_in_the_stack_the_recorded_one_is_kept(table: Table, legacy: Legacy) -> None:
     legacy.metadata(ACME)
     assert table.correct(metadata_of(table), replace(STACK, version=None), request=EXPLICIT, at=LATER)
     metadata = metadata_of(table)
@@ -116,7 +114,7 @@ def test_of_a_stack_without_a_version_the_recorded_one_stays(table: Table, legac
     assert listed.version == LEGACY_VERSION
 
 
-def test_of_a_stack_without_a_queue_the_recorded_one_stays(table: Table) -> None:
+def test_without_a_queue_in_the_stack_the_recorded_one_is_kept(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
     assert table.correct(seen, replace(STACK, queue=None), request=EXPLICIT, at=LATER)
@@ -124,7 +122,7 @@ def test_of_a_stack_without_a_queue_the_recorded_one_stays(table: Table) -> None
 
 
 @for_each_operation
-def test_a_tenant_that_somebody_is_at_is_not_disturbed(table: Table, run: Run) -> None:
+def test_a_locked_tenant_is_not_corrected(table: Table, run: Run) -> None:
     create(table)
     take(table, replace(run, attempt=replace(run.attempt, number=2)))
     before = everything(table)
@@ -142,9 +140,7 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_tenant_that_has_changed_since_it_was_seen_stays_as_it_is(
-    table: Table, change: Callable[[Table], object]
-) -> None:
+def test_a_tenant_that_changed_since_is_not_corrected(table: Table, change: Callable[[Table], object]) -> None:
     create(table)
     seen = metadata_of(table)
     change(table)
@@ -153,7 +149,7 @@ def test_a_tenant_that_has_changed_since_it_was_seen_stays_as_it_is(
     assert everything(table) == before
 
 
-def test_a_tenant_that_is_gone_is_not_brought_back(table: Table) -> None:
+def test_a_deleted_tenant_is_not_corrected(table: Table) -> None:
     assert table.correct(some_metadata(), STACK, request=EXPLICIT, at=LATER) is False
     create(table)
     seen = metadata_of(table)
@@ -163,14 +159,14 @@ def test_a_tenant_that_is_gone_is_not_brought_back(table: Table) -> None:
     assert table.metadata(ACME) is None
 
 
-def test_once_corrected_it_is_no_longer_what_was_seen(table: Table) -> None:
+def test_a_correction_is_made_once(table: Table) -> None:
     create(table)
     seen = metadata_of(table)
     assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is True
     assert table.correct(seen, STACK, request=EXPLICIT, at=LATER) is False
 
 
-def test_a_tenant_that_was_never_published_is_so_by_what_its_stack_says(table: Table) -> None:
+def test_a_correction_publishes_an_unpublished_tenant(table: Table) -> None:
     take(table, RUN)
     table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER)
     table.fail(RUN, QUEUE_TABOO, LATER)

@@ -63,7 +63,7 @@ class TestNothingYet:
 
 class TestBegin:
     @for_each_operation
-    def test_a_free_tenant_is_locked_and_its_operation_recorded_as_started(self, table: Table, run: Run) -> None:
+    def test_a_free_tenant_is_locked_and_its_operation_started(self, table: Table, run: Run) -> None:
         assert take(table, run) is None
         assert table.lock(ACME) == Lock(run, None)
         attempt = run.attempt
@@ -106,7 +106,7 @@ class TestBegin:
         ],
         ids=["nothing", "explicit", "labels and pin", "no labels", "update", "delete"],
     )
-    def test_what_was_asked_for_is_kept_with_lock_and_audit(self, table: Table, request_: Request) -> None:
+    def test_lock_and_audit_have_the_request(self, table: Table, request_: Request) -> None:
         run = a_run(request=request_)
         take(table, run)
         lock = table.lock(ACME)
@@ -129,7 +129,7 @@ class TestBegin:
         assert [entry.at for entry in table.history(ACME)] == [LATER]
         assert table.lock(ACME) == Lock(RUN, None)
 
-    def test_repeated_later_it_changes_nothing(self, table: Table) -> None:
+    def test_a_later_repetition_changes_nothing(self, table: Table) -> None:
         table.begin(RUN, at=NOON)
         table.remember_token(RUN, "token")
         before = everything(table)
@@ -137,13 +137,13 @@ class TestBegin:
         assert everything(table) == before
 
     @for_each_other_operation
-    def test_a_busy_tenant_is_left_alone_and_its_holder_told(self, table: Table, other: Run) -> None:
+    def test_a_busy_tenant_is_unchanged_and_its_holder_returned(self, table: Table, other: Run) -> None:
         take(table, RUN)
         before = everything(table)
         assert take(table, other) == Lock(RUN, None)
         assert everything(table) == before
 
-    def test_a_delete_that_waits_for_its_turn_withdraws_nothing(self, table: Table) -> None:
+    def test_a_waiting_delete_does_not_withdraw_the_queue(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         before = everything(table)
@@ -152,9 +152,7 @@ class TestBegin:
         assert metadata_of(table).published
 
     @for_each_other_operation
-    def test_a_dead_holders_lock_is_taken_over_and_its_operation_closed_as_failed(
-        self, table: Table, other: Run
-    ) -> None:
+    def test_the_lock_of_a_dead_holder_is_taken_over_and_its_operation_failed(self, table: Table, other: Run) -> None:
         take(table, RUN)
         assert take(table, other, instead_of=Lock(RUN, None)) is None
         assert table.lock(ACME) == Lock(other, None)
@@ -163,9 +161,7 @@ class TestBegin:
         assert [audit.execution for audit in table.audits(ACME) if audit.status is Status.STARTED] == [other.execution]
 
     @pytest.mark.parametrize("other", [OTHER_OPERATIONS["update"], OTHER_OPERATIONS["another version"]])
-    def test_a_closed_operation_has_a_root_cause_and_still_says_what_was_asked_for(
-        self, table: Table, other: Run
-    ) -> None:
+    def test_a_closed_operation_has_a_root_cause_and_its_request(self, table: Table, other: Run) -> None:
         take(table, RUN)
         take(table, other, instead_of=Lock(RUN, None))
         closed = audit_of(table, RUN)
@@ -176,7 +172,7 @@ class TestBegin:
         assert "ended" in closed.root_cause.reason
 
     @for_each_other_operation
-    def test_taking_over_repeated_changes_nothing(self, table: Table, other: Run) -> None:
+    def test_a_repeated_takeover_changes_nothing(self, table: Table, other: Run) -> None:
         take(table, RUN)
         take(table, other, instead_of=Lock(RUN, None))
         before = everything(table)
@@ -184,7 +180,7 @@ class TestBegin:
         assert everything(table) == before
 
     @for_each_other_operation
-    def test_the_lock_of_a_third_is_not_taken_in_place_of_the_dead_holders(self, table: Table, other: Run) -> None:
+    def test_the_lock_of_another_holder_is_not_taken_over(self, table: Table, other: Run) -> None:
         third = a_run(operation=Operation.UPDATE, version="0.3.0")
         take(table, third)
         before = everything(table)
@@ -192,23 +188,21 @@ class TestBegin:
         assert everything(table) == before
 
     @for_each_other_operation
-    def test_a_holder_that_finished_meanwhile_keeps_its_success(self, table: Table, other: Run) -> None:
+    def test_a_holder_that_has_succeeded_since_keeps_its_success(self, table: Table, other: Run) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND)
         assert take(table, other, instead_of=Lock(RUN, None)) is None
         assert table.lock(ACME) == Lock(other, None)
         assert outcomes(table, RUN) == [Status.STARTED, Status.SUCCESS]
 
-    def test_a_dead_holder_is_taken_over_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
+    def test_a_dead_holder_is_taken_over_after_a_later_attempt_failed(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         assert take(table, UPDATE, instead_of=Lock(RUN, None)) is None
         assert table.lock(ACME) == Lock(UPDATE, None)
         assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
 
-    def test_a_dead_deletes_lock_is_taken_over_by_the_next_delete_which_has_withdrawn_the_queue_then(
-        self, table: Table
-    ) -> None:
+    def test_a_delete_that_takes_over_from_a_dead_delete_withdraws_the_queue(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         successor = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL)
@@ -216,7 +210,7 @@ class TestBegin:
         assert metadata_of(table).withdrawn_by == successor.execution
 
     @pytest.mark.parametrize("restore", [False, True])
-    def test_who_takes_over_from_a_dead_delete_says_whether_the_queue_is_served_again(
+    def test_a_takeover_from_a_dead_delete_decides_whether_the_queue_is_restored(
         self, table: Table, restore: bool
     ) -> None:
         create(table)
@@ -232,7 +226,7 @@ class TestBegin:
         assert table.begin(again, at=LATER_STILL, instead_of=Lock(DELETE, None), restore=True) is None
         assert states(table) == [State.READY]
 
-    def test_it_never_goes_back_to_an_earlier_attempt(self, table: Table) -> None:
+    def test_an_earlier_attempt_does_not_begin(self, table: Table) -> None:
         take(table, a_run(2))
         table.fail(a_run(2), QUEUE_TABOO, LATER)
         before = everything(table)
@@ -241,7 +235,7 @@ class TestBegin:
         assert everything(table) == before
 
     @pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE])
-    def test_a_run_that_has_ended_does_not_begin_again(self, table: Table, status: Status) -> None:
+    def test_an_ended_run_does_not_begin_again(self, table: Table, status: Status) -> None:
         take(table, RUN)
         if status is Status.SUCCESS:
             publish(table)
@@ -252,18 +246,18 @@ class TestBegin:
             take(table, RUN)
         assert everything(table) == before
 
-    def test_a_delete_that_has_ended_does_not_begin_again(self, table: Table) -> None:
+    def test_an_ended_delete_does_not_begin_again(self, table: Table) -> None:
         delete(table)
         before = everything(table)
         with pytest.raises(LostOwnership):
             take(table, DELETE)
         assert everything(table) == before
 
-    def test_times_are_kept_to_the_millisecond(self, table: Table) -> None:
+    def test_times_have_milliseconds(self, table: Table) -> None:
         take(table, a_run(started_at=NOON + timedelta(microseconds=1_999)))
         assert table.audits(ACME)[0].updated_at == NOON + timedelta(milliseconds=1)
 
-    def test_tenants_do_not_see_each_other(self, table: Table) -> None:
+    def test_tenants_are_independent(self, table: Table) -> None:
         neighbours = [TenantId.parse(name) for name in ("Acme", "acme-2", "acm", "a")]
         take(table, RUN)
         for neighbour in neighbours:
@@ -273,30 +267,30 @@ class TestBegin:
 
 
 class TestWhatBeginningDoesToTheMetadata:
-    def test_a_create_makes_room_for_what_will_be_said(self, table: Table) -> None:
+    def test_a_create_adds_empty_metadata(self, table: Table) -> None:
         take(table, RUN)
         assert table.metadata(ACME) == replace(NOTHING_ABOUT_ACME, updated_at=NOON, created_by=EXPLICIT.by)
 
-    def test_an_update_leaves_the_queue_in_service(self, table: Table) -> None:
+    def test_an_update_keeps_the_queue_published(self, table: Table) -> None:
         create(table)
         before = table.metadata(ACME)
         take(table, UPDATE)
         assert table.metadata(ACME) == before
         assert metadata_of(table).published
 
-    def test_a_delete_withdraws_the_queue_and_forgets_nothing(self, table: Table) -> None:
+    def test_a_delete_withdraws_the_queue_and_removes_nothing(self, table: Table) -> None:
         create(table)
         before = metadata_of(table)
         take(table, DELETE)
         assert table.metadata(ACME) == replace(before, withdrawn_by=DELETE.execution)
         assert not metadata_of(table).published
 
-    def test_labels_and_pin_are_set_as_asked(self, table: Table) -> None:
+    def test_labels_and_pin_are_taken_from_the_request(self, table: Table) -> None:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
         metadata = metadata_of(table)
         assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
 
-    def test_a_resource_of_another_team_sets_none_then(self, table: Table) -> None:
+    def test_a_resource_of_another_team_sets_no_labels_or_pin(self, table: Table) -> None:
         """It has said them before, if the tenant was nobody else's. By now it may be."""
         create(table)
         before = table.metadata(ACME)
@@ -305,7 +299,7 @@ class TestWhatBeginningDoesToTheMetadata:
         take(table, a_run(2, started_at=LATER, request=request))
         assert table.metadata(ACME) == before
 
-    def test_labels_and_pin_of_which_nothing_is_said_stay(self, table: Table) -> None:
+    def test_labels_and_pin_that_the_request_omits_are_kept(self, table: Table) -> None:
         create(table)
         take(table, replace(UPDATE, request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
         publish(table, UPDATE, version=NEXT_VERSION)
@@ -313,7 +307,7 @@ class TestWhatBeginningDoesToTheMetadata:
         metadata = metadata_of(table)
         assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
 
-    def test_labels_that_are_there_stay(self, table: Table) -> None:
+    def test_existing_labels_are_kept(self, table: Table) -> None:
         """Whoever asks for a create describes the tenant at once. What was said since then is not taken back."""
         take(table, a_run(request=Request(labels={"tier": "gold", "team": "blue"})))
         table.fail(RUN, QUEUE_TABOO, NOON + SECOND)
@@ -322,14 +316,14 @@ class TestWhatBeginningDoesToTheMetadata:
 
 
 class TestRememberChanges:
-    def test_they_are_found_with_the_holders_lock_and_beside_its_token(self, table: Table) -> None:
+    def test_the_change_set_is_stored_in_the_lock_beside_the_token(self, table: Table) -> None:
         take(table, RUN)
         table.remember_token(RUN, "token")
         for change_set in ("arn 1", "arn 2"):
             table.remember_changes(RUN, change_set)
         assert table.lock(ACME) == Lock(RUN, "token", "arn 2")
 
-    def test_whoever_takes_over_finds_none(self, table: Table) -> None:
+    def test_a_takeover_removes_the_change_set(self, table: Table) -> None:
         take(table, RUN)
         table.remember_changes(RUN, "arn")
         successor = a_run(2)
@@ -338,32 +332,32 @@ class TestRememberChanges:
 
 
 class TestRememberToken:
-    def test_the_holders_token_is_found_with_its_lock(self, table: Table) -> None:
+    def test_the_token_of_the_holder_is_in_its_lock(self, table: Table) -> None:
         take(table, RUN)
         table.remember_token(RUN, "token 1")
         table.remember_token(RUN, "token 2")
         assert table.lock(ACME) == Lock(RUN, "token 2")
 
-    def test_nobody_else_leaves_a_token(self, table: Table) -> None:
+    def test_only_the_holder_can_store_a_token(self, table: Table) -> None:
         take(table, RUN)
         with pytest.raises(LostOwnership):
             table.remember_token(a_run(2), "token")
         assert table.lock(ACME) == Lock(RUN, None)
 
-    def test_there_is_no_token_without_a_lock(self, table: Table) -> None:
+    def test_without_a_lock_no_token_is_stored(self, table: Table) -> None:
         with pytest.raises(LostOwnership):
             table.remember_token(RUN, "token")
         assert everything(table) == NOTHING
 
 
 class TestDeployed:
-    def test_what_the_stack_is_made_from_is_known_once_it_is_published(self, table: Table) -> None:
+    def test_a_published_tenant_has_the_fingerprint_of_its_stack(self, table: Table) -> None:
         take(table, RUN)
         assert metadata_of(table).deployed is None
         publish(table, deployed="made from this")
         assert metadata_of(table).deployed == "made from this"
 
-    def test_it_is_not_known_any_more_once_an_update_touches_the_stack(self, table: Table) -> None:
+    def test_the_fingerprint_is_removed_before_an_update_changes_the_stack(self, table: Table) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
         take(table, UPDATE)
@@ -373,7 +367,7 @@ class TestDeployed:
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         assert metadata_of(table).deployed is None
 
-    def test_touching_it_again_changes_nothing(self, table: Table) -> None:
+    def test_removing_the_fingerprint_again_changes_nothing(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
         table.touch(UPDATE)
@@ -381,28 +375,28 @@ class TestDeployed:
         table.touch(UPDATE)
         assert everything(table) == before
 
-    def test_an_update_that_only_begins_leaves_it_known(self, table: Table) -> None:
+    def test_an_update_that_only_begins_keeps_the_fingerprint(self, table: Table) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
         take(table, UPDATE)
         assert metadata_of(table).deployed == "made from this"
 
     @pytest.mark.parametrize("deployed", [None, "made from that"])
-    def test_the_next_to_publish_says_it_anew_or_takes_it_back(self, table: Table, deployed: str | None) -> None:
+    def test_the_next_publication_replaces_or_removes_the_fingerprint(self, table: Table, deployed: str | None) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
         take(table, UPDATE)
         publish(table, UPDATE, at=LATER_STILL, version=NEXT_VERSION, deployed=deployed)
         assert metadata_of(table).deployed == deployed
 
-    def test_a_stack_that_records_its_queue_is_being_changed(self, table: Table) -> None:
+    def test_recording_a_queue_removes_the_fingerprint(self, table: Table) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
         assert metadata_of(table).deployed is None
 
     @pytest.mark.parametrize("vanished", [True, False])
-    def test_a_stack_that_is_gone_is_made_from_nothing(self, table: Table, vanished: bool) -> None:
+    def test_a_removed_stack_has_no_fingerprint(self, table: Table, vanished: bool) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
         table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
@@ -410,7 +404,7 @@ class TestDeployed:
 
 
 class TestPublish:
-    def test_it_publishes_records_success_and_frees_the_lock(self, table: Table) -> None:
+    def test_publishing_records_success_and_frees_the_lock(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
@@ -429,16 +423,14 @@ class TestPublish:
         assert table.lock(ACME) is None
 
     @pytest.mark.parametrize("creator", ["ada", a_resource()], ids=str)
-    def test_who_brought_the_tenant_into_being_is_recorded_and_stays_when_nothing_is_said_of_it(
-        self, table: Table, creator: Requester
-    ) -> None:
+    def test_the_creator_is_recorded_and_kept_by_later_publications(self, table: Table, creator: Requester) -> None:
         take(table, RUN)
         table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, created_by=creator), at=LATER)
         take(table, UPDATE)
         publish(table, UPDATE, version=NEXT_VERSION)
         assert metadata_of(table).created_by == creator
 
-    def test_a_tenant_that_is_served_is_no_longer_asked_for(self, table: Table) -> None:
+    def test_a_published_tenant_is_no_longer_requested(self, table: Table) -> None:
         """Also when its create was killed before it could begin, and another one has brought the tenant."""
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
         take(table, RUN)
@@ -446,7 +438,7 @@ class TestPublish:
         assert metadata_of(table).asked_for is None
 
     @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_that_has_taken_its_queue_back_is_not_published(self, table: Table, vanished: bool) -> None:
+    def test_a_stack_that_removed_its_queue_is_not_published(self, table: Table, vanished: bool) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         take(table, RUN)
         assert table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
@@ -457,7 +449,7 @@ class TestPublish:
         table.publish(RUN, Publication("stack-2", QUEUE, VERSION, None), at=LATER)
         assert metadata_of(table).stack_id == "stack-2"
 
-    def test_repeated_after_success_it_is_accepted_though_the_stack_has_gone_since(self, table: Table) -> None:
+    def test_a_repeated_publication_is_accepted_after_the_stack_is_gone(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         table.forget_queue(ACME, stack_id="stack-1", vanished=True)
@@ -465,20 +457,20 @@ class TestPublish:
         publish(table, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_repeated_after_success_it_is_accepted_and_changes_nothing(self, table: Table) -> None:
+    def test_a_repeated_publication_changes_nothing(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
         before = everything(table)
         publish(table, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_the_version_published_is_the_one_given_and_the_audits_the_attempts(self, table: Table) -> None:
+    def test_the_metadata_has_the_given_version_and_the_audit_that_of_the_attempt(self, table: Table) -> None:
         take(table, RUN)
         publish(table, version="0.0.7")
         assert metadata_of(table).version == "0.0.7"
         assert audit_of(table, RUN).version == VERSION
 
-    def test_when_it_was_created_stays(self, table: Table) -> None:
+    def test_the_time_of_creation_is_kept(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=NOON)
         take(table, RUN)
         publish(table)
@@ -502,9 +494,7 @@ class TestPublish:
         )
         assert table.lock(ACME) is None
 
-    def test_a_queue_that_a_failed_delete_had_withdrawn_is_served_again_once_it_is_published(
-        self, table: Table
-    ) -> None:
+    def test_publishing_restores_a_queue_that_a_failed_delete_withdrew(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.fail(DELETE, QUEUE_TABOO, LATER + SECOND)
@@ -515,14 +505,14 @@ class TestPublish:
         assert metadata_of(table).withdrawn_by is None
         assert metadata_of(table).published
 
-    def test_whoever_holds_the_lock_publishes_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
+    def test_the_holder_publishes_after_a_later_attempt_failed(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         publish(table)
         assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
         assert table.lock(ACME) is None
 
-    def test_one_that_never_began_leaves_an_earlier_attempt_alone_that_is_at_it(self, table: Table) -> None:
+    def test_a_run_that_never_began_does_not_disturb_an_earlier_attempt(self, table: Table) -> None:
         take(table, RUN)
         before = everything(table)
         assert not table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
@@ -531,7 +521,7 @@ class TestPublish:
 
 
 class TestRemove:
-    def test_it_forgets_the_metadata_records_success_and_frees_the_lock(self, table: Table) -> None:
+    def test_removing_deletes_the_metadata_records_success_and_frees_the_lock(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.remove(DELETE, at=LATER_STILL)
@@ -550,7 +540,7 @@ class TestRemove:
         assert outcomes(table, DELETE) == [Status.STARTED, Status.SUCCESS]
         assert table.lock(ACME) is None
 
-    def test_what_happened_before_stays_in_the_history(self, table: Table) -> None:
+    def test_the_earlier_history_is_kept(self, table: Table) -> None:
         create(table)
         before = list(table.history(ACME))
         take(table, DELETE)
@@ -563,7 +553,7 @@ class TestRemove:
         table.remove(DELETE, at=LATER_STILL)
         assert everything(table) == before
 
-    def test_repeated_after_the_tenant_came_back_it_changes_nothing(self, table: Table) -> None:
+    def test_a_repeated_removal_of_a_tenant_created_again_changes_nothing(self, table: Table) -> None:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
@@ -580,7 +570,7 @@ class TestRemove:
 
 
 class TestRevive:
-    def test_an_explicit_create_marks_the_delete_as_it_begins_and_the_tenant_is_listed_once(self, table: Table) -> None:
+    def test_an_explicit_create_supersedes_the_delete_and_the_tenant_is_listed_once(self, table: Table) -> None:
         delete(table)
         before = audit_of(table, DELETE)
         back = a_run(2, started_at=LATER_STILL)
@@ -589,7 +579,7 @@ class TestRevive:
         assert states(table) == [State.PROVISIONING]
 
     @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-    def test_a_deleted_tenant_is_listed_as_deleted_while_an_operation_is_refused(
+    def test_a_deleted_tenant_stays_listed_as_deleted_during_a_refused_operation(
         self, table: Table, operation: Operation
     ) -> None:
         delete(table)
@@ -608,7 +598,7 @@ class TestRevive:
         take(table, back)
         assert everything(table) == before
 
-    def test_a_create_that_0_7_0_had_begun_and_not_revived_is_revived_when_begun_again(self, table: Table) -> None:
+    def test_a_create_that_0_7_0_began_is_revived_when_it_begins_again(self, table: Table) -> None:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         table.begin(back, at=LATER_STILL)  # Without its release nobody is revived.
@@ -616,7 +606,7 @@ class TestRevive:
         take(table, back)
         assert audit_of(table, DELETE).revived_by == back.execution
 
-    def test_a_create_takes_over_from_a_dead_delete_and_revives_what_that_left(self, table: Table) -> None:
+    def test_a_create_takes_over_from_a_dead_delete_and_revives_the_tenant(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         back = a_run(2, started_at=LATER_STILL)
@@ -625,7 +615,7 @@ class TestRevive:
         assert (closed.status, closed.revived_by) == (Status.FAILURE, back.execution)
         assert states(table) == [State.PROVISIONING]
 
-    def test_a_failed_delete_may_be_overcome_too(self, table: Table) -> None:
+    def test_a_create_may_supersede_a_failed_delete(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.fail(DELETE, QUEUE_TABOO, LATER + SECOND)
@@ -634,11 +624,11 @@ class TestRevive:
         assert audit_of(table, DELETE).revived_by == back.execution
         assert audit_of(table, DELETE).status is Status.FAILURE
 
-    def test_a_tenant_that_was_never_deleted_is_not_revived(self, table: Table) -> None:
+    def test_a_tenant_without_a_delete_is_not_revived(self, table: Table) -> None:
         take(table, RUN)
         assert [audit.execution for audit in table.audits(ACME)] == [RUN.execution]
 
-    def test_the_next_delete_counts_again(self, table: Table) -> None:
+    def test_the_delete_after_a_revival_counts(self, table: Table) -> None:
         delete(table)
         back = a_run(2, started_at=LATER_STILL)
         take(table, back)
@@ -652,7 +642,7 @@ class TestRevive:
 
 class TestFail:
     @for_each_operation
-    def test_it_records_the_cause_and_frees_the_lock(self, table: Table, run: Run) -> None:
+    def test_failing_records_the_cause_and_frees_the_lock(self, table: Table, run: Run) -> None:
         take(table, run)
         assert table.fail(run, QUEUE_TABOO, LATER_STILL)
         started = run.attempt
@@ -678,21 +668,21 @@ class TestFail:
         assert table.fail(RUN, RootCause("x", "y", "z"), LATER_STILL)
         assert everything(table) == before
 
-    def test_a_failed_update_leaves_the_metadata_as_it_was(self, table: Table) -> None:
+    def test_a_failed_update_does_not_change_the_metadata(self, table: Table) -> None:
         create(table)
         before = table.metadata(ACME)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         assert table.metadata(ACME) == before
 
-    def test_a_failed_delete_leaves_the_queue_withdrawn(self, table: Table) -> None:
+    def test_a_failed_delete_keeps_the_queue_withdrawn(self, table: Table) -> None:
         create(table)
         before = metadata_of(table)
         take(table, DELETE)
         table.fail(DELETE, QUEUE_TABOO, LATER_STILL)
         assert table.metadata(ACME) == replace(before, withdrawn_by=DELETE.execution)
 
-    def test_a_failed_delete_may_give_the_queue_back(self, table: Table) -> None:
+    def test_a_failed_delete_may_restore_the_queue(self, table: Table) -> None:
         create(table)
         before = metadata_of(table)
         take(table, DELETE)
@@ -701,7 +691,7 @@ class TestFail:
         assert metadata_of(table).published
         assert table.lock(ACME) is None
 
-    def test_repeated_it_gives_nothing_back(self, table: Table) -> None:
+    def test_a_repeated_failure_restores_nothing(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         table.fail(DELETE, QUEUE_TABOO, LATER_STILL)
@@ -709,16 +699,14 @@ class TestFail:
         assert table.fail(DELETE, QUEUE_TABOO, LATER_STILL + SECOND, restore=True)
         assert everything(table) == before
 
-    def test_who_never_owned_the_tenant_gives_nothing_back(self, table: Table) -> None:
+    def test_a_run_that_never_held_the_lock_restores_nothing(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
         waiting = a_run(2, operation=Operation.DELETE, started_at=LATER)
         table.fail(waiting, QUEUE_TABOO, LATER_STILL, restore=True)
         assert metadata_of(table).withdrawn_by == DELETE.execution
 
-    def test_a_create_that_was_refused_because_the_tenant_is_deleted_leaves_no_metadata_behind(
-        self, table: Table
-    ) -> None:
+    def test_a_refused_create_of_a_deleted_tenant_leaves_no_metadata(self, table: Table) -> None:
         delete(table)
         refused = a_run(2, started_at=LATER_STILL, request=Request(labels={"tier": "gold"}))
         take(table, refused)
@@ -726,9 +714,7 @@ class TestFail:
         assert table.metadata(ACME) is None
         assert audit_of(table, refused).status is Status.FAILURE
 
-    def test_a_create_that_was_refused_leaves_what_was_said_about_a_tenant_that_was_asked_for_since(
-        self, table: Table
-    ) -> None:
+    def test_a_refused_create_keeps_the_description_of_a_tenant_requested_since(self, table: Table) -> None:
         delete(table)
         refused = a_run(2, started_at=LATER_STILL, request=Request())
         take(table, refused)
@@ -739,20 +725,18 @@ class TestFail:
         assert metadata_of(table).labels == {"tier": "gold"}
         assert states(table) == [State.DELETED]
 
-    def test_a_create_that_never_began_leaves_no_metadata_of_a_deleted_tenant_behind(self, table: Table) -> None:
+    def test_a_create_that_never_began_leaves_no_metadata_of_a_deleted_tenant(self, table: Table) -> None:
         delete(table)
         assert table.fail(a_run(2, started_at=LATER_STILL), QUEUE_TABOO, LATER_STILL + SECOND)
         assert table.metadata(ACME) is None
 
-    def test_what_never_began_is_recorded_too(self, table: Table) -> None:
+    def test_a_failure_before_the_begin_is_recorded(self, table: Table) -> None:
         assert table.fail(RUN, QUEUE_TABOO, LATER)
         assert audit_of(table, RUN).status is Status.FAILURE
         assert outcomes(table, RUN) == [Status.FAILURE]
 
     @for_each_other_operation
-    def test_what_never_began_leaves_the_holders_lock_and_the_tenants_metadata_alone(
-        self, table: Table, other: Run
-    ) -> None:
+    def test_a_failure_before_the_begin_changes_neither_lock_nor_metadata(self, table: Table, other: Run) -> None:
         take(table, RUN)
         before = table.metadata(ACME)
         table.fail(other, QUEUE_TABOO, LATER)
@@ -774,20 +758,20 @@ class TestFail:
         assert not table.fail(RUN, QUEUE_TABOO, LATER_STILL)
         assert everything(table) == before
 
-    def test_a_done_delete_is_not_overwritten(self, table: Table) -> None:
+    def test_a_completed_delete_is_not_overwritten(self, table: Table) -> None:
         delete(table)
         before = everything(table)
         assert not table.fail(DELETE, QUEUE_TABOO, LATER_STILL, restore=True)
         assert everything(table) == before
 
-    def test_a_run_whose_operation_was_closed_is_told_that_its_failure_is_recorded(self, table: Table) -> None:
+    def test_failing_a_closed_operation_is_accepted(self, table: Table) -> None:
         take(table, RUN)
         take(table, UPDATE, instead_of=Lock(RUN, None))
         before = everything(table)
         assert table.fail(RUN, QUEUE_TABOO, LATER_STILL)
         assert everything(table) == before
 
-    def test_whoever_holds_the_lock_frees_it_though_a_later_attempt_has_failed_meanwhile(self, table: Table) -> None:
+    def test_the_holder_frees_the_lock_after_a_later_attempt_failed(self, table: Table) -> None:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         assert table.fail(RUN, QUEUE_TABOO, LATER)
@@ -841,7 +825,7 @@ class TestFencing:
             write(table, run)
         assert everything(table) == before
 
-    def test_a_slow_deletes_failure_does_not_give_back_what_its_successor_has_withdrawn(self, table: Table) -> None:
+    def test_a_late_failure_of_a_delete_does_not_restore_what_its_successor_withdrew(self, table: Table) -> None:
         create(table)
         successor = a_run(2, operation=Operation.DELETE, started_at=LATER_STILL)
         take(table, DELETE)

@@ -111,9 +111,7 @@ def test_begin_writes_lock_audit_history_and_state(table: WholeTable, dynamodb: 
     }
 
 
-def test_a_resource_that_brought_a_tenant_into_being_is_stored_in_its_parts(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_resource_that_created_a_tenant_is_stored_in_parts(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, a_resource()), at=NOON)
     assert rows(dynamodb)[METADATA]["CreatedBy"] == {
@@ -180,7 +178,7 @@ def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
     }
 
 
-def test_a_delete_says_who_has_withdrawn_the_queue_and_takes_it_back_if_nothing_came_of_it(
+def test_a_delete_stores_who_withdrew_the_queue_until_it_is_restored(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
@@ -197,7 +195,7 @@ def test_a_delete_says_who_has_withdrawn_the_queue_and_takes_it_back_if_nothing_
     assert rows(dynamodb)[METADATA] == before
 
 
-def test_of_a_deleted_tenant_only_audit_and_history_stay(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_a_deleted_tenant_has_only_audit_and_history(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     create(table)
     run = a_run(operation=Operation.DELETE, started_at=ONE_SECOND_LATER)
     take(table, run)
@@ -209,9 +207,7 @@ def test_of_a_deleted_tenant_only_audit_and_history_stay(table: WholeTable, dyna
     assert (audit["Status"], audit["ListingKey"], audit["ListingSort"]) == ("Success", "TENANT#DELETED", "#acme")
 
 
-def test_a_delete_that_was_overcome_says_by_whom_and_is_listed_no_more(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_superseded_delete_names_its_successor_and_is_not_listed(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     gone = a_run(operation=Operation.DELETE)
     take(table, gone)
     table.remove(gone, at=NOON)
@@ -246,7 +242,7 @@ def test_the_outbound_queues_columns_are_cleared_by_an_update(
     assert len(left) == (2 if stays else 0)
 
 
-def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_at_which_version_and_whose_it_was(
+def test_a_vanished_queue_leaves_only_its_times_version_and_creator(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
@@ -257,7 +253,7 @@ def test_a_queue_that_vanished_leaves_no_trace_of_itself_but_when_it_was_there_a
     assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"} | kept
 
 
-def test_history_is_only_ever_added_to(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_history_is_append_only(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     """Whatever brought the row there: a write that would replace it does not go through, nor what comes with it."""
     take(table, RUN)
     pk, sk = history_row(dynamodb, Status.STARTED)
@@ -269,9 +265,7 @@ def test_history_is_only_ever_added_to(table: WholeTable, dynamodb: DynamoDBClie
     assert rows(dynamodb) == {(pk, sk): {"Told": "before"}}
 
 
-def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_concurrent_description_is_recorded_as_the_state_before(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     create(table)
     table.describe(ACME, labels=None, pin=Pin(NEXT_VERSION), request=EXPLICIT, at=NOON)
     said: Any = {"labels": None, "request": EXPLICIT, "at": ONE_SECOND_LATER}
@@ -291,9 +285,7 @@ def test_what_others_say_at_the_same_moment_is_told_as_what_was_there_before(
     assert "PinnedVersion" not in rows(dynamodb)[METADATA]
 
 
-def test_who_is_always_too_late_to_say_something_is_told_to_ask_again(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_description_that_always_conflicts_counts_as_throttled(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     create(table)
     versions = iter(range(1_000))
 
@@ -326,7 +318,7 @@ class TestAltered:
         item = {name: value for name, value in (row | changes).items() if value}
         dynamodb.put_item(TableName=TABLE, Item=item)
 
-    def test_a_row_that_says_what_it_always_said_is_not(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
+    def test_an_unchanged_row_is_not_altered(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         take(table, RUN)
         self.overwrite(dynamodb)
         (entry,) = table.history(ACME)
@@ -344,7 +336,7 @@ class TestAltered:
         ],
         ids=str,
     )
-    def test_a_row_that_was_put_over_another_is_told_as_such(
+    def test_an_overwritten_row_is_altered(
         self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         take(table, RUN)
@@ -352,7 +344,7 @@ class TestAltered:
         (entry,) = table.history(ACME)
         assert entry.altered
 
-    def test_so_is_what_was_said_about_a_tenant(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
+    def test_an_overwritten_description_is_altered(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
         assert [entry.altered for entry in table.history(ACME)] == [False]
         self.overwrite(dynamodb, After={"S": '{"labels": {}, "pinnedVersion": null}'})
@@ -380,7 +372,7 @@ class TestAltered:
         ],
         ids=lambda changes: str(changes)[:80],
     )
-    def test_a_row_that_cannot_be_read_any_more_is_told_as_such_and_hides_no_other(
+    def test_an_unreadable_row_is_altered_and_hides_no_other(
         self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         take(table, RUN)
@@ -392,7 +384,7 @@ class TestAltered:
         assert isinstance(readable, HistoryEntry)
         assert (readable.status, readable.altered) == (Status.FAILURE, False)
 
-    def test_neither_does_a_row_that_never_was_an_entry(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
+    def test_a_row_that_never_was_an_entry_hides_no_other(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         take(table, RUN)
         for sk in ("zzz", "0001-01-01T00:00:00+14:00#"):
             dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": "HISTORY#acme"}, "sk": {"S": sk}})
@@ -400,9 +392,7 @@ class TestAltered:
         assert before == after == UnreadableEntry(None)
         assert not entry.altered
 
-    def test_two_different_facts_of_one_moment_have_keys_of_their_own(
-        self, table: WholeTable, dynamodb: DynamoDBClient
-    ) -> None:
+    def test_two_entries_of_one_moment_have_different_keys(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         for number, cause in enumerate(("one", "another"), 1):
             run = a_run(number)
             assert table.fail(run, replace(QUEUE_TABOO, reason=cause), NOON)
@@ -429,7 +419,7 @@ def test_a_row_of_history_from_0_5_0_is_understood(table: WholeTable, dynamodb: 
     assert entry.root_cause == QUEUE_TABOO
 
 
-def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_taken(
+def test_a_run_that_never_began_does_not_change_a_tenant_that_was_just_locked(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     other = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=ONE_SECOND_LATER)
@@ -447,9 +437,7 @@ def test_a_run_that_never_began_says_nothing_of_a_tenant_that_someone_has_just_t
     assert rows(dynamodb)["TENANT_ID#acme", "AUDIT#CREATE#0.1.0"]["Status"] == "Failure"
 
 
-def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_create_does_not_begin_while_another_is_requested(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     """It is begun again, and knows of the other then: a delete that follows must find that it was asked for."""
     other = a_run(version=NEXT_VERSION).attempt
 
@@ -476,7 +464,7 @@ def test_a_create_does_not_begin_in_the_moment_in_which_another_is_asked_for(
     ],
     ids=["forgotten", "recorded", "taken"],
 )
-def test_a_correction_overwrites_nothing_that_was_written_just_before(
+def test_a_correction_does_not_overwrite_a_concurrent_write(
     table: WholeTable, dynamodb: DynamoDBClient, change: Callable[[WholeTable], object]
 ) -> None:
     create(table)
@@ -496,7 +484,7 @@ def test_a_correction_overwrites_nothing_that_was_written_just_before(
 
 
 @pytest.mark.parametrize("written", ["2020-08-31T16:02:16Z", "2020-08-31T16:02:16.808123+00:00", None], ids=str)
-def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
+def test_a_correction_accepts_any_format_of_the_time(
     table: WholeTable, dynamodb: DynamoDBClient, written: str | None
 ) -> None:
     legacy_in_dynamodb(dynamodb).metadata(ACME)
@@ -514,7 +502,7 @@ def test_a_time_in_any_spelling_is_no_reason_not_to_correct(
     assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
 
 
-def test_every_state_that_is_written_is_listed_under_its_own_name(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_every_state_is_listed_under_its_name(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     seen = set()
 
     def look() -> None:
@@ -548,16 +536,14 @@ def test_every_state_that_is_written_is_listed_under_its_own_name(table: WholeTa
         (Operation.DELETE, "AUDIT#DELETE"),
     ],
 )
-def test_an_audits_key_has_its_operation_and_its_version_unless_it_is_a_delete(
+def test_the_key_of_an_audit_has_operation_and_version(
     table: WholeTable, dynamodb: DynamoDBClient, operation: Operation, sort_key: str
 ) -> None:
     take(table, a_run(operation=operation))
     assert ("TENANT_ID#acme", sort_key) in rows(dynamodb)
 
 
-def test_the_stacks_own_record_is_not_listed_before_it_is_published(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_a_queue_is_not_listed_before_it_is_published(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
     assert rows(dynamodb) == {
         ("TENANT_ID#acme", "METADATA"): {
@@ -570,7 +556,7 @@ def test_the_stacks_own_record_is_not_listed_before_it_is_published(
     }
 
 
-def test_a_release_has_a_row_of_its_own(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_a_release_has_its_own_row(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     release = table.record_release(a_release(notes="Queues are faster."))
     assert rows(dynamodb) == {
         ("RELEASE", "VERSION#0.1.0"): {
@@ -584,28 +570,26 @@ def test_a_release_has_a_row_of_its_own(table: WholeTable, dynamodb: DynamoDBCli
     }
 
 
-def test_what_a_release_can_be_given_is_in_its_row(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_the_row_of_a_release_has_its_parameters(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     release = table.record_release(a_release(parameters=["KmsKeyArn", "Another"]))
     assert rows(dynamodb)["RELEASE", "VERSION#0.1.0"]["Parameters"] == {"SS": ["Another", "KmsKeyArn"]}
     assert table.release(VERSION) == release
 
 
-def test_a_release_from_before_content_and_notes_were_recorded_has_neither(
-    table: WholeTable, dynamodb: DynamoDBClient
-) -> None:
+def test_an_older_row_of_a_release_has_neither_content_nor_notes(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     table.record_release(a_release())
     key: Any = {"pk": {"S": "RELEASE"}, "sk": {"S": "VERSION#0.1.0"}}
     dynamodb.update_item(TableName=TABLE, Key=key, UpdateExpression="REMOVE Content, Notes")
     assert table.releases() == [a_release(content="")]
 
 
-def test_a_token_is_kept_with_the_lock(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_a_token_is_stored_in_the_lock(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.remember_token(RUN, "token")
     assert rows(dynamodb)["TENANT_ID#acme", "LOCK"]["TaskToken"] == "token"
 
 
-def test_more_rows_than_fit_one_answer_are_all_read(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_all_pages_of_a_history_are_read(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     for number in range(1, 4):
         table.fail(a_run(number), QUEUE_TABOO, NOON)
     pad(dynamodb)
@@ -616,7 +600,7 @@ def test_more_rows_than_fit_one_answer_are_all_read(table: WholeTable, dynamodb:
     assert [entry.attempt for entry in table.history(ACME)] == [1, 2, 3]
 
 
-def test_more_tenants_than_fit_one_answer_are_all_listed(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_all_pages_of_a_list_are_read(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     names = ["a", "b", "c", "d"]
     for name in names:
         create(table, TenantId.parse(name))
@@ -640,7 +624,7 @@ def pad(dynamodb: DynamoDBClient) -> None:
 
 
 @pytest.mark.parametrize("said", ["InboundQueueArn", "InboundQueueUrl"])
-def test_half_a_queue_is_none(table: WholeTable, dynamodb: DynamoDBClient, said: str) -> None:
+def test_an_incomplete_queue_is_none(table: WholeTable, dynamodb: DynamoDBClient, said: str) -> None:
     row = {"pk": "TENANT_ID#acme", "sk": "METADATA", "Version": VERSION, said: "x"}
     dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
     metadata = table.metadata(ACME)
@@ -663,7 +647,7 @@ def test_every_read_of_a_tenant_is_consistent(table: WholeTable, dynamodb: Dynam
     assert consistent == [True] * 4
 
 
-def test_a_transaction_that_meets_another_is_to_be_tried_again(table: WholeTable, dynamodb: DynamoDBClient) -> None:
+def test_a_transaction_conflict_counts_as_throttled(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     def conflict(**_: object) -> None:
         response: Any = {
             "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
@@ -679,7 +663,7 @@ def test_a_transaction_that_meets_another_is_to_be_tried_again(table: WholeTable
         dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", conflict)
 
 
-def test_statuses_are_spelled_as_they_always_were() -> None:
+def test_the_stored_names_of_statuses_do_not_change() -> None:
     assert [status.value for status in Status] == ["Started", "Success", "Failure"]
 
 
@@ -697,7 +681,7 @@ class TestListsWithARowThatCannotBeRead:
         ],
         ids=lambda changes: next(iter(changes)),
     )
-    def test_a_tenant_is_listed_by_what_the_index_says_of_it(
+    def test_a_tenant_with_an_unreadable_row_is_listed_from_the_index(
         self, table: WholeTable, dynamodb: DynamoDBClient, changes: dict[str, Any]
     ) -> None:
         for name in ("acme", "initech"):
@@ -717,7 +701,7 @@ class TestListsWithARowThatCannotBeRead:
         after = table.tenants_in(TenantState.READY, after=unreadable.position, limit=10)
         assert [each.tenant.value for each in after] == ["initech"]
 
-    def test_a_row_of_no_tenant_is_left_out(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
+    def test_a_row_without_a_valid_tenant_id_is_omitted(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         create(table, ACME)
         row = dynamodb.get_item(TableName=TABLE, Key=keys.metadata_key(ACME))["Item"]
         dynamodb.put_item(TableName=TABLE, Item={**row, "pk": {"S": "TENANT_ID#-no id-"}})

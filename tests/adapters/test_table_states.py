@@ -254,7 +254,7 @@ legacies = st.fixed_dictionaries(
 # A story that fails is told as it is: looking for a shorter one would take minutes.
 @settings(max_examples=EXAMPLES, phases=[Phase.generate])
 @given(before=st.none() | legacies, told=st.lists(steps, max_size=15))
-def test_both_tables_tell_the_same_story_and_the_index_tells_it_truly(
+def test_both_tables_and_the_index_agree_after_every_write(
     emulator: Emulator, before: dict[str, Any] | None, told: list[Step]
 ) -> None:
     empty(emulator)

@@ -32,23 +32,23 @@ def make_bucket(s3: S3Client, name: str) -> None:
     s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
 
 
-def test_an_uploaded_template_is_read_byte_by_byte(templates: S3Templates) -> None:
+def test_an_uploaded_template_is_read_unchanged(templates: S3Templates) -> None:
     client("s3").put_object(Bucket=ASSETS, Key="a/b.json", Body=b"\xc3\xa9\r\n")
     assert templates.read("a/b.json") == b"\xc3\xa9\r\n"
 
 
-def test_a_published_template_is_where_its_url_says(templates: S3Templates) -> None:
+def test_a_published_template_is_at_its_url(templates: S3Templates) -> None:
     url = templates.publish("0.1.0", "d1", b"{}")
     assert url == "https://s3.eu-west-1.amazonaws.com/berth-releases/tenant-stack/0.1.0/d1.template.json"
     stored = client("s3").get_object(Bucket=BUCKET, Key="tenant-stack/0.1.0/d1.template.json")
     assert (stored["Body"].read(), stored["ContentType"]) == (b"{}", "application/json")
 
 
-def test_each_version_has_a_url_of_its_own(templates: S3Templates) -> None:
+def test_each_version_has_its_own_url(templates: S3Templates) -> None:
     assert templates.publish("0.1.0", "d1", b"{}") != templates.publish("0.1.1", "d1", b"{}")
 
 
-def test_another_template_under_the_same_version_overwrites_nothing(templates: S3Templates) -> None:
+def test_another_template_of_the_same_version_overwrites_nothing(templates: S3Templates) -> None:
     assert templates.publish("0.1.0", "d1", b"{}") != templates.publish("0.1.0", "d2", b"[]")
 
 
@@ -70,12 +70,12 @@ def test_a_list_of_tenants_is_read_as_it_was_written(manifests: Manifests) -> No
     assert list(manifests.read(second)) == ITEMS[:1]
 
 
-def test_a_list_that_is_written_again_is_the_new_one(manifests: Manifests) -> None:
+def test_a_list_can_be_replaced(manifests: Manifests) -> None:
     manifests.write("r1/stage-1", ITEMS)
     assert list(manifests.read(manifests.write("r1/stage-1", []))) == []
 
 
-def test_a_list_that_is_removed_is_gone_and_may_be_removed_again(manifests: Manifests) -> None:
+def test_a_list_can_be_removed_twice(manifests: Manifests) -> None:
     removed, kept = manifests.write("r1/stage-1", ITEMS), manifests.write("r1/stage-2", ITEMS)
     for _ in range(2):
         manifests.remove(removed)

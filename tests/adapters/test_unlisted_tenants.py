@@ -87,7 +87,7 @@ def all_pages(unlisted: UnlistedTenants, limit: int) -> tuple[list[str], int, in
 # Finding
 
 
-def test_a_table_without_such_tenants_has_none(table: Table, unlisted: UnlistedTenants) -> None:
+def test_a_table_without_unlisted_tenants_has_none(table: Table, unlisted: UnlistedTenants) -> None:
     assert unlisted.page(None, limit=10).tenants == []
     create(table)
     delete(table, GLOBEX)
@@ -98,7 +98,7 @@ def test_a_table_without_such_tenants_has_none(table: Table, unlisted: UnlistedT
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_such_tenants_are_found_in_pages_of_any_size(
+def test_unlisted_tenants_are_found_in_pages_of_any_size(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, limit: int
 ) -> None:
     create(table, TenantId("listed"))
@@ -122,22 +122,20 @@ def test_a_tenant_whose_rows_are_on_several_pages_is_found_once(
     assert all_pages(unlisted, limit)[0] == ["acme", "globex"]
 
 
-def test_a_page_says_what_it_has_cost(legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_a_page_has_its_cost(legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     assert unlisted.page(None, limit=10).read_units > 0
 
 
 @pytest.mark.parametrize("cursor", ["x", "!", "e30", "WzEsMl0", "WyJhIl0", "WyIiLCIiXQ", "W1tb" * 9_000])
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_a_cursor_that_was_never_returned_is_refused(unlisted: UnlistedTenants, cursor: str) -> None:
+def test_an_invented_cursor_is_refused(unlisted: UnlistedTenants, cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         unlisted.page(cursor, limit=10)
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_a_cursor_can_be_asked_on_with_however_long_the_keys_are(
-    unlisted: UnlistedTenants, rows: DynamoDBClient
-) -> None:
+def test_a_cursor_may_have_keys_of_any_length(unlisted: UnlistedTenants, rows: DynamoDBClient) -> None:
     for number in range(3):
         pk = f"TENANT_ID#{number}" + "\x01" * (2048 - 11)
         sk = "AUDIT#" + "\x01" * (1024 - 6)
@@ -152,7 +150,7 @@ def test_a_cursor_can_be_asked_on_with_however_long_the_keys_are(
     assert found == 3
 
 
-def test_it_is_told_as_its_rows_say_it(legacy: Legacy, unlisted: UnlistedTenants, table: Table) -> None:
+def test_an_unlisted_tenant_is_read_from_its_rows(legacy: Legacy, unlisted: UnlistedTenants, table: Table) -> None:
     legacy.metadata(ACME)
     legacy.audit(Operation.CREATE, Status.SUCCESS, None)
     legacy.audit(Operation.UPDATE, Status.FAILURE, "0.1.18")
@@ -164,7 +162,7 @@ def test_it_is_told_as_its_rows_say_it(legacy: Legacy, unlisted: UnlistedTenants
 
 
 @for_each_operation
-def test_a_tenant_that_an_operation_has_listed_is_told_as_long_as_its_stack_is_not_on_record(
+def test_a_listed_tenant_without_a_stack_id_counts_as_unlisted(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, run: Run
 ) -> None:
     legacy.metadata(ACME)
@@ -179,7 +177,7 @@ def test_a_tenant_that_an_operation_has_listed_is_told_as_long_as_its_stack_is_n
     assert seen_as(unlisted).listed
 
 
-def test_what_the_earlier_system_wrote_is_told_from_what_berth_wrote(
+def test_rows_of_the_earlier_system_are_distinguished_from_berths(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:
     legacy.metadata(ACME)
@@ -192,7 +190,7 @@ def test_what_the_earlier_system_wrote_is_told_from_what_berth_wrote(
     assert len(seen.audits) == 3
 
 
-def test_a_tenant_that_is_listed_gets_its_stack_on_record_and_berths_own_audits_stay_as_they_are(
+def test_adopting_a_listed_tenant_records_its_stack_and_keeps_berths_audits(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:
     legacy.metadata(ACME)
@@ -207,7 +205,7 @@ def test_a_tenant_that_is_listed_gets_its_stack_on_record_and_berths_own_audits_
     assert unlisted.unlisted(ACME) is None
 
 
-def test_a_tenant_whose_create_is_about_to_begin_is_not_unlisted(table: Table, unlisted: UnlistedTenants) -> None:
+def test_a_requested_tenant_is_not_unlisted(table: Table, unlisted: UnlistedTenants) -> None:
     table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt())
     assert unlisted.unlisted(ACME) is None
 
@@ -218,7 +216,7 @@ def test_a_tenant_whose_create_is_about_to_begin_is_not_unlisted(table: Table, u
     [{"sk": "AUDIT#CREATE"}, {"sk": "AUDIT#MOVE", "Status": "Success"}, {"sk": "METADATA", "CreatedAt": "yesterday"}],
     ids=["no status", "another operation", "no time"],
 )
-def test_rows_that_cannot_be_read_are_told(
+def test_unreadable_rows_are_reported(
     unlisted: UnlistedTenants, rows: DynamoDBClient, row: dict[str, str], legacy: Legacy
 ) -> None:
     legacy.metadata(GLOBEX)
@@ -239,7 +237,7 @@ ODD_REQUESTS = ["[]", "[" * 100_000, '{"resource": {"stackId": "x", "logicalId":
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
 @pytest.mark.parametrize("odd", ODD)
-def test_metadata_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
+def test_unreadable_metadata_is_reported(
     table: Table, unlisted: UnlistedTenants, rows: DynamoDBClient, odd: str
 ) -> None:
     key = {"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}}
@@ -251,7 +249,7 @@ def test_metadata_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
 @pytest.mark.parametrize("request_", ODD_REQUESTS, ids=lambda text: text[:20])
-def test_an_audit_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
+def test_an_unreadable_audit_is_reported(
     table: Table, unlisted: UnlistedTenants, rows: DynamoDBClient, request_: str
 ) -> None:
     row = {"Status": "Started", "Execution": "x", "UpdatedAt": "2020-08-31T16:02:16.808Z", "Request": request_}
@@ -265,7 +263,7 @@ def test_an_audit_that_cannot_be_read_is_told_whatever_is_wrong_with_it(
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_rows_that_dynamodb_does_not_take_are_told(
+def test_rows_that_dynamodb_refuses_are_reported(
     legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
 ) -> None:
     legacy.metadata(ACME)
@@ -281,7 +279,7 @@ def test_rows_that_dynamodb_does_not_take_are_told(
 # Adopting
 
 
-def test_it_is_listed_with_its_stack_from_then_on(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_an_adopted_tenant_is_listed_with_its_stack(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     legacy.audit(Operation.CREATE, Status.SUCCESS, None)
     before = metadata_of(table)
@@ -295,7 +293,7 @@ def test_it_is_listed_with_its_stack_from_then_on(table: Table, legacy: Legacy, 
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_a_root_cause_that_the_earlier_system_has_left_is_removed(
+def test_a_root_cause_of_the_earlier_system_is_removed(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
 ) -> None:
     legacy.metadata(ACME)
@@ -326,9 +324,7 @@ def test_two_audits_of_one_operation_at_one_version_keep_their_own_outcomes(
     assert kept == {"one": Status.SUCCESS, "two": Status.FAILURE}
 
 
-def test_its_queue_is_recorded_with_the_url_that_its_stack_has(
-    table: Table, legacy: Legacy, unlisted: UnlistedTenants
-) -> None:
+def test_the_queue_url_is_taken_from_the_stack(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     queue = replace(LEGACY_QUEUE, url=f"https://elsewhere.example/{LEGACY_QUEUE.name}")
     assert adopt(unlisted, seen_as(unlisted), stack_arn(), queue)
@@ -338,7 +334,7 @@ def test_its_queue_is_recorded_with_the_url_that_its_stack_has(
     assert (change.before["queueUrl"], change.after["queueUrl"]) == (LEGACY_QUEUE.url, queue.url)
 
 
-def test_it_is_adopted_once(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_a_tenant_is_adopted_once(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     legacy.audit(Operation.CREATE, Status.SUCCESS, None)
     seen = seen_as(unlisted)
@@ -350,7 +346,7 @@ def test_it_is_adopted_once(table: Table, legacy: Legacy, unlisted: UnlistedTena
     assert all_pages(unlisted, 10)[0] == []
 
 
-def test_its_history_says_who_adopted_it_and_why(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_the_history_has_the_adoption_and_its_reason(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     legacy.audit(Operation.UPDATE, Status.STARTED, "0.1.18")
     adopt(unlisted, seen_as(unlisted), stack_arn())
@@ -362,7 +358,7 @@ def test_its_history_says_who_adopted_it_and_why(table: Table, legacy: Legacy, u
     assert change.after["closed"] == ["UPDATE 0.1.18: Failure"]
 
 
-def test_a_tenant_that_has_no_queue_yet_is_listed_too(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_a_tenant_without_a_queue_is_listed(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.audit(Operation.CREATE, Status.STARTED, None)
     assert adopt(unlisted, seen_as(unlisted))
     (audit,) = table.audits(ACME)
@@ -385,7 +381,7 @@ def test_a_deleted_tenant_is_listed_as_deleted(table: Table, legacy: Legacy, unl
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE, Status.STARTED])
-def test_a_delete_before_the_tenant_was_served_does_not_count(
+def test_a_delete_before_the_tenant_was_published_does_not_count(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, status: Status
 ) -> None:
     legacy.metadata(ACME)
@@ -397,7 +393,7 @@ def test_a_delete_before_the_tenant_was_served_does_not_count(
     assert audit.status is not Status.STARTED
 
 
-def test_what_the_earlier_system_begins_later_makes_a_listed_tenant_one_to_adopt_again(
+def test_a_later_operation_of_the_earlier_system_makes_the_tenant_unlisted_again(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:
     create(table)
@@ -414,9 +410,7 @@ def test_what_the_earlier_system_begins_later_makes_a_listed_tenant_one_to_adopt
     assert unlisted.unlisted(ACME) is None
 
 
-def test_an_operation_of_berths_that_has_not_ended_is_none_of_the_earlier_systems(
-    table: Table, unlisted: UnlistedTenants
-) -> None:
+def test_an_unfinished_operation_of_berth_is_not_the_earlier_systems(table: Table, unlisted: UnlistedTenants) -> None:
     create(table)
     take(table, UPDATE)
     assert unlisted.unlisted(ACME) is None
@@ -427,7 +421,7 @@ def test_an_operation_of_berths_that_has_not_ended_is_none_of_the_earlier_system
     [("0.1.18", True), (None, False)],
     ids=["a create of a version", "a create of the tenant"],
 )
-def test_a_tenant_that_berth_has_deleted_is_listed_once_when_a_later_create_is_given_an_end(
+def test_a_deleted_tenant_is_listed_once_after_a_later_create_is_closed(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, version: str | None, is_still_deleted: bool
 ) -> None:
     """Only a create without a version, later than the delete, has brought the tenant back."""
@@ -442,7 +436,7 @@ def test_a_tenant_that_berth_has_deleted_is_listed_once_when_a_later_create_is_g
     assert unlisted.unlisted(ACME) is None
 
 
-def test_what_was_asked_for_a_deleted_tenant_stays(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_the_description_of_a_requested_tenant_is_kept(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     delete(table)
     table.describe(ACME, labels={"a": "b"}, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt())
     legacy.audit(Operation.UPDATE, Status.STARTED, "0.1.18")
@@ -468,7 +462,7 @@ MEDDLERS: dict[str, Callable[[Table, Legacy], object]] = {
 
 
 @pytest.mark.parametrize("meddle", MEDDLERS.values(), ids=MEDDLERS)
-def test_what_has_changed_since_it_was_seen_is_left_alone(
+def test_a_tenant_that_changed_since_is_not_adopted(
     table: Table, legacy: Legacy, unlisted: UnlistedTenants, meddle: Callable[[Table, Legacy], object]
 ) -> None:
     legacy.metadata(ACME)
@@ -480,7 +474,7 @@ def test_what_has_changed_since_it_was_seen_is_left_alone(
     assert everything(table) == before
 
 
-def test_operations_on_it_go_on_as_on_any_other(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
+def test_an_adopted_tenant_has_operations_as_any_other(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     legacy.audit(Operation.CREATE, Status.SUCCESS, None)
     adopt(unlisted, seen_as(unlisted), stack_arn())
@@ -494,9 +488,7 @@ def test_operations_on_it_go_on_as_on_any_other(table: Table, legacy: Legacy, un
     assert states(table) == [TenantState.DELETED]
 
 
-def test_a_first_attempt_after_the_adoption_goes_through(
-    table: Table, legacy: Legacy, unlisted: UnlistedTenants
-) -> None:
+def test_the_first_attempt_after_an_adoption_begins(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.audit(Operation.CREATE, Status.FAILURE, None)
     adopt(unlisted, seen_as(unlisted))
     assert take(table, RUN) is None
@@ -514,7 +506,7 @@ def row_of(rows: DynamoDBClient, sort_key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_rows_of_the_earlier_system_become_rows_as_berth_writes_them(
+def test_rows_of_the_earlier_system_are_rewritten_as_berths(
     rows: DynamoDBClient, legacy: Legacy, unlisted: UnlistedTenants
 ) -> None:
     legacy.metadata(ACME)
@@ -544,7 +536,7 @@ def test_rows_of_the_earlier_system_become_rows_as_berth_writes_them(
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
 @pytest.mark.parametrize("left", [{"OutboundQueueArn": ""}, {"OutboundQueueArn": "", "OutboundQueueUrl": ""}], ids=str)
-def test_columns_of_an_outbound_queue_that_is_gone_go(
+def test_attributes_of_a_missing_outbound_queue_are_removed(
     rows: DynamoDBClient, legacy: Legacy, unlisted: UnlistedTenants, left: dict[str, str]
 ) -> None:
     legacy.metadata(ACME)
@@ -557,7 +549,7 @@ def test_columns_of_an_outbound_queue_that_is_gone_go(
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_a_tenant_with_more_operations_than_a_transaction_takes_is_adopted(
+def test_a_tenant_with_more_operations_than_fit_a_transaction_is_adopted(
     legacy: Legacy, unlisted: UnlistedTenants, table: Table
 ) -> None:
     legacy.metadata(ACME)

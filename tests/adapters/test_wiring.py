@@ -35,20 +35,20 @@ def ports_without(*names: str) -> AwsPorts:
 
 
 @pytest.mark.usefixtures("aws")
-def test_the_rollout_machines_own_functions_need_not_know_the_machine() -> None:
+def test_functions_of_the_rollout_machine_do_not_need_its_arn() -> None:
     of_the_machine = UseCases(ports_without("BERTH_VERSION"))
     for name in ("advancing", "gate", "reviewing"):
         assert getattr(of_the_machine, name)
 
 
 @pytest.mark.usefixtures("aws")
-def test_who_starts_rollouts_knows_the_version_that_tenants_are_moved_to() -> None:
+def test_functions_that_start_rollouts_know_the_version() -> None:
     assert UseCases(ports_without()).rollouts.version == VERSION
     with pytest.raises(MissingSetting, match="BERTH_VERSION"):
         _ = UseCases(ports_without("BERTH_VERSION")).rollouts
 
 
-def test_what_tenants_templates_are_given() -> None:
+def test_the_parameters_of_tenants_templates() -> None:
     assert ports_without().parameters(ACME, a_release()) == {
         "TenantId": "acme",
         "MetadataServiceToken": "arn:aws:lambda:eu-west-1:0:function:metadata",

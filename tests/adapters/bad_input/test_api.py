@@ -141,13 +141,13 @@ def is_api_gateways(event: Any) -> bool:
     return bool(at(event, "stageVariables", "proof") == PROOF)
 
 
-def test_these_are_all_routes(plane: ControlPlane) -> None:
+def test_every_route_is_tested(plane: ControlPlane) -> None:
     operators = plane.load("operators").__globals__
     assert set(ROUTES) == {*QUEUE_ROUTES, *operators["ROUTES"]}
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_whatever_is_sent_to_a_route_is_answered_as_documented_or_refused(plane: ControlPlane, route: str) -> None:
+def test_any_request_gets_a_documented_response(plane: ControlPlane, route: str) -> None:
     def meet(event: Any) -> str:
         # The function knows the route by what it is told.
         said = at(event, "routeKey")
@@ -170,7 +170,7 @@ def test_whatever_is_sent_to_a_route_is_answered_as_documented_or_refused(plane:
     assert INPUTS < 100 or (answered["400"] and len(answered) > 1), answered
 
 
-def test_whatever_get_queue_is_called_with_directly_is_answered_or_refused(plane: ControlPlane) -> None:
+def test_any_direct_invocation_of_get_queue_gets_a_response(plane: ControlPlane) -> None:
     def meet(event: Any) -> str:
         return met(plane, "get_queue", event, lambda status: status in statuses(QUEUE_ROUTE) and is_understood(event))
 

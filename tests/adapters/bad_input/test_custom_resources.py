@@ -75,7 +75,7 @@ def is_address(value: object) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
-def test_whatever_a_tenants_stack_tells_is_answered(plane: ControlPlane, kind: str) -> None:
+def test_any_event_of_a_tenants_stack_gets_a_response(plane: ControlPlane, kind: str) -> None:
     template = a_resources_request("tenant_metadata", kind)
 
     def meet(event: Any) -> str:
@@ -105,9 +105,7 @@ def test_whatever_a_tenants_stack_tells_is_answered(plane: ControlPlane, kind: s
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
 @pytest.mark.parametrize("function", OF_A_DEPLOYMENT)
-def test_whatever_a_deployment_asks_for_is_answered_and_nobody_else_is(
-    plane: ControlPlane, function: str, kind: str
-) -> None:
+def test_only_events_of_the_deployment_get_a_response(plane: ControlPlane, function: str, kind: str) -> None:
     template = a_resources_request(function, kind)
 
     def is_understood(event: Any) -> bool:
@@ -146,9 +144,7 @@ def test_whatever_a_deployment_asks_for_is_answered_and_nobody_else_is(
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
-def test_whatever_asks_for_a_tenants_queue_is_handed_over_or_refused_and_nobody_is_answered(
-    plane: ControlPlane, kind: str
-) -> None:
+def test_any_event_of_a_tenant_queue_is_passed_on_or_refused(plane: ControlPlane, kind: str) -> None:
     template = a_request(QUEUE_PROPERTIES, kind)
 
     def meet(event: Any) -> str:
@@ -172,7 +168,7 @@ def test_whatever_asks_for_a_tenants_queue_is_handed_over_or_refused_and_nobody_
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
 @pytest.mark.parametrize("since", [NOON, NOON - CONSISTENT_WITHIN * 2], ids=["now", "before"])
 @pytest.mark.parametrize("confirmed", [False, True], ids=["doubted", "said to be confirmed"])
-def test_whatever_cloudformation_does_not_confirm_has_no_effect_and_no_answer(
+def test_an_unconfirmed_event_has_no_effect_and_no_response(
     plane: ControlPlane, kind: str, since: datetime, confirmed: bool
 ) -> None:
     """Somebody invokes the function directly, with whatever they can think of."""
@@ -195,7 +191,7 @@ def test_whatever_cloudformation_does_not_confirm_has_no_effect_and_no_answer(
     assert INPUTS < 100 or len(met) == 2, met
 
 
-def test_whatever_the_machine_that_settles_them_sends_is_understood_or_refused(plane: ControlPlane) -> None:
+def test_any_input_of_the_settling_machine_is_understood_or_refused(plane: ControlPlane) -> None:
     event = {**a_request(QUEUE_PROPERTIES, "Create"), "StackId": stack_arn().replace(NAMES.stack_of(ACME), AT_WORK)}
     execution = {"StartTime": NOON.isoformat(), "Input": {"event": event}}
     template = {"execution": execution, "failure": {"Error": "States.Timeout", "Cause": "It took too long."}}

@@ -88,7 +88,7 @@ def _outcome(result: object) -> str:
     return str(result.get("outcome") or result.get("statusCode") or "done")
 
 
-def test_every_function_has_forged_events_and_a_rule_of_what_they_may_change() -> None:
+def test_every_function_has_forged_events_and_allowed_effects() -> None:
     assert set(FORGERIES) == set(DOCUMENTED) == function_names()
 
 
@@ -152,7 +152,7 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
 
 
 @pytest.mark.parametrize("protection", PROTECTIONS)
-def test_without_this_protection_somebody_would_come_to_harm(
+def test_without_the_protection_a_forged_event_does_harm(
     attacked: ControlPlane, monkeypatch: pytest.MonkeyPatch, protection: str
 ) -> None:
     function, *taken_away = PROTECTIONS[protection]

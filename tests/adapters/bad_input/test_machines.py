@@ -89,7 +89,7 @@ def meet(plane: ControlPlane, function: str, event: Any, is_understood: Callable
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_whatever_a_state_or_an_event_brings_is_understood_or_refused(plane: ControlPlane, step: str) -> None:
+def test_any_input_of_a_state_is_understood_or_refused(plane: ControlPlane, step: str) -> None:
     template, is_understood = STEPS[step]
     function = step.partition(" ")[0]
     met = storm(
@@ -101,7 +101,7 @@ def test_whatever_a_state_or_an_event_brings_is_understood_or_refused(plane: Con
     assert INPUTS < 100 or (met["refused"] and len(met) > 1), met
 
 
-def test_whatever_is_said_to_be_about_an_execution_is_understood_or_refused(plane: ControlPlane) -> None:
+def test_any_event_of_an_execution_is_understood_or_refused(plane: ControlPlane) -> None:
     """As it comes: an event in a message, and in the event, as text, what the execution was given."""
     detail = {
         "executionArn": RUN.execution,

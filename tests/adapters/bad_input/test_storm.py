@@ -29,7 +29,7 @@ def test_a_seed_makes_the_same_input_again(route: str) -> None:
     assert len(set(made())) > 10
 
 
-def test_what_goes_wrong_is_told_with_the_input_that_did_it(plane: ControlPlane) -> None:
+def test_a_failure_is_reported_with_its_input(plane: ControlPlane) -> None:
     def meet(event: Any) -> str:
         assert event != {"number": 3}
         return "fine"
@@ -51,7 +51,7 @@ def test_what_goes_wrong_is_told_with_the_input_that_did_it(plane: ControlPlane)
         pytest.param({"statusCode": 200, "body": "{}"}, [], id="accepted, but not documented"),
     ],
 )
-def test_an_answer_that_is_none_is_found_out(plane: ControlPlane, answer: dict[str, Any], effects: list[str]) -> None:
+def test_an_invalid_response_is_detected(plane: ControlPlane, answer: dict[str, Any], effects: list[str]) -> None:
     class Careless(ControlPlane):
         def call(self, _name: str, _event: object) -> Any:
             self.effects.extend(effects)
@@ -62,7 +62,7 @@ def test_an_answer_that_is_none_is_found_out(plane: ControlPlane, answer: dict[s
         met(Careless(), "operators", {}, lambda _: False)
 
 
-def test_every_effect_is_noted(plane: ControlPlane) -> None:
+def test_every_effect_is_detected(plane: ControlPlane) -> None:
     plane.as_before()
     status = plane.call("operators", sent(Random(0), a_request("DELETE /tenants/{tenantId}")))["statusCode"]
     assert (status, plane.effects) == (202, ["start"])

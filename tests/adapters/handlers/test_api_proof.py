@@ -61,33 +61,27 @@ class Stage:
 UNDOING = "UPDATE_ROLLBACK_IN_PROGRESS"
 
 
-def test_a_deployment_that_wants_no_other_proof_keeps_the_one_that_the_stage_has(
-    functions: Functions, told: Told
-) -> None:
+def test_a_deployment_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
     assert Stage(functions, told, "the first").deploy(event("Update")) == "the first"
 
 
-def test_a_deployment_that_wants_another_proof_gets_it(functions: Functions, told: Told) -> None:
+def test_another_generation_gets_another_proof(functions: Functions, told: Told) -> None:
     assert Stage(functions, told, "the first").deploy(event("Update", 2)) != "the first"
 
 
-def test_a_deployment_that_fails_before_the_stage_gives_the_functions_the_digest_of_what_the_stage_has(
-    functions: Functions, told: Told
-) -> None:
+def test_a_rollback_before_the_stage_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
     stage = Stage(functions, told, "the first")
     stage.deploy(event("Update", 2))
     assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
 
 
-def test_a_deployment_that_fails_after_the_stage_leaves_all_with_what_the_stage_has(
-    functions: Functions, told: Told
-) -> None:
+def test_a_rollback_after_the_stage_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
     stage = Stage(functions, told, "the first")
     stage.has = stage.deploy(event("Update", 2))
     assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
 
 
-def test_a_stage_that_cannot_be_read_is_left_to_lambda_which_calls_again(functions: Functions, told: Told) -> None:
+def test_a_stage_that_cannot_be_read_is_an_error_so_that_lambda_retries(functions: Functions, told: Told) -> None:
     functions.throttle("GetStage")
     with pytest.raises(Throttled):
         functions.deploy("api_proof", event("Update"))
@@ -95,9 +89,7 @@ def test_a_stage_that_cannot_be_read_is_left_to_lambda_which_calls_again(functio
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
-def test_a_proof_is_made_with_its_digest_and_cloudformation_is_not_to_show_it(
-    functions: Functions, told: Told, kind: str
-) -> None:
+def test_a_proof_has_its_digest_and_is_hidden_by_cloudformation(functions: Functions, told: Told, kind: str) -> None:
     functions.deploy("api_proof", event(kind, 2))
     (answer,) = told
     assert (answer["Status"], answer["NoEcho"], answer["PhysicalResourceId"]) == ("SUCCESS", True, "api-proof")
@@ -106,9 +98,7 @@ def test_a_proof_is_made_with_its_digest_and_cloudformation_is_not_to_show_it(
     assert ApiGateway(digest).sent({"stageVariables": {"proof": proof}})
 
 
-def test_no_proof_is_made_twice_and_all_are_of_the_characters_of_a_stage_variable(
-    functions: Functions, told: Told
-) -> None:
+def test_proofs_are_unique_and_valid_stage_variables(functions: Functions, told: Told) -> None:
     for _ in range(50):
         functions.deploy("api_proof", event("Update", 2))
     proofs = {answer["Data"]["Value"] for answer in told}
@@ -116,7 +106,7 @@ def test_no_proof_is_made_twice_and_all_are_of_the_characters_of_a_stage_variabl
     assert all(re.fullmatch("[A-Za-z0-9_-]{43}", proof) for proof in proofs)
 
 
-def test_nothing_has_to_be_done_when_it_goes(functions: Functions, told: Told) -> None:
+def test_a_delete_does_nothing(functions: Functions, told: Told) -> None:
     functions.call("api_proof", event("Delete"))
     (answer,) = told
     assert (answer["Status"], answer["Data"]) == ("SUCCESS", {})
@@ -132,7 +122,7 @@ def test_the_proof_is_not_logged(functions: Functions, told: Told, capsys: pytes
 
 @pytest.mark.usefixtures("lines")
 @pytest.mark.parametrize("function", ["get_queue", "operators"])
-def test_the_proof_of_an_event_is_not_logged_either(
+def test_the_proof_of_an_event_is_not_logged(
     functions: Functions, capsys: pytest.CaptureFixture[str], function: str
 ) -> None:
     for proof in ("what only API Gateway knows", "a guess of it"):
@@ -142,9 +132,7 @@ def test_the_proof_of_an_event_is_not_logged_either(
         assert proof not in logged
 
 
-def test_making_it_asks_aws_for_nothing_but_whether_it_is_the_deployment_that_asks(
-    functions: Functions, told: Told
-) -> None:
+def test_a_new_proof_needs_only_the_confirmation_of_the_deployment(functions: Functions, told: Told) -> None:
     resources = functions.deploy("api_proof", event("Create"))
     assert told
     assert resources.asked == ["resource", "stack_status"]

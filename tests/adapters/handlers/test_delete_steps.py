@@ -22,7 +22,7 @@ from tests.adapters.handlers.functions import (
 from tests.fakes import ACME, FakeStacks, a_run
 
 
-def test_a_tenant_with_an_empty_queue_is_taken_down_and_stays_deleted(functions: Functions, stack: str) -> None:
+def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: str) -> None:
     step(functions, "begin", DELETE)
     looked = step(functions, "check_messages", DELETE, emptySince=None)
     now = timestamp(functions.clock.now())
@@ -43,7 +43,7 @@ def test_a_tenant_with_an_empty_queue_is_taken_down_and_stays_deleted(functions:
 
 
 @pytest.mark.usefixtures("stack")
-def test_messages_are_in_the_way_and_the_tenant_is_served_again(functions: Functions) -> None:
+def test_messages_stop_a_delete_and_the_queue_is_restored(functions: Functions) -> None:
     client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
     step(functions, "begin", DELETE)
     assert not served(functions)
@@ -57,7 +57,7 @@ def test_messages_are_in_the_way_and_the_tenant_is_served_again(functions: Funct
 
 
 @pytest.mark.usefixtures("stack")
-def test_messages_in_the_dead_letter_queue_are_in_the_way_too(functions: Functions) -> None:
+def test_messages_in_the_dead_letter_queue_stop_a_delete(functions: Functions) -> None:
     dead = client("sqs").create_queue(QueueName="dead")["QueueUrl"]
     client("sqs").send_message(QueueUrl=dead, MessageBody="x")
     policy = json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:123456789012:dead", "maxReceiveCount": 1})
@@ -67,7 +67,7 @@ def test_messages_in_the_dead_letter_queue_are_in_the_way_too(functions: Functio
 
 
 @pytest.mark.usefixtures("stack")
-def test_a_draining_queue_is_waited_for_as_long_as_was_asked(functions: Functions) -> None:
+def test_a_draining_queue_is_waited_for_as_long_as_requested(functions: Functions) -> None:
     url = queue_of(functions).url
     client("sqs").send_message(QueueUrl=url, MessageBody="x")
     patient = a_run(operation=Operation.DELETE, started_at=functions.clock.now(), request=Request(drain_seconds=60))
@@ -85,7 +85,7 @@ def test_a_draining_queue_is_waited_for_as_long_as_was_asked(functions: Function
 
 
 @pytest.mark.usefixtures("stack")
-def test_an_execution_that_began_before_the_update_of_berth_waits_a_minute_from_its_start(functions: Functions) -> None:
+def test_an_execution_of_0_4_0_waits_a_minute_from_its_start(functions: Functions) -> None:
     """The machine of 0.4.0 does not say since when the queue has looked empty."""
     run = a_run(operation=Operation.DELETE, started_at=functions.clock.now())
     step(functions, "begin", run)
@@ -95,7 +95,7 @@ def test_an_execution_that_began_before_the_update_of_berth_waits_a_minute_from_
 
 
 @pytest.mark.usefixtures("stack")
-def test_who_forces_it_is_not_asked_about_messages(functions: Functions) -> None:
+def test_force_skips_the_check_of_messages(functions: Functions) -> None:
     client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
     forced = a_run(operation=Operation.DELETE, request=Request(force=True))
     step(functions, "begin", forced)
@@ -103,13 +103,13 @@ def test_who_forces_it_is_not_asked_about_messages(functions: Functions) -> None
 
 
 @pytest.mark.usefixtures("stack")
-def test_a_queue_that_is_gone_holds_nothing(functions: Functions) -> None:
+def test_a_missing_queue_counts_as_empty(functions: Functions) -> None:
     client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
     step(functions, "begin", DELETE)
     assert step(functions, "check_messages", DELETE, emptySince=None)["outcome"] == "empty"
 
 
-def test_a_tenant_without_a_stack_is_gone_at_once(functions: Functions) -> None:
+def test_a_tenant_without_a_stack_is_deleted_at_once(functions: Functions) -> None:
     functions.serve()
     step(functions, "begin", DELETE)
     started = step(functions, "start_stack", DELETE)
@@ -117,7 +117,7 @@ def test_a_tenant_without_a_stack_is_gone_at_once(functions: Functions) -> None:
     assert step(functions, "inspect_stack", DELETE, stack=started) == {"outcome": "gone"}
 
 
-def test_a_delete_that_failed_half_way_is_told_with_what_blocked_it_and_does_not_serve_the_tenant(
+def test_a_delete_that_failed_half_way_has_its_root_cause_and_keeps_the_queue_withdrawn(
     functions: Functions, stacks: FakeStacks
 ) -> None:
     step(functions, "begin", DELETE)
@@ -135,7 +135,7 @@ def test_a_delete_that_failed_half_way_is_told_with_what_blocked_it_and_does_not
 
 
 @pytest.mark.usefixtures("stack")
-def test_being_throttled_by_the_queue_is_an_outcome(functions: Functions) -> None:
+def test_throttling_by_sqs_is_an_outcome(functions: Functions) -> None:
     step(functions, "begin", DELETE)
     functions.throttle("GetQueueAttributes")
     told = step(functions, "check_messages", DELETE)

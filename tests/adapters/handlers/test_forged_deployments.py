@@ -95,7 +95,7 @@ def assert_nothing_is_done(functions: Functions, endpoint: Endpoint, name: str, 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_in_the_name_of_a_deployment_that_is_long_over_does_nothing(
+def test_an_event_of_an_ended_deployment_does_nothing(
     functions: Functions, endpoint: Endpoint, name: str, kind: str
 ) -> None:
     show(functions, name, f"{kind.upper()}_COMPLETE")
@@ -103,16 +103,14 @@ def test_an_event_in_the_name_of_a_deployment_that_is_long_over_does_nothing(
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_in_the_name_of_a_resource_that_is_not_there_does_nothing(
-    functions: Functions, endpoint: Endpoint, name: str
-) -> None:
+def test_an_event_of_a_missing_resource_does_nothing(functions: Functions, endpoint: Endpoint, name: str) -> None:
     functions.show(FakeResources())
     assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, "Create"))
 
 
 @pytest.mark.parametrize("stack", ELSEWHERE)
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_a_stack_of_somebody_else_cannot_ask_even_while_cloudformation_is_at_such_a_resource_of_it(
+def test_an_event_of_another_stack_does_nothing(
     functions: Functions, endpoint: Endpoint, name: str, stack: str
 ) -> None:
     show(functions, name, "CREATE_IN_PROGRESS", stack=stack)
@@ -120,14 +118,12 @@ def test_a_stack_of_somebody_else_cannot_ask_even_while_cloudformation_is_at_suc
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_another_resource_that_the_deployment_is_at_cannot_ask(
-    functions: Functions, endpoint: Endpoint, name: str
-) -> None:
+def test_an_event_of_another_type_of_resource_does_nothing(functions: Functions, endpoint: Endpoint, name: str) -> None:
     show(functions, name, "CREATE_IN_PROGRESS", kind="AWS::Lambda::Function")
     assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, "Create"))
 
 
-def test_while_a_deployment_is_under_way_no_template_is_taken_from_a_bucket_that_an_event_names(
+def test_a_template_from_another_bucket_is_not_published_during_a_deployment(
     functions: Functions, endpoint: Endpoint
 ) -> None:
     show(functions, "publish_release", "CREATE_IN_PROGRESS")
@@ -138,9 +134,7 @@ def test_while_a_deployment_is_under_way_no_template_is_taken_from_a_bucket_that
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_a_delete_does_nothing_so_that_it_needs_no_confirmation(
-    functions: Functions, endpoint: Endpoint, name: str
-) -> None:
+def test_a_delete_does_nothing_and_needs_no_confirmation(functions: Functions, endpoint: Endpoint, name: str) -> None:
     rows = functions.rows
     functions.requests.clear()
     functions.call(name, forged(endpoint, name, "Delete"))
@@ -153,7 +147,7 @@ def test_a_delete_does_nothing_so_that_it_needs_no_confirmation(
 class TestGenuine:
     @pytest.mark.parametrize("kind", ["Create", "Update"])
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_the_deployment_itself_is_believed_once_it_is_shown(
+    def test_an_event_of_a_running_deployment_is_accepted(
         self, functions: Functions, endpoint: Endpoint, name: str, kind: str
     ) -> None:
         """Also when an update is undone: CloudFormation asks for an update to what was there before."""
@@ -162,7 +156,7 @@ class TestGenuine:
         assert resources.asked.count("resource") == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_what_cloudformation_does_not_show_yet_is_asked_for_again(
+    def test_a_resource_that_is_not_visible_yet_is_waited_for(
         self, functions: Functions, endpoint: Endpoint, name: str
     ) -> None:
         late = LateResources(2, StackResource.parse(OWN_STACK, OF_A_DEPLOYMENT[name][1]), OF_A_DEPLOYMENT[name][0])
@@ -171,15 +165,13 @@ class TestGenuine:
         assert len(endpoint.answers) == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_being_throttled_for_a_moment_is_waited_for(
-        self, functions: Functions, endpoint: Endpoint, name: str
-    ) -> None:
+    def test_throttling_is_waited_for(self, functions: Functions, endpoint: Endpoint, name: str) -> None:
         show(functions, name, "CREATE_IN_PROGRESS").throttled_calls = 2
         functions.call(name, forged(endpoint, name, "Create"))
         assert len(endpoint.answers) == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_what_is_not_shown_for_long_is_left_to_lambda_which_calls_again(
+    def test_a_resource_that_stays_invisible_is_an_error_so_that_lambda_retries(
         self, functions: Functions, endpoint: Endpoint, name: str
     ) -> None:
         show(functions, name, "CREATE_COMPLETE")

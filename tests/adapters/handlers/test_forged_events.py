@@ -33,7 +33,7 @@ def forged(route: str, body: object = None, **variables: object) -> dict[str, An
 
 @pytest.mark.parametrize("proof", [None, "", "guessed", 7, ["guessed"], "half of a pair: \ud800"], ids=ascii)
 @pytest.mark.parametrize("route", ORDERS)
-def test_an_order_with_a_made_up_caller_is_refused_and_nothing_is_read_or_written(
+def test_an_order_of_a_forged_caller_is_refused_without_any_call(
     functions: Functions, route: str, proof: object
 ) -> None:
     functions.serve()
@@ -49,14 +49,14 @@ def test_an_order_with_a_made_up_caller_is_refused_and_nothing_is_read_or_writte
     assert functions.all_executions == []
 
 
-def test_a_made_up_operator_is_not_in_the_log(functions: Functions, lines: Lines) -> None:
+def test_a_forged_operator_is_not_in_the_log(functions: Functions, lines: Lines) -> None:
     functions.ask("operators", forged("DELETE /tenants/{tenantId}"))
     (logged,) = [line for line in lines() if "_aws" not in line]
     assert (logged["caller"], logged["status"]) == (NOBODY_KNOWN, 403)
     assert ADA not in str(logged)
 
 
-def test_a_made_up_caller_of_get_queue_is_recorded_as_a_direct_invocation(functions: Functions, lines: Lines) -> None:
+def test_a_forged_caller_of_get_queue_counts_as_a_direct_invocation(functions: Functions, lines: Lines) -> None:
     status, _, body = functions.get_queue(forged("GET /tenants/{tenantId}/queue"))
     assert status == 202
     assert functions.request_of(body["execution"]).by == NOBODY_KNOWN
@@ -65,7 +65,7 @@ def test_a_made_up_caller_of_get_queue_is_recorded_as_a_direct_invocation(functi
 
 
 @pytest.mark.parametrize("event", [forged(SENDING), forged(RECEIVING)], ids=["send", "receive"])
-def test_credentials_are_not_given_to_a_made_up_caller(
+def test_a_forged_caller_gets_no_credentials(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, event: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("BERTH_QUEUE_ACCESS_ROLE", "arn:aws:iam::123456789012:role/queue-access")
@@ -79,7 +79,7 @@ def test_credentials_are_not_given_to_a_made_up_caller(
 
 
 @pytest.mark.parametrize("access", ["send", "receive"])
-def test_credentials_are_not_given_to_who_invokes_the_function_directly(
+def test_a_direct_invocation_gets_no_credentials(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, access: str
 ) -> None:
     """The permission to invoke a function cannot tell sending from receiving, and the function not who it is."""
@@ -94,7 +94,9 @@ def test_credentials_are_not_given_to_who_invokes_the_function_directly(
     assert functions.requests == []
 
 
-def test_where_no_proof_was_deployed_nobody_is_believed(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_deployed_proof_every_caller_is_refused(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("BERTH_API_PROOF_DIGEST", raising=False)
     assert functions.operate("GET /tenants")[0] == 403
     assert functions.get_queue(ASKING)[0] == 202

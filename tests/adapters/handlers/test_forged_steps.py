@@ -52,9 +52,7 @@ def everything(functions: Functions) -> tuple[object, ...]:
 
 
 @by_operation
-def test_an_operation_that_step_functions_does_not_run_takes_no_tenant(
-    functions: Functions, stacks: FakeStacks, run: Run
-) -> None:
+def test_an_operation_without_an_execution_locks_no_tenant(functions: Functions, stacks: FakeStacks, run: Run) -> None:
     before = everything(functions)
     told = functions.call("begin", step_event(run))
     assert told["outcome"] == "again"
@@ -65,7 +63,7 @@ def test_an_operation_that_step_functions_does_not_run_takes_no_tenant(
 
 
 @by_operation
-def test_an_operation_that_says_more_than_its_execution_was_started_with_takes_no_tenant(
+def test_an_operation_with_other_input_than_its_execution_locks_no_tenant(
     functions: Functions, stacks: FakeStacks, run: Run
 ) -> None:
     """Somebody who knows of an execution calls the function before its machine does."""
@@ -78,7 +76,7 @@ def test_an_operation_that_says_more_than_its_execution_was_started_with_takes_n
 
 
 @by_operation
-def test_an_execution_that_has_ended_takes_no_tenant(functions: Functions, stacks: FakeStacks, run: Run) -> None:
+def test_an_ended_execution_locks_no_tenant(functions: Functions, stacks: FakeStacks, run: Run) -> None:
     assert stacks
     before = everything(functions)
     functions.answer("DescribeExecution", {"status": "ABORTED", "startDate": NOON, "input": "{}"})
@@ -88,7 +86,7 @@ def test_an_execution_that_has_ended_takes_no_tenant(functions: Functions, stack
 
 
 @by_operation
-def test_an_operation_that_nobody_has_started_cannot_fail(functions: Functions, stacks: FakeStacks, run: Run) -> None:
+def test_an_operation_that_was_never_started_cannot_fail(functions: Functions, stacks: FakeStacks, run: Run) -> None:
     assert stacks
     before = everything(functions)
     with pytest.raises(Unsettled, match="Nothing was recorded"):
@@ -96,7 +94,7 @@ def test_an_operation_that_nobody_has_started_cannot_fail(functions: Functions, 
     assert everything(functions) == before
 
 
-def test_a_tenant_that_was_deleted_stays_so_whatever_is_said_to_have_failed(functions: Functions) -> None:
+def test_a_forged_failure_does_not_change_a_deleted_tenant(functions: Functions) -> None:
     functions.serve()
     functions.remove(DELETE)
     later = a_run(99_999, operation=Operation.DELETE)
@@ -105,9 +103,7 @@ def test_a_tenant_that_was_deleted_stays_so_whatever_is_said_to_have_failed(func
     assert functions.get_queue({"tenantId": "acme"})[0] == 410
 
 
-def test_an_execution_that_waits_for_its_turn_records_its_own_failure_and_nothing_else(
-    functions: Functions, stacks: FakeStacks
-) -> None:
+def test_a_waiting_execution_records_only_its_own_failure(functions: Functions, stacks: FakeStacks) -> None:
     assert stacks
     take(functions.table, UPDATE)
     before = functions.table.metadata(ACME), functions.table.lock(ACME)
@@ -124,7 +120,7 @@ def test_an_execution_that_waits_for_its_turn_records_its_own_failure_and_nothin
     ids=["begin", "record_failure"],
 )
 @by_operation
-def test_an_operation_was_asked_for_when_step_functions_started_it_whatever_the_event_says(
+def test_the_time_of_a_request_is_the_start_of_its_execution(
     functions: Functions, stacks: FakeStacks, run: Run, name: str, more: dict[str, Any]
 ) -> None:
     """A delete that was asked for in a time to come would have every later create refused."""
@@ -162,7 +158,7 @@ def test_a_delete_is_not_finished_while_the_stack_stands(functions: Functions, s
     assert step(functions, "finish", DELETE, stack={"outcome": "gone"}) == {"outcome": "removed"}
 
 
-def test_no_changes_are_drawn_up_for_a_delete(functions: Functions, stacks: FakeStacks) -> None:
+def test_no_change_set_is_created_for_a_delete(functions: Functions, stacks: FakeStacks) -> None:
     take(functions.table, DELETE)
     forged = replace(UPDATE, execution=DELETE.execution)
     with pytest.raises(Conflict, match="updates nothing"):
@@ -181,7 +177,7 @@ def test_no_changes_are_drawn_up_for_a_delete(functions: Functions, stacks: Fake
     ],
 )
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_what_is_published_is_what_cloudformation_lists(
+def test_the_published_queue_is_the_one_of_the_stack(
     functions: Functions, stacks: FakeStacks, operation: Operation, told: dict[str, Any]
 ) -> None:
     run = a_run(operation=operation, version=NEXT_VERSION)
@@ -194,7 +190,7 @@ def test_what_is_published_is_what_cloudformation_lists(
     assert queue_of(functions) == QUEUE
 
 
-def test_a_queue_that_the_stack_has_recorded_is_published_without_asking_cloudformation(
+def test_a_recorded_queue_is_published_without_a_call_to_cloudformation(
     functions: Functions, stacks: FakeStacks
 ) -> None:
     take(functions.table, UPDATE)
@@ -203,7 +199,7 @@ def test_a_queue_that_the_stack_has_recorded_is_published_without_asking_cloudfo
     assert stacks.calls == []
 
 
-def test_a_tenant_belongs_to_who_asked_for_it_whatever_is_said_when_it_is_finished(functions: Functions) -> None:
+def test_the_owner_of_a_tenant_is_the_recorded_requester(functions: Functions) -> None:
     stacks = functions.use(FakeStacks())
     stacks.plant_done(ACME)
     take(functions.table, CREATE)
@@ -214,9 +210,7 @@ def test_a_tenant_belongs_to_who_asked_for_it_whatever_is_said_when_it_is_finish
     assert metadata.created_by == CREATE.request.by
 
 
-def test_an_update_does_not_take_a_queue_away_because_somebody_says_that_it_may(
-    functions: Functions, stacks: FakeStacks
-) -> None:
+def test_a_forged_permission_does_not_replace_a_queue(functions: Functions, stacks: FakeStacks) -> None:
     (stack,) = stacks.living
     take(functions.table, UPDATE)
     forged = replace(DELETE, execution=UPDATE.execution, request=Request(force=True, allow_replacement=True))
@@ -227,9 +221,7 @@ def test_an_update_does_not_take_a_queue_away_because_somebody_says_that_it_may(
 
 
 @pytest.mark.parametrize("name", ["inspect_stack", "record_failure"])
-def test_a_step_does_not_tell_of_stacks_that_are_not_the_tenants(
-    functions: Functions, stacks: FakeStacks, name: str
-) -> None:
+def test_a_step_does_not_describe_other_stacks(functions: Functions, stacks: FakeStacks, name: str) -> None:
     take(functions.table, UPDATE)
     elsewhere = stack_arn(a_run().tenant).replace("berth-tenant-", "payroll-")
     stacks.calls.clear()
@@ -245,7 +237,7 @@ def test_a_step_does_not_tell_of_stacks_that_are_not_the_tenants(
 # Events about executions that have ended
 
 
-def test_an_execution_that_has_ended_is_settled_as_its_own_row_has_it(functions: Functions) -> None:
+def test_an_ended_execution_is_closed_from_its_own_row(functions: Functions) -> None:
     """It had lost its lock, so only its audit row says what it was at."""
     functions.serve()
     functions.use(FakeStacks())

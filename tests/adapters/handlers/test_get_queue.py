@@ -59,11 +59,11 @@ def test_loading_the_function_makes_no_request(functions: Functions) -> None:
     assert functions.requests == []
 
 
-def test_over_http_and_called_directly_the_answer_is_the_same(functions: Functions) -> None:
+def test_http_and_direct_calls_have_the_same_response(functions: Functions) -> None:
     assert functions.get_queue(over_http()) == functions.get_queue(ASKING)
 
 
-def test_an_unknown_tenant_starts_one_execution_however_often_it_is_asked_for(functions: Functions) -> None:
+def test_repeated_requests_for_an_unknown_tenant_start_one_execution(functions: Functions) -> None:
     answers = [functions.get_queue(ASKING) for _ in range(5)]
     assert {status for status, _, _ in answers} == {202}
     assert {headers["Retry-After"] for _, headers, _ in answers} == {"2"}
@@ -73,7 +73,7 @@ def test_an_unknown_tenant_starts_one_execution_however_often_it_is_asked_for(fu
     assert functions.table.audits(ACME) == []
 
 
-def test_all_instances_of_a_service_ask_for_the_same(functions: Functions) -> None:
+def test_all_sessions_of_a_role_are_one_requester(functions: Functions) -> None:
     role = "arn:aws:sts::123456789012:assumed-role/platform"
     answers = [functions.get_queue(over_http(by=f"{role}/instance-{number}")) for number in range(3)]
     (execution,) = {body["execution"] for _, _, body in answers}
@@ -94,7 +94,7 @@ def test_an_execution_that_was_aborted_before_it_began_is_followed_by_the_next(f
     assert set(functions.executions()) == {a_run(1).attempt.name, a_run(2).attempt.name}
 
 
-def test_a_failed_tenant_is_told_its_root_cause_and_nothing_is_started(functions: Functions) -> None:
+def test_a_failed_tenant_has_its_root_cause_and_nothing_is_started(functions: Functions) -> None:
     functions.table.fail(a_run(), QUEUE_TABOO, NOON)
     status, headers, body = functions.get_queue(ASKING)
     assert (status, headers["Content-Type"]) == (424, "application/problem+json")
@@ -103,7 +103,7 @@ def test_a_failed_tenant_is_told_its_root_cause_and_nothing_is_started(functions
 
 
 @pytest.mark.parametrize("failed", [False, True], ids=["updating", "update failed"])
-def test_a_tenant_is_served_while_it_is_updated_and_after_that_failed(functions: Functions, failed: bool) -> None:
+def test_a_tenant_is_ready_during_and_after_a_failed_update(functions: Functions, failed: bool) -> None:
     functions.serve()
     update = a_run(operation=Operation.UPDATE, version="0.2.0")
     take(functions.table, update)
@@ -113,7 +113,7 @@ def test_a_tenant_is_served_while_it_is_updated_and_after_that_failed(functions:
     assert (status, body["queueUrl"], body["version"]) == (200, QUEUE.url, VERSION)
 
 
-def test_a_tenant_is_not_served_from_the_first_moment_of_its_delete_and_never_brought_back_by_asking(
+def test_a_tenant_during_and_after_its_delete_is_not_created_by_get_queue(
     functions: Functions,
 ) -> None:
     functions.serve()
@@ -126,7 +126,7 @@ def test_a_tenant_is_not_served_from_the_first_moment_of_its_delete_and_never_br
     assert functions.all_executions == []
 
 
-def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions) -> None:
+def test_a_tenant_that_was_created_again_is_ready(functions: Functions) -> None:
     functions.serve()
     functions.remove(DELETE)
     again = a_run(2, started_at=NOON + timedelta(minutes=2), request=EXPLICIT)
@@ -136,7 +136,7 @@ def test_a_deleted_tenant_that_was_created_again_is_served(functions: Functions)
     assert functions.get_queue(ASKING)[0] == 200
 
 
-def test_being_throttled_is_told_as_try_again(functions: Functions) -> None:
+def test_throttling_is_answered_with_try_again(functions: Functions) -> None:
     functions.throttle("GetItem")
     status, headers, body = functions.get_queue(ASKING)
     assert (status, headers["Retry-After"]) == (503, "2")
@@ -169,7 +169,7 @@ def test_being_throttled_is_told_as_try_again(functions: Functions) -> None:
         max_leaves=8,
     )
 )
-def test_any_json_at_all_is_refused_or_answered_and_never_an_error(functions: Functions, event: object) -> None:
+def test_no_json_causes_an_error(functions: Functions, event: object) -> None:
     status, headers, body = functions.get_queue(event)
     asked = event if isinstance(event, dict) else {}
     path, query = asked.get("pathParameters"), asked.get("queryStringParameters")
@@ -182,9 +182,7 @@ def test_any_json_at_all_is_refused_or_answered_and_never_an_error(functions: Fu
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
 @given(text=st.text(max_size=60).filter(lambda text: not is_tenant_id(text)), by_http=st.booleans())
-def test_any_text_that_is_no_tenant_id_is_refused_before_anything_is_asked_of_aws(
-    functions: Functions, text: str, by_http: bool
-) -> None:
+def test_an_invalid_tenant_id_is_refused_before_any_call_to_aws(functions: Functions, text: str, by_http: bool) -> None:
     status, headers, body = functions.get_queue(over_http(text) if by_http else {"tenantId": text})
     assert (status, headers["Content-Type"]) == (400, "application/problem+json")
     assert body["type"] == "urn:berth:problem:invalid-request"
@@ -245,9 +243,7 @@ class TestCredentials:
         functions.serve()
 
     @pytest.mark.parametrize("access", ["send", "receive"])
-    def test_a_ready_tenant_comes_with_credentials_of_the_routes_access(
-        self, functions: Functions, access: str
-    ) -> None:
+    def test_the_route_determines_the_access_of_the_credentials(self, functions: Functions, access: str) -> None:
         status, headers, body = functions.get_queue(over_http(credentials=access))
         assert (status, body["queueUrl"]) == (200, QUEUE.url)
         assert headers["Cache-Control"] == "no-store"
@@ -258,7 +254,7 @@ class TestCredentials:
         assert given["sessionToken"]
         assert given["expiresAt"].endswith("Z")
 
-    def test_sts_is_asked_once_for_the_role_the_time_and_the_queue(self, functions: Functions) -> None:
+    def test_credentials_cost_one_call_to_sts(self, functions: Functions) -> None:
         functions.get_queue(over_http(credentials="send"))
         assert functions.requests == ["dynamodb.GetItem", "sts.AssumeRole"]
         (sent,) = functions.sent_to("sts.AssumeRole")
@@ -266,7 +262,7 @@ class TestCredentials:
         (statement,) = json.loads(sent["Policy"])["Statement"]
         assert (statement["Action"], statement["Resource"]) == (["sqs:SendMessage"], QUEUE.arn)
 
-    def test_who_asks_for_none_gets_none(self, functions: Functions) -> None:
+    def test_get_queue_returns_no_credentials(self, functions: Functions) -> None:
         _, headers, body = functions.get_queue(over_http())
         assert "credentials" not in body
         assert "Cache-Control" not in headers
@@ -274,7 +270,7 @@ class TestCredentials:
 
     @pytest.mark.parametrize("asked", ["send", "receive", "", "SEND", "all", "send,receive", "send ", None])
     @pytest.mark.parametrize("route", [None, "send", "receive"], ids=["queue", "send", "receive"])
-    def test_the_query_gives_no_access_by_any_route_and_names_the_routes_that_do(
+    def test_the_query_gives_no_credentials_and_the_refusal_names_the_routes(
         self, functions: Functions, route: str | None, asked: str | None
     ) -> None:
         functions.requests.clear()
@@ -285,12 +281,12 @@ class TestCredentials:
         assert functions.requests == []
 
     @pytest.mark.parametrize("route", ["POST /tenants/{tenantId}/queue/credentials/all", "send", 7, ["send"], None])
-    def test_there_is_no_other_route_to_them(self, functions: Functions, route: object) -> None:
+    def test_no_other_route_gives_credentials(self, functions: Functions, route: object) -> None:
         _, _, body = functions.get_queue({**over_http(), "routeKey": route})
         assert "credentials" not in body
         assert "sts.AssumeRole" not in functions.requests
 
-    def test_who_asks_is_the_sessions_source_identity(self, functions: Functions) -> None:
+    def test_the_source_identity_is_the_caller(self, functions: Functions) -> None:
         by = "arn:aws:sts::123456789012:assumed-role/billing/ada@example.com"
         functions.get_queue(over_http(credentials="send", by=by))
         (sent,) = functions.sent_to("sts.AssumeRole")
@@ -298,9 +294,7 @@ class TestCredentials:
         assert sent["SourceIdentity"].startswith("billing=ada@example.com-")
 
     @pytest.mark.parametrize("access", ["send", "receive"])
-    def test_who_asked_for_what_and_whether_it_was_given_is_logged(
-        self, functions: Functions, lines: Lines, access: str
-    ) -> None:
+    def test_caller_access_and_result_are_logged(self, functions: Functions, lines: Lines, access: str) -> None:
         functions.get_queue(over_http(credentials=access))
         functions.get_queue(over_http("another", credentials=access))
         functions.get_queue(over_http())
@@ -311,7 +305,7 @@ class TestCredentials:
         identities = [line.get("source_identity") for line in (given, not_given, none)]
         assert identities == [source_identity(ADA), None, None]
 
-    def test_where_they_are_switched_off_nothing_is_asked_of_aws(
+    def test_switched_off_credentials_are_refused_without_a_call_to_aws(
         self, functions: Functions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("BERTH_QUEUE_ACCESS_ROLE")
@@ -321,7 +315,7 @@ class TestCredentials:
         assert functions.requests == []
         assert functions.get_queue(over_http())[0] == 200
 
-    def test_a_tenant_whose_queue_is_on_its_way_gets_none(self, functions: Functions) -> None:
+    def test_a_provisioning_tenant_gets_no_credentials(self, functions: Functions) -> None:
         take(functions.table, a_run(tenant=TenantId.parse("another")))
         status, _, body = functions.get_queue(over_http("another", credentials="send"))
         assert (status, body["status"]) == (202, "PROVISIONING")
@@ -329,16 +323,14 @@ class TestCredentials:
         assert "sts.AssumeRole" not in functions.requests
 
     @pytest.mark.parametrize("access", ["send", "receive"])
-    def test_a_tenant_that_nobody_heard_of_gets_none_and_is_not_provisioned_by_asking(
-        self, functions: Functions, access: str
-    ) -> None:
+    def test_an_unknown_tenant_gets_no_credentials_and_is_not_created(self, functions: Functions, access: str) -> None:
         status, _, body = functions.get_queue(over_http("nobody", credentials=access))
         assert (status, body["type"]) == (409, "urn:berth:problem:not-provisioned")
         assert functions.all_executions == []
         assert "sts.AssumeRole" not in functions.requests
 
     @pytest.mark.parametrize(("done", "status"), [(False, 409), (True, 410)], ids=["being deleted", "deleted"])
-    def test_a_tenant_that_is_deleted_gets_none(self, functions: Functions, done: bool, status: int) -> None:
+    def test_a_deleted_tenant_gets_no_credentials(self, functions: Functions, done: bool, status: int) -> None:
         take(functions.table, DELETE)
         if done:
             functions.table.remove(DELETE, at=DELETE.started_at)
@@ -347,7 +339,7 @@ class TestCredentials:
         assert "credentials" not in body
         assert "sts.AssumeRole" not in functions.requests
 
-    def test_sts_being_throttled_is_told_as_try_again(self, functions: Functions) -> None:
+    def test_throttling_by_sts_is_answered_with_try_again(self, functions: Functions) -> None:
         functions.throttle("AssumeRole")
         status, headers, body = functions.get_queue(over_http(credentials="send"))
         assert (status, headers["Retry-After"]) == (503, "2")
@@ -355,7 +347,7 @@ class TestCredentials:
 
     @pytest.mark.usefixtures("lines")
     @pytest.mark.parametrize("access", ["send", "receive"])
-    def test_they_never_appear_in_the_log(
+    def test_credentials_are_not_logged(
         self, functions: Functions, capsys: pytest.CaptureFixture[str], access: str
     ) -> None:
         _, _, body = functions.get_queue(over_http(credentials=access, by=ADA))
@@ -366,7 +358,7 @@ class TestCredentials:
             assert body["credentials"][name] not in logged
 
 
-def test_every_answer_is_logged_and_all_but_ready_ones_are_counted(functions: Functions, lines: Lines) -> None:
+def test_every_response_is_logged_and_all_except_ready_are_counted(functions: Functions, lines: Lines) -> None:
     functions.get_queue({"tenantId": "a/b"})
     functions.get_queue(ASKING)
     functions.serve()

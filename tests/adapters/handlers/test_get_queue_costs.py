@@ -32,57 +32,55 @@ def cost(functions: Functions, expected: int, *, tenant: str = "acme") -> list[s
     return functions.requests[before:]
 
 
-def test_a_tenant_that_is_served_costs_one_read(functions: Functions) -> None:
+def test_a_ready_tenant_costs_one_read(functions: Functions) -> None:
     functions.serve()
     assert cost(functions, 200) == [GET]
     take(functions.table, a_run(operation=Operation.UPDATE, version="0.2.0"))
     assert cost(functions, 200) == [GET]
 
 
-def test_a_tenant_that_nobody_knows(functions: Functions) -> None:
+def test_an_unknown_tenant(functions: Functions) -> None:
     assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
     assert cost(functions, 202) == [*LOOK, NOTE, START]
     assert cost(functions, 202, tenant="another") == [*LOOK, NOTE, START]
 
 
-def test_a_tenant_that_nobody_knows_in_the_next_minute(functions: Functions) -> None:
+def test_an_unknown_tenant_in_the_next_minute(functions: Functions) -> None:
     functions.get_queue(ASKING)
     functions.clock.advance(timedelta(minutes=1))
     assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
 
 
-def test_one_create_too_many(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_create_above_the_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "1")
     functions.get_queue(ASKING)
     assert cost(functions, 429, tenant="another") == [*LOOK, NOTE]
 
 
-def test_one_tenant_too_many(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tenant_above_the_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_MAX_TENANTS", "1")
     functions.serve()
     assert cost(functions, 409, tenant="another") == [*LOOK, *COUNT, GET]
     assert cost(functions, 409, tenant="yet-another") == [*LOOK, GET]
 
 
-def test_a_tenant_that_nobody_knows_where_get_queue_only_looks(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_tenant_where_get_queue_creates_none(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATE_ON_GET_QUEUE", "false")
     assert cost(functions, 404) == LOOK
 
 
-def test_where_creates_are_not_counted(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "0")
     assert cost(functions, 202) == [*LOOK, *COUNT, START]
     assert cost(functions, 202) == [*LOOK, START]
 
 
-def test_a_tenant_that_is_being_created(functions: Functions) -> None:
+def test_a_tenant_during_its_create(functions: Functions) -> None:
     take(functions.table, a_run())
     assert cost(functions, 202) == LOOK
 
 
-def test_a_tenant_whose_create_has_died(functions: Functions) -> None:
+def test_a_tenant_whose_create_died(functions: Functions) -> None:
     run, machine = a_run(), os.environ["BERTH_CREATE_MACHINE"]
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:{run.attempt.name}"
     take(functions.table, replace(run, execution=execution))
@@ -110,7 +108,7 @@ def test_a_tenant_whose_create_failed(functions: Functions) -> None:
     assert cost(functions, 424) == LOOK
 
 
-def test_a_tenant_that_is_being_deleted_or_was(functions: Functions) -> None:
+def test_a_tenant_during_and_after_its_delete(functions: Functions) -> None:
     functions.serve()
     take(functions.table, DELETE)
     assert cost(functions, 409) == LOOK

@@ -39,7 +39,7 @@ def statuses(answers: list[tuple[int, dict[str, str], dict[str, Any]]]) -> list[
 
 
 class TestTheRate:
-    def test_made_up_tenants_from_one_caller_start_no_more_creates_than_it_may(self, functions: Functions) -> None:
+    def test_one_caller_starts_no_more_creates_than_the_rate_limit(self, functions: Functions) -> None:
         answers = [functions.get_queue(over_http(made_up(n), by=f"{PLATFORM}/i-1")) for n in range(MANY)]
         assert statuses(answers) == [202] * PER_MINUTE + [429] * (MANY - PER_MINUTE)
         assert len(functions.all_executions) == PER_MINUTE
@@ -49,19 +49,17 @@ class TestTheRate:
         assert statuses(answers).count(202) == PER_MINUTE
         assert len(functions.all_executions) == PER_MINUTE
 
-    def test_names_of_federated_users_which_anyone_may_make_up_are_one_caller(self, functions: Functions) -> None:
+    def test_all_federated_users_are_one_caller(self, functions: Functions) -> None:
         federated = "arn:aws:sts::123456789012:federated-user"
         answers = [functions.get_queue(over_http(made_up(n), by=f"{federated}/user-{n}")) for n in range(MANY)]
         assert statuses(answers).count(202) == PER_MINUTE
 
-    def test_any_name_that_api_gateway_could_give_is_counted(self, functions: Functions) -> None:
+    def test_a_caller_with_a_long_name_is_counted(self, functions: Functions) -> None:
         long = f"arn:aws:iam::123456789012:user/{'path/' * 100}ada"
         answers = [functions.get_queue(over_http(made_up(n), by=long)) for n in range(PER_MINUTE + 1)]
         assert statuses(answers) == [202] * PER_MINUTE + [429]
 
-    def test_who_is_refused_is_told_when_to_ask_again_and_nothing_is_written_of_the_tenant(
-        self, functions: Functions
-    ) -> None:
+    def test_a_refused_create_has_a_retry_time_and_writes_nothing(self, functions: Functions) -> None:
         for number in range(PER_MINUTE):
             functions.get_queue(over_http(made_up(number), by=PLATFORM))
         rows = functions.rows
@@ -73,21 +71,17 @@ class TestTheRate:
         functions.clock.advance(timedelta(seconds=45))
         assert functions.get_queue(over_http("one-more", by=PLATFORM))[0] == 202
 
-    def test_a_tenant_that_is_served_is_served_to_a_caller_that_has_started_too_many(
-        self, functions: Functions
-    ) -> None:
+    def test_a_ready_tenant_is_returned_above_the_rate_limit(self, functions: Functions) -> None:
         functions.serve()
         for number in range(PER_MINUTE + 1):
             functions.get_queue(over_http(made_up(number), by=PLATFORM))
         assert functions.get_queue(over_http("acme", by=PLATFORM))[0] == 200
 
-    def test_operators_are_not_held_to_it(self, functions: Functions) -> None:
+    def test_operators_have_no_rate_limit(self, functions: Functions) -> None:
         orders = [functions.operate("PUT /tenants/{tenantId}", tenant=made_up(n)) for n in range(PER_MINUTE * 2)]
         assert statuses(orders) == [202] * PER_MINUTE * 2
 
-    def test_stacks_of_other_teams_are_one_caller_whatever_their_names_and_wait_their_turn(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_all_stacks_of_other_teams_are_one_caller_and_wait(self, functions: Functions, endpoint: Endpoint) -> None:
         for number in range(MANY):
             their = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/their-{number}/1"
             event = asked(endpoint, tenant=made_up(number)) | {"StackId": their}
@@ -98,14 +92,12 @@ class TestTheRate:
         settle(functions, asked(endpoint, tenant=made_up(MANY - 1)), since=NOON)
         assert len(functions.all_executions) == PER_MINUTE + 1
 
-    def test_calling_the_function_past_the_api_is_one_caller(self, functions: Functions) -> None:
+    def test_all_direct_invocations_are_one_caller(self, functions: Functions) -> None:
         answers = [functions.get_queue({"tenantId": made_up(n)}) for n in range(MANY)]
         assert statuses(answers).count(202) == PER_MINUTE
         assert len(functions.all_executions) == PER_MINUTE
 
-    def test_calling_it_in_api_gateways_name_for_ever_other_callers_is_the_same_one_caller(
-        self, functions: Functions
-    ) -> None:
+    def test_forged_callers_count_as_direct_invocations(self, functions: Functions) -> None:
         forged = [
             over_http(made_up(n), by=f"{PLATFORM}-{n}") | {"stageVariables": {"proof": "a guess"}} for n in range(MANY)
         ]
@@ -122,13 +114,13 @@ class TestTheCap:
         for number in range(MAX_TENANTS):
             functions.serve(a_run(tenant=TenantId.parse(f"there-{number}")))
 
-    def test_no_caller_creates_one_more(self, functions: Functions) -> None:
+    def test_no_caller_exceeds_the_limit(self, functions: Functions) -> None:
         for by in (PLATFORM, OTHER_PLATFORM):
             status, _, body = functions.get_queue(over_http("one-more", by=f"{by}/i-1"))
             assert (status, body["type"]) == (409, "urn:berth:problem:tenant-limit-reached")
         assert functions.all_executions == []
 
-    def test_no_operator_creates_one_more_and_is_told_how_many_there_are(self, functions: Functions) -> None:
+    def test_no_operator_exceeds_the_limit(self, functions: Functions) -> None:
         status, _, body = functions.operate("PUT /tenants/{tenantId}", tenant="one-more")
         assert (status, body["type"]) == (409, "urn:berth:problem:tenant-limit-reached")
         assert (body["tenants"], body["maxTenants"]) == (MAX_TENANTS, MAX_TENANTS)
@@ -136,28 +128,26 @@ class TestTheCap:
         assert functions.table.metadata(TenantId.parse("one-more")) is None
         assert functions.all_executions == []
 
-    def test_no_stack_of_another_team_creates_one_more_and_it_is_told_why(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_no_stack_of_another_team_exceeds_the_limit(self, functions: Functions, endpoint: Endpoint) -> None:
         assert settle(functions, asked(endpoint, tenant="one-more"))["outcome"] == "failed"
         (answer,) = endpoint.answers
         assert answer["Status"] == "FAILED"
         assert "berth:maxTenants" in answer["Reason"]
         assert functions.all_executions == []
 
-    def test_who_is_there_is_served_and_described_and_deleted_as_ever(self, functions: Functions) -> None:
+    def test_existing_tenants_are_not_affected(self, functions: Functions) -> None:
         assert functions.get_queue(over_http("there-0", by=PLATFORM))[0] == 200
         described = functions.operate("PUT /tenants/{tenantId}", tenant="there-0", body={"labels": {"plan": "gold"}})
         assert described[0] == 200
         assert functions.operate("DELETE /tenants/{tenantId}", tenant="there-0", query={"force": "true"})[0] == 202
 
-    def test_an_operator_who_has_made_room_may_use_it_at_once(self, functions: Functions) -> None:
+    def test_a_delete_makes_room_at_once(self, functions: Functions) -> None:
         assert functions.operate("PUT /tenants/{tenantId}", tenant="one-more")[0] == 409
         delete = a_run(tenant=TenantId.parse("there-0"), operation=Operation.DELETE)
         functions.remove(delete)
         assert functions.operate("PUT /tenants/{tenantId}", tenant="one-more")[0] == 202
 
-    def test_far_below_the_cap_an_operators_creates_of_a_minute_have_the_fleet_counted_once(
+    def test_far_below_the_limit_tenants_are_counted_once_per_minute(
         self, functions: Functions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BERTH_MAX_TENANTS", "1900")
@@ -169,7 +159,7 @@ class TestTheCap:
         assert queries[0] - queries[1] == len(LISTED_STATES)
 
     @pytest.mark.usefixtures("stack_limit")
-    def test_the_diagnosis_says_so(self, functions: Functions) -> None:
+    def test_the_diagnosis_has_the_reached_limit(self, functions: Functions) -> None:
         _, _, body = functions.operate("GET /diagnosis")
         (told,) = (check for check in body["checks"] if check["name"] == "tenant limit")
         assert (told["verdict"], told["detail"]) == ("problem", "3 of 3 that there may be (berth:maxTenants)")
@@ -184,7 +174,7 @@ class TestOnlyLooking:
         monkeypatch.delenv("BERTH_CREATES_PER_MINUTE")
         monkeypatch.delenv("BERTH_MAX_TENANTS")
 
-    def test_made_up_tenants_start_nothing_and_write_nothing(self, functions: Functions) -> None:
+    def test_unknown_tenants_start_and_write_nothing(self, functions: Functions) -> None:
         rows = functions.rows
         answers = [functions.get_queue(over_http(made_up(n), by=PLATFORM)) for n in range(MANY)]
         assert {(status, body["type"]) for status, _, body in answers} == {(404, "urn:berth:problem:unknown-tenant")}
@@ -192,7 +182,7 @@ class TestOnlyLooking:
         assert functions.rows == rows
         assert not [request for request in functions.requests if request.startswith("stepfunctions")]
 
-    def test_a_tenant_that_an_operator_has_created_is_on_its_way_and_then_served(
+    def test_a_tenant_that_an_operator_created_is_returned(
         self, functions: Functions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BERTH_MAX_TENANTS", "1900")
@@ -203,13 +193,13 @@ class TestOnlyLooking:
         status, _, body = functions.get_queue(over_http(by=PLATFORM))
         assert (status, body["queueUrl"]) == (200, QUEUE.url)
 
-    def test_nobody_is_asked_whether_a_create_has_died(self, functions: Functions) -> None:
+    def test_step_functions_is_not_asked_about_creates(self, functions: Functions) -> None:
         take(functions.table, a_run())
         functions.clock.advance(timedelta(hours=1))
         assert functions.get_queue(over_http(by=PLATFORM))[0] == 202
         assert not [request for request in functions.requests if request.startswith("stepfunctions")]
 
-    def test_a_queue_that_has_vanished_is_not_made_anew(self, functions: Functions) -> None:
+    def test_a_vanished_queue_is_not_created_again(self, functions: Functions) -> None:
         functions.serve()
         assert functions.table.forget_queue(ACME, stack_id=stack_arn(number=99), vanished=True)
         status, _, body = functions.get_queue(over_http(by=PLATFORM))

@@ -50,7 +50,7 @@ def queue() -> Queue:
 
 
 class TestPin:
-    def test_a_tenant_is_pinned_and_let_go_again(self, functions: Functions) -> None:
+    def test_a_tenant_is_pinned_and_unpinned(self, functions: Functions) -> None:
         functions.serve()
         status, _, body = functions.operate(PIN, body={"version": VERSION})
         assert (status, body["status"]) == (200, "UNCHANGED")
@@ -79,24 +79,24 @@ class TestCreate:
         }
         assert input_of(execution)["request"] == {"by": ADA, "explicit": True}
 
-    def test_what_is_said_about_it_goes_along(self, functions: Functions) -> None:
+    def test_version_and_labels_are_in_the_request(self, functions: Functions) -> None:
         _, _, body = functions.operate(CREATE, body={"version": NEXT_VERSION, "labels": {"plan": "gold"}})
         assert body["version"] == NEXT_VERSION
         request = input_of(body["execution"])["request"]
         assert request == {"by": ADA, "explicit": True, "labels": {"plan": "gold"}, "pin": NEXT_VERSION}
 
-    def test_asking_twice_starts_it_once(self, functions: Functions) -> None:
+    def test_a_repeated_create_starts_one_execution(self, functions: Functions) -> None:
         first, second = functions.operate(CREATE), functions.operate(CREATE)
         assert first == second
         assert len(functions.all_executions) == 1
 
-    def test_a_tenant_that_is_there_stays_as_it_is(self, functions: Functions) -> None:
+    def test_an_existing_tenant_is_unchanged(self, functions: Functions) -> None:
         functions.serve()
         status, _, body = functions.operate(CREATE)
         assert (status, body["status"]) == (200, "UNCHANGED")
         assert functions.all_executions == []
 
-    def test_labels_and_pin_are_set_and_lifted_on_a_tenant_that_is_there(self, functions: Functions) -> None:
+    def test_labels_and_pin_of_an_existing_tenant_are_changed(self, functions: Functions) -> None:
         functions.serve()
         functions.operate(CREATE, body={"version": VERSION, "labels": {"plan": "gold"}})
         metadata = functions.table.metadata(ACME)
@@ -108,7 +108,7 @@ class TestCreate:
         assert (metadata.pinned_version, metadata.labels) == (None, {"plan": "gold"})
         assert functions.all_executions == []
 
-    def test_a_deleted_tenant_is_brought_back(self, functions: Functions) -> None:
+    def test_a_deleted_tenant_is_created_again(self, functions: Functions) -> None:
         functions.serve()
         functions.remove(a_run(operation=Operation.DELETE))
         status, _, body = functions.operate(CREATE)
@@ -121,7 +121,7 @@ class TestUpgrade:
     def served(self, functions: Functions) -> None:
         functions.serve()
 
-    def test_a_tenant_is_moved_to_the_release_that_is_named(self, functions: Functions) -> None:
+    def test_a_tenant_is_moved_to_the_given_release(self, functions: Functions) -> None:
         status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION, "allowReplacement": True})
         assert (status, body["status"], body["operation"]) == (202, "UPDATING", "UPDATE")
         assert functions.executions(Operation.UPDATE) == [UPDATE.attempt.name]
@@ -131,19 +131,19 @@ class TestUpgrade:
             "allowReplacement": True,
         }
 
-    def test_a_tenant_that_is_there_already_stays(self, functions: Functions) -> None:
+    def test_a_tenant_at_the_release_is_unchanged(self, functions: Functions) -> None:
         status, _, body = functions.operate(UPGRADE)
         assert (status, body["status"]) == (200, "UNCHANGED")
         assert functions.all_executions == []
 
-    def test_going_back_has_to_be_allowed(self, functions: Functions) -> None:
+    def test_a_downgrade_must_be_allowed(self, functions: Functions) -> None:
         functions.serve(UPDATE)
         status, _, body = functions.operate(UPGRADE, body={"version": VERSION})
         assert (status, body["type"]) == (409, "urn:berth:problem:downgrade")
         status, _, body = functions.operate(UPGRADE, body={"version": VERSION, "allowDowngrade": True})
         assert (status, body["version"]) == (202, VERSION)
 
-    def test_a_busy_tenant_is_told_apart_from_the_same_wish(self, functions: Functions) -> None:
+    def test_a_busy_tenant_refuses_orders_except_an_equal_one(self, functions: Functions) -> None:
         take(functions.table, UPDATE)
         status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION})
         assert (status, body["execution"]) == (202, UPDATE.execution)
@@ -154,7 +154,7 @@ class TestUpgrade:
 
 
 class TestRetry:
-    def test_a_failed_operation_is_tried_again_as_it_was_asked_for(self, functions: Functions) -> None:
+    def test_a_retry_repeats_the_request_of_the_failed_operation(self, functions: Functions) -> None:
         functions.serve()
         failed = a_run(
             operation=Operation.UPDATE,
@@ -178,7 +178,7 @@ class TestDelete:
         assert functions.executions(Operation.DELETE) == [an_attempt(operation=Operation.DELETE).name]
         assert input_of(body["execution"])["request"] == {"by": ADA}
 
-    def test_messages_are_in_the_way_and_counted(self, functions: Functions, queue: Queue) -> None:
+    def test_messages_prevent_a_delete_and_are_counted(self, functions: Functions, queue: Queue) -> None:
         functions.serve(queue=queue)
         for _ in range(2):
             client("sqs").send_message(QueueUrl=queue.url, MessageBody="x")
@@ -196,7 +196,7 @@ class TestDelete:
         ],
         ids=["force", "drain", "drain long"],
     )
-    def test_who_forces_or_drains_is_not_kept_by_messages(
+    def test_force_and_drain_allow_a_delete_with_messages(
         self, functions: Functions, queue: Queue, query: dict[str, str], request_: dict[str, object]
     ) -> None:
         functions.serve(queue=queue)
@@ -218,7 +218,7 @@ class TestShow:
         assert [audit["status"] for audit in body["audits"]] == ["Success", "Started"]
         assert [entry["status"] for entry in body["history"]] == ["Started", "Success", "Started"]
 
-    def test_the_token_that_would_let_its_execution_go_on_is_not_shown(self, functions: Functions) -> None:
+    def test_the_task_token_is_not_shown(self, functions: Functions) -> None:
         take(functions.table, a_run())
         functions.table.remember_token(a_run(), "the-task-token")
         assert "the-task-token" not in json.dumps(functions.operate(SHOW))
@@ -241,15 +241,15 @@ class TestList:
         assert status == 200
         return [tenant["tenantId"] for tenant in body["tenants"]], body["cursor"]
 
-    def test_all_tenants_are_listed_but_deleted_ones(self, functions: Functions) -> None:
+    def test_all_tenants_except_deleted_ones_are_listed(self, functions: Functions) -> None:
         assert self.listed(functions) == ([*(f"ready-{number}" for number in range(5)), "failed"], None)
 
-    def test_they_are_found_by_state_and_by_version(self, functions: Functions) -> None:
+    def test_the_list_can_be_filtered_by_state_and_version(self, functions: Functions) -> None:
         assert self.listed(functions, status="FAILED") == (["failed"], None)
         assert self.listed(functions, status="DELETED") == (["gone"], None)
         assert self.listed(functions, version=NEXT_VERSION) == (["ready-4"], None)
 
-    def test_they_are_listed_page_by_page(self, functions: Functions) -> None:
+    def test_the_list_has_pages(self, functions: Functions) -> None:
         pages = []
         cursor: str | None = ""
         while cursor is not None:
@@ -257,7 +257,7 @@ class TestList:
             pages.append(page)
         assert pages == [["ready-0", "ready-1"], ["ready-2", "ready-3"], ["ready-4", "failed"]]
 
-    def test_a_failed_one_is_listed_with_its_root_cause(self, functions: Functions) -> None:
+    def test_a_failed_tenant_is_listed_with_its_root_cause(self, functions: Functions) -> None:
         _, _, body = functions.operate(LIST, query={"status": "FAILED"})
         (tenant,) = body["tenants"]
         assert tenant["rootCause"]["reason"] == QUEUE_TABOO.reason
@@ -318,7 +318,7 @@ class TestWhatIsRefused:
         ],
         ids=json.dumps,
     )
-    def test_a_route_that_there_is_not(self, functions: Functions, event: dict[str, Any]) -> None:
+    def test_an_unknown_route(self, functions: Functions, event: dict[str, Any]) -> None:
         told = self.refused(functions, event | {"stageVariables": {"proof": PROOF}})
         assert "There is no route" in told["detail"]
 
@@ -341,9 +341,7 @@ class TestWhatIsRefused:
     @pytest.mark.usefixtures("stack_limit")
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
     @given(event=ANYTHING | SHAPED)
-    def test_any_json_at_all_is_refused_or_answered_and_never_an_error(
-        self, functions: Functions, event: object
-    ) -> None:
+    def test_no_json_causes_an_error(self, functions: Functions, event: object) -> None:
         assert functions.ask("operators", event)[0] == 403
         if isinstance(event, dict):
             status, _, body = functions.ask("operators", event | {"stageVariables": {"proof": PROOF}})
@@ -351,7 +349,7 @@ class TestWhatIsRefused:
             assert status != 400 or body["detail"]
 
 
-def test_a_body_may_come_encoded(functions: Functions) -> None:
+def test_a_body_may_be_encoded(functions: Functions) -> None:
     encoded = base64.b64encode(json.dumps({"labels": {"plan": "gold"}}).encode()).decode()
     _, _, body = functions.ask("operators", operator_event(CREATE, body=encoded) | {"isBase64Encoded": True})
     assert input_of(body["execution"])["request"]["labels"] == {"plan": "gold"}
@@ -379,7 +377,7 @@ def fail(functions: Functions) -> None:
         (DELETE, "GetQueueAttributes"),
     ],
 )
-def test_being_throttled_is_told_as_try_again_and_starts_nothing(
+def test_throttling_is_answered_with_try_again_and_starts_nothing(
     functions: Functions, route: str, operation: str
 ) -> None:
     if route in ARRANGED:
@@ -391,7 +389,7 @@ def test_being_throttled_is_told_as_try_again_and_starts_nothing(
     assert functions.all_executions == []
 
 
-def test_every_call_is_logged_with_who_asked_and_refusals_are_counted(functions: Functions, lines: Lines) -> None:
+def test_every_call_is_logged_with_its_caller_and_refusals_are_counted(functions: Functions, lines: Lines) -> None:
     _, _, created = functions.operate(CREATE)
     functions.operate(SHOW, tenant="another")
     functions.operate(UPGRADE, tenant="a/b")
@@ -408,7 +406,7 @@ def test_every_call_is_logged_with_who_asked_and_refusals_are_counted(functions:
     assert counted == ["Answered404", "Answered400"]
 
 
-def test_an_audit_in_the_table_says_who_asked(functions: Functions) -> None:
+def test_the_audit_has_the_requester(functions: Functions) -> None:
     functions.operate(CREATE)
     (execution,) = functions.all_executions
     given = input_of(execution)

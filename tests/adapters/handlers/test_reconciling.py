@@ -118,7 +118,7 @@ def ends(functions: Functions, run: Run) -> list[Status]:
 
 
 class TestCloseExecution:
-    def test_an_aborted_run_gets_its_end_and_its_tenant_is_free_again(self, functions: Functions, dead: Run) -> None:
+    def test_an_aborted_run_is_closed_and_its_tenant_unlocked(self, functions: Functions, dead: Run) -> None:
         assert close(functions, message(dead)) == []
         (audit,) = functions.table.audits(ACME)
         assert audit.status is Status.FAILURE
@@ -126,7 +126,7 @@ class TestCloseExecution:
         assert "The execution was aborted" in audit.root_cause.reason
         assert functions.table.lock(ACME) is None
 
-    def test_one_whose_stack_is_done_has_succeeded(self, functions: Functions, dead: Run) -> None:
+    def test_a_run_with_a_complete_stack_has_succeeded(self, functions: Functions, dead: Run) -> None:
         stack = functions.use(FakeStacks()).plant_done(ACME)
         assert close(functions, message(dead)) == []
         assert ends(functions, dead) == [Status.SUCCESS]
@@ -134,19 +134,19 @@ class TestCloseExecution:
         assert metadata is not None
         assert (metadata.stack_id, metadata.version, metadata.queue) == (stack.stack_id, VERSION, stack.queue)
 
-    def test_the_same_message_twice_settles_it_once(self, functions: Functions, dead: Run) -> None:
+    def test_a_repeated_message_closes_a_run_once(self, functions: Functions, dead: Run) -> None:
         for _ in range(2):
             assert close(functions, message(dead)) == []
         assert ends(functions, dead) == [Status.FAILURE]
 
-    def test_a_run_that_said_how_it_ended_is_left_alone(self, functions: Functions, dead: Run) -> None:
+    def test_a_run_with_an_outcome_is_not_changed(self, functions: Functions, dead: Run) -> None:
         functions.table.fail(dead, QUEUE_TABOO, dead.started_at)
         assert close(functions, message(dead)) == []
         (audit,) = functions.table.audits(ACME)
         assert audit.root_cause == QUEUE_TABOO
         assert ends(functions, dead) == [Status.FAILURE]
 
-    def test_one_that_has_only_just_been_aborted_is_left_to_the_schedule(self, functions: Functions) -> None:
+    def test_a_run_aborted_just_now_is_left_to_the_schedule(self, functions: Functions) -> None:
         run = begun(functions)
         abort(run)
         assert close(functions, message(run)) == []
@@ -154,14 +154,12 @@ class TestCloseExecution:
         assert functions.table.lock(ACME) is not None
 
     @pytest.mark.parametrize("operation", ["GetItem", "DescribeExecution", "DescribeStacks", "TransactWriteItems"])
-    def test_what_is_throttled_comes_back_and_nothing_else(
-        self, functions: Functions, dead: Run, operation: str
-    ) -> None:
+    def test_only_throttled_messages_are_returned(self, functions: Functions, dead: Run, operation: str) -> None:
         functions.throttle(operation)
         assert close(functions, message(dead, "m-1")) == ["m-1"]
         assert ends(functions, dead) == []
 
-    def test_others_of_the_same_delivery_do_not_come_back(self, functions: Functions, dead: Run) -> None:
+    def test_other_messages_of_the_batch_are_not_returned(self, functions: Functions, dead: Run) -> None:
         ended = begun(functions, a_run(tenant=GLOBEX))
         functions.table.fail(ended, QUEUE_TABOO, ended.started_at)
         functions.throttle("DescribeExecution")
@@ -178,7 +176,7 @@ class TestCloseExecution:
         ],
         ids=["no JSON", "no event", "deeply nested", "no execution", "no message"],
     )
-    def test_what_is_no_event_is_an_error_so_that_it_ends_among_the_dead_letters(
+    def test_an_invalid_event_is_an_error_and_becomes_a_dead_letter(
         self, functions: Functions, dead: Run, spoil: Callable[[dict[str, str]], dict[str, str]]
     ) -> None:
         with pytest.raises(InvalidRequest):
@@ -186,13 +184,11 @@ class TestCloseExecution:
         assert ends(functions, dead) == []
 
     @pytest.mark.parametrize("given", ["{}", "no JSON", '{"tenantId": "a/b"}', "[]"])
-    def test_an_execution_that_was_given_no_operation_is_an_error_too(
-        self, functions: Functions, dead: Run, given: str
-    ) -> None:
+    def test_an_execution_without_an_operation_is_an_error(self, functions: Functions, dead: Run, given: str) -> None:
         with pytest.raises(InvalidRequest):
             close(functions, message(dead, input=given))
 
-    def test_what_was_settled_is_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:
+    def test_closed_runs_are_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:
         for _ in range(2):
             close(functions, message(dead))
         told = lines()
@@ -217,7 +213,7 @@ def orphan() -> str:
 
 
 class TestReconcile:
-    def test_on_a_schedule_what_died_is_settled(
+    def test_the_schedule_closes_dead_runs(
         self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
     ) -> None:
         functions.clock.advance(CHECK_HOLDER_AFTER)
@@ -228,15 +224,13 @@ class TestReconcile:
         assert done.looked_at.all_stacks is None
 
     @pytest.mark.usefixtures("stack")
-    def test_a_fleet_that_is_as_it_should_be_has_no_findings(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_a_healthy_fleet_has_no_findings(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
         reconcile(functions, SURVEY)
         done = found(reconciliations, SURVEY)
         assert (done.status, done.findings) == (ReconciliationStatus.DONE, ())
         assert (done.looked_at.tenants, done.looked_at.stacks, done.looked_at.all_stacks) == (1, 1, 1)
 
-    def test_on_a_schedule_what_differs_is_told_and_not_touched(
+    def test_the_schedule_reports_differences_and_repairs_none(
         self, functions: Functions, reconciliations: ReconciliationTable
     ) -> None:
         orphan()
@@ -245,7 +239,7 @@ class TestReconcile:
         assert (finding.kind, finding.subject, finding.repaired) == (Kind.ORPHAN_STACK, "globex", False)
         assert functions.all_executions == []
 
-    def test_a_stack_that_somebody_made_under_a_tenants_name_is_told_of_and_not_adopted(
+    def test_a_foreign_stack_is_reported_and_not_adopted(
         self, functions: Functions, reconciliations: ReconciliationTable
     ) -> None:
         functions.table.record_release(a_release())
@@ -258,7 +252,7 @@ class TestReconcile:
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("role", [None, STACK_ROLE], ids=["of another role", "of our role"])
-    def test_metadata_is_not_corrected_to_a_queue_that_is_none_of_the_stacks(
+    def test_metadata_is_not_corrected_to_a_queue_of_no_resource(
         self, functions: Functions, reconciliations: ReconciliationTable, role: str | None
     ) -> None:
         outputs = {
@@ -276,7 +270,7 @@ class TestReconcile:
         assert "none of its resources" in finding.advice
         assert queue_of(functions) == queue
 
-    def test_what_an_operator_asks_for_is_done_in_the_operators_name(
+    def test_repairs_are_made_in_the_operators_name(
         self, functions: Functions, reconciliations: ReconciliationTable
     ) -> None:
         functions.table.record_release(a_release())
@@ -288,7 +282,7 @@ class TestReconcile:
         (execution,) = functions.all_executions
         assert ADA in input_of(execution)["request"]["by"]
 
-    def test_a_tenant_from_before_berth_is_adopted_when_an_operator_asks_for_that(self, functions: Functions) -> None:
+    def test_an_adoption_lists_a_legacy_tenant(self, functions: Functions) -> None:
         row = keys.metadata_key(ACME) | {
             "InboundQueueArn": {"S": QUEUE.arn},
             "InboundQueueUrl": {"S": QUEUE.url},
@@ -315,12 +309,12 @@ class TestReconcile:
         assert ends(functions, dead) == []
         assert functions.executions() == [dead.attempt.name]
 
-    def test_one_that_nobody_asked_for_is_not_run(self, functions: Functions) -> None:
+    def test_an_unknown_reconciliation_is_not_run(self, functions: Functions) -> None:
         orphan()
         reconcile(functions, AN_ID)
         assert functions.rows == 0
 
-    def test_one_that_is_over_is_not_run_again(
+    def test_an_ended_reconciliation_is_not_run_again(
         self, functions: Functions, reconciliations: ReconciliationTable
     ) -> None:
         asked = functions.operate(START, body={})[2]["reconciliationId"]
@@ -330,7 +324,7 @@ class TestReconcile:
         reconcile(functions, asked)
         assert found(reconciliations, asked) == before
 
-    def test_when_time_runs_out_it_says_how_far_it_came(
+    def test_without_time_left_it_is_incomplete(
         self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
     ) -> None:
         functions.clock.advance(CHECK_HOLDER_AFTER)
@@ -342,14 +336,14 @@ class TestReconcile:
         reconcile(functions, SURVEY, Context(spare + 1))
         assert found(reconciliations, SURVEY).status is ReconciliationStatus.DONE
 
-    def test_when_aws_has_no_time_it_says_so(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
+    def test_with_throttling_it_is_incomplete(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
         functions.throttle("DescribeStacks")
         reconcile(functions, SURVEY)
         done = found(reconciliations, SURVEY)
         assert (done.status, "Rate exceeded" in done.reason) == (ReconciliationStatus.INCOMPLETE, True)
 
     @pytest.mark.parametrize("event", [None, {}, {"reconciliationId": "all"}, {"reconciliationId": None}], ids=str)
-    def test_what_names_no_reconciliation_is_an_error(self, functions: Functions, event: object) -> None:
+    def test_an_event_without_a_reconciliation_is_an_error(self, functions: Functions, event: object) -> None:
         with pytest.raises(InvalidRequest):
             functions.call("reconcile", event, Context())
 
@@ -365,7 +359,7 @@ class TestReconcile:
         counted = {name: line[name] for line in told for name in COUNTED if name in line}
         assert counted == dict(zip(COUNTED, ([0.0], [1.0], [1.0]), strict=True))
 
-    def test_what_a_dry_run_finds_wakes_nobody(
+    def test_findings_of_a_dry_run_raise_no_alarm(
         self, functions: Functions, reconciliations: ReconciliationTable, lines: Lines
     ) -> None:
         orphan()
@@ -378,7 +372,7 @@ class TestReconcile:
 
 
 class TestAsking:
-    def test_it_is_written_down_and_its_function_called(
+    def test_a_request_is_recorded_and_the_function_invoked(
         self, functions: Functions, reconciliations: ReconciliationTable
     ) -> None:
         status, headers, body = functions.operate(START, body={"dryRun": True, "detectDrift": True})
@@ -391,7 +385,7 @@ class TestAsking:
         assert (called["FunctionName"], called["InvocationType"]) == (RECONCILE, "Event")
         assert json.loads(called["Payload"]) == {"reconciliationId": asked}
 
-    def test_it_is_shown_while_it_runs_and_when_it_is_done(self, functions: Functions) -> None:
+    def test_a_reconciliation_is_shown_while_it_runs_and_afterwards(self, functions: Functions) -> None:
         asked = functions.operate(START)[2]["reconciliationId"]
         status, headers, body = functions.operate(SHOW, reconciliation=asked)
         assert (status, body["status"], headers["Retry-After"]) == (200, "PENDING", "2")
@@ -403,9 +397,7 @@ class TestAsking:
         assert ADA in body["requestedBy"]
 
     @pytest.mark.parametrize("reconciliation", [SETTLING, SURVEY])
-    def test_those_on_a_schedule_are_not_shown_as_if_someone_had_asked(
-        self, functions: Functions, reconciliation: str
-    ) -> None:
+    def test_scheduled_reconciliations_have_no_route(self, functions: Functions, reconciliation: str) -> None:
         reconcile(functions, reconciliation)
         assert functions.operate(SHOW, reconciliation=reconciliation)[0] == 400
 
@@ -413,7 +405,7 @@ class TestAsking:
         ("route", "operation"),
         [(START, "PutItem"), (START, "Invoke"), (SHOW, "GetItem"), (HEALTH, "Query"), (HEALTH, "GetItem")],
     )
-    def test_being_throttled_is_told_as_try_again(self, functions: Functions, route: str, operation: str) -> None:
+    def test_throttling_is_answered_with_try_again(self, functions: Functions, route: str, operation: str) -> None:
         functions.throttle(operation)
         status, headers, body = functions.operate(route, reconciliation=AN_ID)
         assert (status, headers["Retry-After"]) == (503, "2")
@@ -435,14 +427,14 @@ class TestHealth:
         assert (status, body["version"]) == (200, VERSION)
         return body["verdict"], {check["name"]: check["verdict"] for check in body["checks"]}
 
-    def test_a_control_plane_that_has_not_done_anything_yet_does_not_know(self, functions: Functions) -> None:
+    def test_a_new_control_plane_has_unknown_health(self, functions: Functions) -> None:
         verdict, checks = self.checks(functions)
         assert verdict == "unknown"
         assert checks["operations"] == "ok"
         assert (checks["reconciler"], checks["survey"], checks["stacks"]) == ("unknown", "unknown", "unknown")
 
     @pytest.mark.usefixtures("stack", "letters")
-    def test_one_that_is_well_says_so(self, functions: Functions) -> None:
+    def test_a_healthy_control_plane_is_ok(self, functions: Functions) -> None:
         for name in (SETTLING, SURVEY):
             reconcile(functions, name)
         verdict, checks = self.checks(functions)
@@ -455,7 +447,7 @@ class TestHealth:
         (stacks,) = [check for check in functions.operate(HEALTH)[2]["checks"] if check["name"] == "stacks"]
         assert f"1 of {stack_limit}" in stacks["detail"]
 
-    def test_an_operation_that_is_past_its_deadline_is_a_problem(self, functions: Functions) -> None:
+    def test_an_operation_past_its_deadline_is_a_problem(self, functions: Functions) -> None:
         begun(functions, a_run(operation=Operation.DELETE))
         functions.clock.advance(timedelta(hours=1))
         verdict, checks = self.checks(functions)

@@ -61,7 +61,7 @@ class TestTenantMetadata:
         event = {"RequestType": request_type, "StackId": STACK_ID, "ResourceProperties": PROPERTIES, **changes}
         functions.call("tenant_metadata", endpoint.event(**event))
 
-    def test_a_stack_keeps_its_tenants_metadata_true(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_stack_keeps_the_metadata_of_its_tenant_current(self, functions: Functions, endpoint: Endpoint) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="CREATE_IN_PROGRESS")
         self.call(functions, endpoint)
@@ -76,9 +76,7 @@ class TestTenantMetadata:
         assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
         assert {answer["PhysicalResourceId"] for answer in endpoint.answers} == {"tenant-metadata"}
 
-    def test_a_queue_that_an_update_replaced_is_recorded_at_once(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_replaced_queue_is_recorded_at_once(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status="UPDATE_IN_PROGRESS", queue=OTHER_QUEUE)
         functions.serve(stack_id=STACK_ID)
         replaced = {"TenantId": "acme", "InboundQueueArn": OTHER_QUEUE.arn, "InboundQueueUrl": OTHER_QUEUE.url}
@@ -87,9 +85,7 @@ class TestTenantMetadata:
         assert metadata is not None
         assert (metadata.queue, metadata.version) == (OTHER_QUEUE, VERSION)
 
-    def test_a_stack_that_is_not_the_published_queues_is_told_so(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_another_stack_cannot_replace_a_published_queue(self, functions: Functions, endpoint: Endpoint) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant(Stack(stack_arn(number=2), "CREATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
         functions.serve(stack_id=STACK_ID)
@@ -107,7 +103,7 @@ class TestTenantMetadata:
             "UPDATE_IN_PROGRESS",
         ],
     )
-    def test_undoing_the_update_that_brought_the_resource_leaves_the_published_queue(
+    def test_a_rollback_of_the_update_that_added_the_resource_keeps_the_queue(
         self, functions: Functions, endpoint: Endpoint, status: str
     ) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status=status)
@@ -117,9 +113,7 @@ class TestTenantMetadata:
         assert statuses(endpoint) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
 
-    def test_a_stack_that_goes_takes_even_a_published_queue_with_it(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_deleting_the_stack_removes_a_published_queue(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status="DELETE_IN_PROGRESS")
         functions.serve(stack_id=STACK_ID)
         self.call(functions, endpoint, "Delete")
@@ -128,7 +122,7 @@ class TestTenantMetadata:
         assert metadata is not None
         assert not metadata.published
 
-    def test_a_delete_of_the_tenant_goes_on_though_the_stack_cannot_be_looked_at(
+    def test_a_delete_continues_although_the_stack_cannot_be_read(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         stacks = functions.use(FakeStacks())
@@ -141,13 +135,13 @@ class TestTenantMetadata:
         assert metadata is not None
         assert (metadata.queue, metadata.withdrawn_by) == (None, DELETE.execution)
 
-    def test_another_stack_that_goes_takes_nothing_with_it(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_deleting_another_stack_removes_nothing(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve(stack_id=STACK_ID)
         self.call(functions, endpoint, "Delete", StackId=stack_arn(number=2))
         assert statuses(endpoint) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[0] == 200
 
-    def test_nobody_is_answered_while_the_table_is_throttled_so_that_lambda_calls_again(
+    def test_a_throttled_table_is_an_error_so_that_lambda_retries(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         functions.throttle("UpdateItem")
@@ -156,9 +150,7 @@ class TestTenantMetadata:
             self.call(functions, endpoint)
         assert statuses(endpoint) == []
 
-    def test_undoing_an_update_that_replaced_the_queue_outlasts_a_throttle(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_rollback_of_a_replaced_queue_survives_throttling(self, functions: Functions, endpoint: Endpoint) -> None:
         """Else the stack could not roll back. Lambda calls the function again with the same event."""
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="UPDATE_ROLLBACK_IN_PROGRESS")
@@ -170,9 +162,7 @@ class TestTenantMetadata:
         assert statuses(endpoint) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
 
-    def test_a_stack_whose_metadata_was_refused_can_be_rolled_back(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_stack_with_refused_metadata_can_be_rolled_back(self, functions: Functions, endpoint: Endpoint) -> None:
         refused = {**PROPERTIES, "TenantId": "a/b"}
         self.call(functions, endpoint, ResourceProperties=refused)
         self.call(functions, endpoint, "Delete", ResourceProperties=refused, PhysicalResourceId="tenant-metadata")
@@ -189,7 +179,7 @@ class TestForgedMetadata:
         return statuses(endpoint)[-1]
 
     @pytest.mark.parametrize("kind", ["Create", "Update"])
-    def test_a_live_tenant_is_not_redirected(
+    def test_a_forged_event_does_not_change_the_queue(
         self, functions: Functions, endpoint: Endpoint, stack: str, kind: str
     ) -> None:
         before = queue_of(functions)
@@ -201,32 +191,28 @@ class TestForgedMetadata:
         ("old", "new"),
         [(REGION, "us-east-1"), ("123456789012", "111111111111"), (":stack/", ":stack/evil/x:stack/"), ("arn:", "x:")],
     )
-    def test_a_stack_that_is_elsewhere_is_refused(
+    def test_a_stack_of_another_place_is_refused(
         self, functions: Functions, endpoint: Endpoint, stack: str, kind: str, old: str, new: str
     ) -> None:
         before = queue_of(functions)
         assert self.forge(functions, endpoint, stack.replace(old, new), kind) == "FAILED"
         assert queue_of(functions) == before
 
-    def test_a_delete_takes_nothing_away_while_the_stack_stands(
+    def test_a_forged_delete_removes_nothing_while_the_stack_exists(
         self, functions: Functions, endpoint: Endpoint, stack: str
     ) -> None:
         before = queue_of(functions)
         assert self.forge(functions, endpoint, stack, "Delete") == "SUCCESS"
         assert queue_of(functions) == before
 
-    def test_a_stack_that_somebody_made_for_a_tenant_to_come_is_not_recorded(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_stack_that_somebody_else_created_is_not_recorded(self, functions: Functions, endpoint: Endpoint) -> None:
         planted = plant_stack(ACME)
         assert self.forge(functions, endpoint, planted, "Create") == "FAILED"
         assert functions.table.metadata(ACME) is None
 
 
 class TestPublishRelease:
-    def test_a_release_is_published_with_its_notes_and_its_address_told(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_release_is_published_with_its_notes_and_url(self, functions: Functions, endpoint: Endpoint) -> None:
         template = canonical({"Resources": {}})
         for bucket in (RELEASES, SOURCES):
             client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -247,7 +233,7 @@ class TestPublishRelease:
     @pytest.mark.parametrize(
         ("before", "stored"), [({}, 2), ({"KmsKeyArn": A_KEY}, 1)], ids=["another key", "the same"]
     )
-    def test_with_another_key_what_is_published_is_stored_again(
+    def test_another_key_stores_published_templates_again(
         self, functions: Functions, endpoint: Endpoint, before: dict[str, str], stored: int
     ) -> None:
         template = canonical({"Resources": {}})
@@ -272,7 +258,7 @@ class TestPublishRelease:
         assert len(client("s3").list_object_versions(Bucket=RELEASES)["Versions"]) == stored
         assert functions.table.release(VERSION) == published
 
-    def test_removing_the_control_plane_keeps_what_was_released(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_removing_the_control_plane_keeps_its_releases(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.table.record_release(a_release())
         properties = {"Version": VERSION, "Digest": "d" * 64, "SourceKey": "k"}
         functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
@@ -285,9 +271,7 @@ NAMES = ["tenant_metadata", "publish_release", "start_rollout"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_was_refused_can_be_removed_so_that_its_stack_can_roll_back(
-    functions: Functions, endpoint: Endpoint, name: str
-) -> None:
+def test_a_refused_resource_can_be_removed(functions: Functions, endpoint: Endpoint, name: str) -> None:
     functions.call(name, endpoint.event(RequestType="Delete", PhysicalResourceId="as it was", ResourceProperties={}))
     (answer,) = endpoint.answers
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "as it was")
@@ -296,7 +280,7 @@ def test_what_was_refused_can_be_removed_so_that_its_stack_can_roll_back(
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_a_request_that_cannot_be_understood_is_answered_too(
+def test_an_invalid_request_gets_a_response(
     functions: Functions, endpoint: Endpoint, name: str, request_type: str
 ) -> None:
     event = endpoint.event(RequestType=request_type, ResourceProperties={})

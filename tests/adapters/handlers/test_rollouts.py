@@ -88,7 +88,7 @@ def turn_event(rollout: str, tenant: TenantId = ACME, **more: object) -> dict[st
 
 
 class TestStart:
-    def test_it_is_written_down_with_its_tenants_and_its_execution_is_started(
+    def test_a_rollout_is_recorded_with_its_tenants_and_started(
         self, functions: Functions, rollouts: RolloutTable
     ) -> None:
         status, headers, body = functions.operate(START, body={"version": NEXT_VERSION})
@@ -104,13 +104,15 @@ class TestStart:
         listed = {item["tenantId"]: item["version"] for items in stored for item in items}
         assert listed == {"acme": NEXT_VERSION, "globex": NEXT_VERSION}
 
-    def test_stages_that_do_not_say_move_as_many_at_once_as_the_control_plane_does(self, functions: Functions) -> None:
+    def test_the_default_concurrency_is_the_control_planes(self, functions: Functions) -> None:
         _, _, body = functions.operate(START, body={"version": NEXT_VERSION})
         assert {stage["spec"]["maxConcurrency"] for stage in body["stages"]} == {8}
         status, _, _ = functions.operate(START, body={"stages": [{"size": "rest", "maxConcurrency": 9}]})
         assert status == 400
 
-    def test_another_at_the_same_tenants_is_refused(self, functions: Functions, start: Callable[..., str]) -> None:
+    def test_another_rollout_of_the_same_tenants_is_refused(
+        self, functions: Functions, start: Callable[..., str]
+    ) -> None:
         rollout = start()
         status, _, body = functions.operate(START, body={"version": NEXT_VERSION})
         assert (status, body["type"]) == (409, "urn:berth:problem:rollout-in-the-way")
@@ -118,7 +120,7 @@ class TestStart:
 
 
 class TestShow:
-    def test_it_is_shown_with_its_stages_and_its_failures_by_cause(
+    def test_a_rollout_is_shown_with_stages_and_failures_by_cause(
         self, functions: Functions, start: Callable[..., str]
     ) -> None:
         rollout = start(stages=[{"size": "rest", "tolerated": "100%"}])
@@ -132,7 +134,7 @@ class TestShow:
         assert "The function died." in group["rootCause"]["reason"]
         assert "changes" not in body
 
-    def test_only_of_a_dry_run_every_tenants_row_is_read(
+    def test_only_a_dry_run_is_shown_with_changes(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start(dryRun=True)
@@ -144,7 +146,7 @@ class TestShow:
         assert body["changes"]["tenants"] == {"FAILED": 1}
         assert rollouts.tenant_outcome(rollout, ACME) is not None
 
-    def test_they_are_listed_the_newest_first(self, functions: Functions, start: Callable[..., str]) -> None:
+    def test_rollouts_are_listed_newest_first(self, functions: Functions, start: Callable[..., str]) -> None:
         first = start(dryRun=True)
         functions.clock.advance(UPDATE.started_at - a_run().started_at)
         second = start(dryRun=True)
@@ -156,7 +158,7 @@ class TestShow:
 
 
 class TestControl:
-    def test_it_is_paused_resumed_and_aborted(
+    def test_a_rollout_is_paused_resumed_and_aborted(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start()
@@ -170,7 +172,7 @@ class TestControl:
         assert advance(functions, rollout)["status"] == "ABORTED"
         assert rollouts.registry().active == frozenset()
 
-    def test_a_stage_is_approved_by_name(self, functions: Functions, start: Callable[..., str]) -> None:
+    def test_a_stage_is_approved_by_number(self, functions: Functions, start: Callable[..., str]) -> None:
         rollout = start(stages=[{"size": "rest", "approval": True}])
         assert advance(functions, rollout) == {"outcome": "await"}
         status, _, body = functions.operate(APPROVE, body={"stage": 1}, rollout=rollout)
@@ -180,7 +182,7 @@ class TestControl:
         assert functions.operate(APPROVE, rollout=rollout)[0] == 400
         assert advance(functions, rollout)["outcome"] == "run"
 
-    def test_what_is_asked_is_logged_with_the_rollout(
+    def test_an_order_is_logged_with_the_rollout(
         self, functions: Functions, lines: Lines, start: Callable[..., str]
     ) -> None:
         rollout = start()
@@ -191,7 +193,7 @@ class TestControl:
 
 
 class TestSteps:
-    def test_the_stage_that_comes_next_is_told_with_the_list_of_its_tenants(
+    def test_the_next_stage_has_the_list_of_its_tenants(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start()
@@ -199,7 +201,7 @@ class TestSteps:
         told = advance(functions, rollout)
         assert told == {"outcome": "run", "stage": 1, "manifest": stage.manifest, "maxConcurrency": 8}
 
-    def test_a_fault_of_the_rollout_itself_halts_it(
+    def test_an_error_of_the_rollout_itself_halts_it(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start()
@@ -209,7 +211,7 @@ class TestSteps:
         assert halted is not None
         assert (halted.status, halted.reason) == (RolloutStatus.HALTED, "Lambda.Unknown: The function died.")
 
-    def test_a_paused_rollout_leaves_its_token_for_an_operator(
+    def test_a_paused_rollout_stores_its_token(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start()
@@ -220,7 +222,7 @@ class TestSteps:
         assert paused is not None
         assert paused.task_token == "a task token"
 
-    def test_a_tenants_update_is_named_and_asked_for_by_the_rollout(
+    def test_a_tenants_update_is_requested_by_the_rollout(
         self, functions: Functions, start: Callable[..., str]
     ) -> None:
         rollout = start(allowReplacement=True)
@@ -229,7 +231,7 @@ class TestSteps:
         assert (told["outcome"], told["name"]) == ("admitted", UPDATE.attempt.name)
         assert told["input"]["request"] == {"by": f"rollout/{rollout}", "allowReplacement": True}
 
-    def test_what_became_of_the_tenant_is_recorded_from_its_own_rows(
+    def test_the_outcome_of_a_tenant_is_read_from_its_rows(
         self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
     ) -> None:
         rollout = start()
@@ -242,7 +244,7 @@ class TestSteps:
         assert outcome is not None
         assert (outcome.result, outcome.from_version) == (Result.SUCCEEDED, VERSION)
 
-    def test_a_dry_run_looks_and_changes_nothing(self, functions: Functions, start: Callable[..., str]) -> None:
+    def test_a_dry_run_changes_nothing(self, functions: Functions, start: Callable[..., str]) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, template_url=a_release().template_url)
         rollout = start(dryRun=True)
@@ -254,9 +256,7 @@ class TestSteps:
         assert "make_changes" not in stacks.calls
 
     @pytest.mark.parametrize("name", ["admit_tenant", "record_outcome", "review_tenant"])
-    def test_a_turn_that_is_throttled_comes_back_later(
-        self, functions: Functions, start: Callable[..., str], name: str
-    ) -> None:
+    def test_a_throttled_turn_is_repeated(self, functions: Functions, start: Callable[..., str], name: str) -> None:
         rollout = start()
         functions.throttle("GetItem")
         told = functions.call(name, turn_event(rollout))
@@ -275,7 +275,7 @@ class TestSteps:
 
 
 class TestUpdatesThatChangeNothing:
-    def test_an_update_to_what_the_stack_was_made_from_is_done_at_once(self, functions: Functions) -> None:
+    def test_an_update_to_the_deployed_fingerprint_is_done_at_once(self, functions: Functions) -> None:
         made_from = fingerprint(
             a_release(NEXT_VERSION), stack_parameters(ACME, a_release(NEXT_VERSION), service_token=SERVICE_TOKEN)
         )
@@ -288,7 +288,7 @@ class TestUpdatesThatChangeNothing:
         assert (metadata.version, metadata.deployed) == (NEXT_VERSION, made_from)
         assert not any(each.startswith("cloudformation.") for each in functions.requests)
 
-    def test_what_the_stack_was_made_from_is_forgotten_before_it_is_changed(self, functions: Functions) -> None:
+    def test_the_fingerprint_is_removed_before_the_stack_changes(self, functions: Functions) -> None:
         functions.serve(a_run(2), deployed="made from something else")
         assert step(functions, "begin", UPDATE) == {"outcome": "begun"}
         metadata = functions.table.metadata(ACME)
@@ -307,7 +307,7 @@ class TestAtTheEndOfADeployment:
 
         return deployed
 
-    def test_the_fleet_is_moved_to_the_release(
+    def test_a_deployment_starts_a_rollout(
         self, functions: Functions, deploy: Callable[..., dict[str, Any]], rollouts: RolloutTable
     ) -> None:
         answer = deploy()
@@ -316,37 +316,41 @@ class TestAtTheEndOfADeployment:
         assert (rollout.spec.version, rollout.by, rollout.total) == (NEXT_VERSION, "deployment", 2)
         assert len(functions.rollout_executions) == 1
 
-    def test_again_only_with_another_version(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:
+    def test_an_update_starts_a_rollout_only_for_another_version(
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]]
+    ) -> None:
         assert deploy(kind="Update", before=NEXT_VERSION)["Status"] == "SUCCESS"
         assert functions.rollout_executions == []
         assert deploy(kind="Update", before=VERSION)["Status"] == "SUCCESS"
         assert len(functions.rollout_executions) == 1
 
-    def test_one_that_is_in_the_way_does_not_fail_the_deployment(
+    def test_another_active_rollout_does_not_fail_the_deployment(
         self, functions: Functions, deploy: Callable[..., dict[str, Any]], start: Callable[..., str]
     ) -> None:
         start()
         assert deploy()["Status"] == "SUCCESS"
         assert len(functions.rollout_executions) == 1
 
-    def test_nor_does_a_fleet_that_is_there_already(
+    def test_a_fleet_at_the_release_does_not_fail_the_deployment(
         self, functions: Functions, deploy: Callable[..., dict[str, Any]]
     ) -> None:
         assert deploy(VERSION)["Status"] == "SUCCESS"
         assert functions.rollout_executions == []
 
-    def test_nor_does_one_that_is_newer(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:
+    def test_a_newer_fleet_does_not_fail_the_deployment(
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]]
+    ) -> None:
         functions.table.record_release(a_release("0.0.9"))
         assert deploy("0.0.9")["Status"] == "SUCCESS"
         assert functions.rollout_executions == []
 
-    def test_a_release_that_was_never_published_does(self, deploy: Callable[..., dict[str, Any]]) -> None:
+    def test_an_unpublished_release_fails_the_deployment(self, deploy: Callable[..., dict[str, Any]]) -> None:
         answer = deploy("9.9.9")
         assert answer["Status"] == "FAILED"
         assert "never published" in answer["Reason"]
 
 
-def test_releases_are_shown_with_their_notes_and_the_tenants_that_are_at_them(functions: Functions) -> None:
+def test_releases_are_shown_with_notes_and_tenants(functions: Functions) -> None:
     functions.table.record_release(replace(a_release("0.3.0"), notes="Faster."))
     _, _, body = functions.operate("GET /releases")
     told = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}

@@ -42,7 +42,7 @@ from tests.fakes import (
 
 
 class TestBegin:
-    def test_it_takes_the_tenant_and_says_so(self, functions: Functions) -> None:
+    def test_begin_locks_the_tenant(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         assert step(functions, "begin", CREATE) == {"outcome": "begun"}
         lock = functions.table.lock(ACME)
@@ -50,12 +50,12 @@ class TestBegin:
         assert lock.run == CREATE
 
     @pytest.mark.parametrize("run", [UPDATE, DELETE], ids=["update", "delete"])
-    def test_it_says_who_is_in_the_way(self, functions: Functions, run: Run) -> None:
+    def test_begin_returns_the_holder_of_a_busy_tenant(self, functions: Functions, run: Run) -> None:
         take(functions.table, CREATE)
         assert step(functions, "begin", run) == {"outcome": "busy", "holder": CREATE.execution}
 
     @pytest.mark.parametrize("run", [UPDATE, DELETE], ids=["update", "delete"])
-    def test_it_takes_over_from_an_execution_that_is_dead(self, functions: Functions, run: Run) -> None:
+    def test_begin_takes_over_from_a_dead_execution(self, functions: Functions, run: Run) -> None:
         functions.serve()
         functions.table.record_release(a_release(NEXT_VERSION))
         dead = a_run(2, operation=Operation.UPDATE)
@@ -66,7 +66,7 @@ class TestBegin:
         assert lock is not None
         assert lock.run.execution == run.execution
 
-    def test_an_update_is_begun_with_what_was_asked_for_and_the_tenant_is_served_on(
+    def test_an_update_begins_with_its_request_and_the_tenant_stays_ready(
         self, functions: Functions, stacks: FakeStacks
     ) -> None:
         run = a_run(
@@ -82,7 +82,7 @@ class TestBegin:
         assert served(functions)
         assert stacks.calls == []
 
-    def test_a_delete_is_begun_by_no_longer_serving_the_tenant(self, functions: Functions) -> None:
+    def test_a_delete_begins_by_withdrawing_the_queue(self, functions: Functions) -> None:
         functions.serve()
         assert step(functions, "begin", DELETE) == {"outcome": "begun"}
         metadata = functions.table.metadata(ACME)
@@ -90,7 +90,7 @@ class TestBegin:
         assert (metadata.withdrawn_by, metadata.published) == (DELETE.execution, False)
         assert functions.get_queue({"tenantId": "acme"})[0] == 409
 
-    def test_a_deleted_tenant_is_revived_by_an_explicit_create_only(self, functions: Functions) -> None:
+    def test_only_an_explicit_create_revives_a_deleted_tenant(self, functions: Functions) -> None:
         functions.serve()
         functions.remove(DELETE)
         stray = a_run(2, started_at=NOON + timedelta(minutes=2), request=Request(by="a platform"))
@@ -112,7 +112,7 @@ class TestBegin:
         ],
         ids=["update to nowhere", "create of nothing", "downgrade"],
     )
-    def test_what_may_not_run_is_told_as_failed(self, functions: Functions, run: Run, reason: str) -> None:
+    def test_a_run_that_is_not_allowed_fails(self, functions: Functions, run: Run, reason: str) -> None:
         functions.serve()
         functions.table.record_release(a_release("0.0.9"))
         told = step(functions, "begin", run)
@@ -130,7 +130,7 @@ class TestCreate:
         assert (metadata.stack_id, metadata.version, metadata.published) == (stack, VERSION, True)
         assert functions.table.lock(ACME) is None
 
-    def test_a_stack_that_somebody_made_beforehand_is_not_adopted(self, functions: Functions) -> None:
+    def test_a_stack_that_somebody_else_created_is_not_adopted(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         planted = plant_stack(ACME)
         assert step(functions, "begin", CREATE) == {"outcome": "begun"}
@@ -140,7 +140,7 @@ class TestCreate:
         assert stack["StackStatus"] == "CREATE_COMPLETE"
         assert not served(functions)
 
-    def test_a_stack_of_ours_is_adopted_when_the_answer_to_its_creation_was_lost(self, functions: Functions) -> None:
+    def test_an_own_stack_is_adopted_after_a_lost_response(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         made = plant_stack(ACME, role=STACK_ROLE)
         step(functions, "begin", CREATE)
@@ -149,7 +149,7 @@ class TestCreate:
         inspected = step(functions, "inspect_stack", CREATE, stack=started)
         assert step(functions, "finish", CREATE, stack=inspected) == {"outcome": "published"}
 
-    def test_a_queue_is_not_published_that_is_none_of_the_stacks_resources(self, functions: Functions) -> None:
+    def test_a_queue_that_is_no_resource_of_the_stack_is_not_published(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         url = client("sqs").create_queue(QueueName="evil")["QueueUrl"]
         outputs = {
@@ -177,7 +177,7 @@ class TestCreate:
 
 class TestAwaitStack:
     @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
-    def test_it_leaves_its_token_where_the_stacks_event_finds_it(self, functions: Functions, run: Run) -> None:
+    def test_await_stack_stores_the_task_token(self, functions: Functions, run: Run) -> None:
         take(functions.table, run)
         stack = {"outcome": "again", "reason": "Rate exceeded"}
         assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "working"}
@@ -185,7 +185,7 @@ class TestAwaitStack:
         assert lock is not None
         assert lock.task_token == "token"
 
-    def test_a_run_whose_stack_is_not_being_changed_goes_on_at_once(
+    def test_a_run_whose_stack_is_not_changing_continues_at_once(
         self, functions: Functions, stacks: FakeStacks
     ) -> None:
         (planted,) = stacks.living
@@ -194,7 +194,7 @@ class TestAwaitStack:
         step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
 
-    def test_a_run_whose_stack_is_being_changed_sleeps(self, functions: Functions, stacks: FakeStacks) -> None:
+    def test_a_run_whose_stack_is_changing_waits(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
         stacks.change(planted.stack_id, "UPDATE_IN_PROGRESS")
         take(functions.table, UPDATE)
@@ -202,23 +202,21 @@ class TestAwaitStack:
         step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == []
 
-    def test_the_event_of_its_stack_wakes_it(self, functions: Functions, stacks: FakeStacks) -> None:
+    def test_the_event_of_its_stack_wakes_a_run(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
         take(functions.table, UPDATE)
         functions.table.remember_token(UPDATE, "token")
         functions.call("stack_event", {"detail": {"stack-id": planted.stack_id}})
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
 
-    def test_the_event_of_a_stack_that_nobody_waits_for_is_no_error(
-        self, functions: Functions, stacks: FakeStacks
-    ) -> None:
+    def test_an_event_of_any_other_stack_is_no_error(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
         functions.call("stack_event", {"detail": {"stack-id": planted.stack_id}})
         assert functions.requests == ["dynamodb.GetItem"]
 
 
 class TestInspectStack:
-    def test_after_the_deadline_a_stack_that_still_works_is_given_up(
+    def test_a_stack_that_is_still_changing_at_the_deadline_fails_the_run(
         self, functions: Functions, stacks: FakeStacks
     ) -> None:
         (planted,) = stacks.living
@@ -244,7 +242,7 @@ class TestFinish:
         [(CREATE, {"outcome": "gone"}), (UPDATE, {"outcome": "gone"}), (DELETE, DONE)],
         ids=["create", "update", "delete"],
     )
-    def test_an_operation_does_not_end_with_another_ones_outcome(
+    def test_an_operation_refuses_the_outcome_of_another(
         self, functions: Functions, run: Run, stack: dict[str, object]
     ) -> None:
         take(functions.table, run)
@@ -259,7 +257,7 @@ class TestFinish:
             assert step(functions, "finish", CREATE, stack=self.DONE) == {"outcome": "published"}
         assert [entry.status for entry in functions.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
 
-    def test_being_throttled_is_left_to_the_states_retry(self, functions: Functions) -> None:
+    def test_throttling_is_left_to_the_retry_of_the_state(self, functions: Functions) -> None:
         take(functions.table, CREATE)
         functions.throttle("TransactWriteItems")
         functions.use(FakeStacks()).let_stand(ACME, Done(stack_arn(), QUEUE, VERSION))
@@ -269,9 +267,7 @@ class TestFinish:
 
 class TestRecordFailure:
     @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
-    def test_it_tells_the_execution_what_to_fail_with_and_frees_the_tenant(
-        self, functions: Functions, run: Run
-    ) -> None:
+    def test_a_failure_is_recorded_and_the_tenant_unlocked(self, functions: Functions, run: Run) -> None:
         functions.use(FakeStacks())
         take(functions.table, run)
         failure = {"Error": "UnknownRelease", "Cause": json.dumps({"errorMessage": "No such.", "errorType": "X"})}
@@ -283,9 +279,7 @@ class TestRecordFailure:
         assert (audit.status, audit.operation) == (Status.FAILURE, run.attempt.operation)
         assert functions.table.lock(ACME) is None
 
-    def test_a_stack_that_failed_is_asked_for_the_first_resource_that_did(
-        self, functions: Functions, stacks: FakeStacks
-    ) -> None:
+    def test_the_root_cause_is_the_first_failed_resource(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
         stacks.failures.append("Access denied.")
         stacks.draw_up_changes(ACME, planted.stack_id, release=a_release(NEXT_VERSION), name="changes")
@@ -297,7 +291,7 @@ class TestRecordFailure:
         (audit,) = [audit for audit in functions.table.audits(ACME) if audit.operation is Operation.UPDATE]
         assert audit.root_cause == RootCause("InboundQueue", "AWS::SQS::Queue", "Access denied.")
 
-    def test_one_that_was_overtaken_says_so(self, functions: Functions) -> None:
+    def test_a_run_that_lost_its_lock_cannot_record_a_failure(self, functions: Functions) -> None:
         take(functions.table, a_run(2))
         with pytest.raises(LostOwnership, match="another attempt"):
             step(functions, "record_failure", CREATE, failure={"outcome": "failed", "reason": "It broke."})
@@ -307,7 +301,7 @@ class TestRecordFailure:
 
 
 class TestAllSteps:
-    def test_being_throttled_is_an_outcome_that_the_machine_waits_for(self, functions: Functions) -> None:
+    def test_throttling_is_an_outcome(self, functions: Functions) -> None:
         functions.throttle("TransactWriteItems")
         assert step(functions, "begin", CREATE) == {
             "outcome": "again",
@@ -315,13 +309,13 @@ class TestAllSteps:
             "throttled": True,
         }
 
-    def test_after_the_deadline_it_is_a_fault(self, functions: Functions) -> None:
+    def test_throttling_after_the_deadline_is_an_error(self, functions: Functions) -> None:
         functions.throttle("TransactWriteItems")
         functions.clock.advance(DEADLINE + timedelta(seconds=1))
         with pytest.raises(Throttled):
             step(functions, "begin", CREATE)
 
-    def test_a_fault_stays_a_fault(self, functions: Functions) -> None:
+    def test_other_errors_are_errors(self, functions: Functions) -> None:
         run = a_run(version="9.9.9")
         take(functions.table, run)
         with pytest.raises(UnknownRelease, match=r"9\.9\.9 was never published"):
@@ -342,9 +336,7 @@ class TestAllSteps:
             "stack_event",
         ],
     )
-    def test_an_event_that_cannot_be_understood_is_refused_before_anything_is_asked_of_aws(
-        self, functions: Functions, name: str
-    ) -> None:
+    def test_an_invalid_event_is_refused_before_any_call_to_aws(self, functions: Functions, name: str) -> None:
         events: list[object] = [None, [], {}, {"execution": {"Id": "x"}}]
         for event in events:
             with pytest.raises(InvalidRequest):
@@ -355,9 +347,7 @@ class TestAllSteps:
 class TestWhatIsTold:
     """Logs and metrics: lines of JSON on standard output."""
 
-    def test_a_step_is_logged_with_its_tenant_its_execution_and_its_outcome(
-        self, functions: Functions, lines: Lines
-    ) -> None:
+    def test_a_step_is_logged_with_tenant_execution_and_outcome(self, functions: Functions, lines: Lines) -> None:
         functions.table.record_release(a_release())
         step(functions, "begin", CREATE)
         (line,) = lines()
@@ -366,7 +356,7 @@ class TestWhatIsTold:
         assert line["attempt"] == CREATE.attempt.name
         assert line["milliseconds"] >= 0
 
-    def test_a_fault_is_logged_with_its_tenant_and_its_execution(self, functions: Functions, lines: Lines) -> None:
+    def test_an_error_is_logged_with_tenant_and_execution(self, functions: Functions, lines: Lines) -> None:
         take(functions.table, CREATE)
         with pytest.raises(UnknownRelease):
             step(functions, "start_stack", CREATE)
@@ -383,9 +373,7 @@ class TestWhatIsTold:
         assert logged["tenant_id"] == "acme"
         assert counted["OperationFailed"] == [1.0]
 
-    def test_being_throttled_is_counted(
-        self, functions: Functions, lines: Lines, request: pytest.FixtureRequest
-    ) -> None:
+    def test_throttling_is_counted(self, functions: Functions, lines: Lines, request: pytest.FixtureRequest) -> None:
         functions.throttle("TransactWriteItems")
         step(functions, "begin", CREATE)
         (counted,) = [line for line in lines() if "_aws" in line]

@@ -86,7 +86,9 @@ def released(functions: Functions) -> None:
 
 
 class TestHandOver:
-    def test_an_event_is_handed_over_whole_and_not_answered(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_an_event_is_passed_to_the_machine_without_a_response(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
         event = asked(endpoint)
         functions.call("tenant_queue", event)
         (execution,) = functions.all_executions
@@ -95,7 +97,7 @@ class TestHandOver:
         assert endpoint.answers == []
         assert functions.rows == 1
 
-    def test_the_same_event_again_is_the_same_execution(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_repeated_event_is_the_same_execution(self, functions: Functions, endpoint: Endpoint) -> None:
         for _ in range(3):
             functions.call("tenant_queue", asked(endpoint))
         assert len(functions.all_executions) == 1
@@ -109,7 +111,7 @@ class TestHandOver:
 
     @pytest.mark.parametrize("properties", [{}, {"TenantId": "a/b"}, {"Version": "latest"}], ids=json.dumps)
     @pytest.mark.parametrize("request_type", ["Create", "Update", "Delete"])
-    def test_what_does_not_fit_is_handed_over_too_and_nobody_is_answered_before_cloudformation_is_asked(
+    def test_an_invalid_event_is_passed_on_without_a_response(
         self, functions: Functions, endpoint: Endpoint, request_type: str, properties: dict[str, object]
     ) -> None:
         functions.call("tenant_queue", asked(endpoint, request_type, properties=properties))
@@ -131,7 +133,7 @@ class TestHandOver:
         ],
         ids=json.dumps,
     )
-    def test_an_event_that_no_stack_here_can_have_caused_does_nothing_and_answers_nobody(
+    def test_an_event_of_another_account_or_region_does_nothing(
         self, functions: Functions, endpoint: Endpoint, lines: Lines, change: dict[str, object]
     ) -> None:
         functions.call("tenant_queue", {**asked(endpoint, "Delete"), **change})
@@ -142,9 +144,7 @@ class TestHandOver:
         assert (line["level"], line["message"]) == ("WARNING", "Refused")
         assert line["reason"]
 
-    def test_what_is_handed_over_is_what_the_machines_step_understands(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_the_machines_step_understands_the_event(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         functions.call("tenant_queue", asked(endpoint))
         (execution,) = functions.all_executions
@@ -165,7 +165,7 @@ class TestWhatDoesNotFit:
         ],
         ids=json.dumps,
     )
-    def test_properties_that_do_not_fit_are_refused(
+    def test_invalid_properties_are_refused(
         self, functions: Functions, endpoint: Endpoint, properties: dict[str, object]
     ) -> None:
         settle(functions, asked(endpoint, properties=properties))
@@ -174,12 +174,12 @@ class TestWhatDoesNotFit:
         assert next(iter(properties)) in answer["Reason"]
         assert functions.all_executions == []
 
-    def test_a_refused_update_keeps_the_resource_as_it_was(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_refused_update_keeps_the_physical_id(self, functions: Functions, endpoint: Endpoint) -> None:
         settle(functions, asked(endpoint, "Update", "a/b", PhysicalResourceId="acme"))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
 
-    def test_what_was_refused_can_be_removed(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_refused_resource_can_be_removed(self, functions: Functions, endpoint: Endpoint) -> None:
         settle(functions, asked(endpoint, "Delete", "a/b", PhysicalResourceId="refused"))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "refused")
@@ -187,9 +187,7 @@ class TestWhatDoesNotFit:
 
 
 class TestCreate:
-    def test_a_tenant_that_is_not_there_is_created_and_waited_for_without_an_answer(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_new_tenant_is_created_and_waited_for(self, functions: Functions, endpoint: Endpoint) -> None:
         event = asked(endpoint, properties={"Version": VERSION, "Labels": {"plan": "gold"}})
         for _ in range(3):
             assert settle(functions, event) == WAITING
@@ -204,9 +202,7 @@ class TestCreate:
         }
         assert endpoint.answers == []
 
-    def test_once_it_is_there_the_answer_is_its_queue_and_the_resource_is_the_tenant(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_ready_tenant_is_answered_with_its_queue(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         event = asked(endpoint)
         told = settle(functions, event)
@@ -223,7 +219,7 @@ class TestCreate:
             }
         ]
 
-    def test_a_failure_is_told_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_failure_is_answered_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
         end(functions, the_resources(a_run(started_at=LATER)))
         told = settle(functions, asked(endpoint))
         assert told["outcome"] == "failed"
@@ -231,7 +227,7 @@ class TestCreate:
         assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
         assert QUEUE_TABOO.reason in answer["Reason"]
 
-    def test_a_failure_from_before_is_overcome(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_an_earlier_failure_is_retried(self, functions: Functions, endpoint: Endpoint) -> None:
         end(functions, a_run())
         assert settle(functions, asked(endpoint), since=LATER) == WAITING
         assert functions.executions() == [a_run(2).attempt.name]
@@ -244,14 +240,12 @@ class TestCreate:
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("operation", ["GetItem", "Query", "StartExecution"])
-    def test_being_throttled_is_waited_for(self, functions: Functions, endpoint: Endpoint, operation: str) -> None:
+    def test_throttling_is_waited_for(self, functions: Functions, endpoint: Endpoint, operation: str) -> None:
         functions.throttle(operation)
         assert settle(functions, asked(endpoint)) == WAITING
         assert endpoint.answers == []
 
-    def test_cloudformation_is_told_before_it_gives_up_by_itself(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_cloudformation_gets_a_response_before_its_timeout(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.clock.advance(PATIENCE)
         assert settle(functions, asked(endpoint)) == WAITING
         functions.clock.advance(timedelta(seconds=1))
@@ -259,7 +253,7 @@ class TestCreate:
         (answer,) = endpoint.answers
         assert (answer["Status"], "55 minutes" in answer["Reason"]) == ("FAILED", True)
 
-    def test_an_answer_that_is_not_taken_is_a_fault_so_that_the_step_is_tried_again(
+    def test_a_response_that_is_not_accepted_is_an_error_so_that_the_step_is_retried(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         functions.serve()
@@ -281,9 +275,7 @@ class TestUpdate:
         assert metadata is not None
         assert metadata.labels == {"plan": "gold"}
 
-    def test_another_tenant_is_another_resource_so_that_the_old_one_is_asked_to_go(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_another_tenant_is_another_resource(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         functions.serve(a_run(tenant=GLOBEX), queue=OTHER_QUEUE)
         settle(functions, update_to(endpoint, "globex", before="acme"))
@@ -291,25 +283,21 @@ class TestUpdate:
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "globex")
         assert answer["Data"] == {"QueueUrl": OTHER_QUEUE.url, "QueueArn": OTHER_QUEUE.arn}
 
-    def test_another_tenant_that_cannot_be_provided_leaves_the_resource_what_it_was(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_failed_change_of_the_tenant_keeps_the_resource(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         end(functions, a_run(tenant=GLOBEX, started_at=LATER))
         settle(functions, update_to(endpoint, "globex", before="acme"))
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", "acme")
 
-    def test_an_update_that_was_refused_can_be_undone(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_refused_update_can_be_rolled_back(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         for tenant, before in [("a/b", "acme"), ("acme", "a/b")]:
             settle(functions, update_to(endpoint, tenant, before=before) | {"PhysicalResourceId": "acme"})
         answers = [(answer["Status"], answer["PhysicalResourceId"]) for answer in endpoint.answers]
         assert answers == [("FAILED", "acme"), ("SUCCESS", "acme")]
 
-    def test_a_tenant_that_was_deleted_meanwhile_is_not_brought_back_by_an_update(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_an_update_does_not_recreate_a_deleted_tenant(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         functions.remove(a_run(operation=Operation.DELETE, started_at=LATER))
         settle(functions, update_to(endpoint, "acme", before="acme"))
@@ -321,14 +309,14 @@ class TestUpdate:
 class TestDelete:
     DELETING = {"OnDelete": "delete"}  # noqa: RUF012
 
-    def test_by_default_the_tenant_stays(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_by_default_the_tenant_is_kept(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve(the_resources(a_run()))
         assert settle(functions, asked(endpoint, "Delete")) == {"outcome": "provided", "queue": None}
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("SUCCESS", "acme", {})
         assert functions.all_executions == []
 
-    def test_a_tenant_that_the_resource_had_created_goes_if_that_is_wished(
+    def test_with_on_delete_the_tenant_of_the_resource_is_deleted(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         functions.serve(the_resources(a_run()))
@@ -342,13 +330,13 @@ class TestDelete:
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "acme")
 
-    def test_a_tenant_that_was_there_before_stays_also_then(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_with_on_delete_a_tenant_of_somebody_else_is_kept(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve()
         settle(functions, asked(endpoint, "Delete", properties=self.DELETING))
         assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
         assert functions.all_executions == []
 
-    def test_a_failed_delete_is_told_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_failed_delete_is_answered_with_its_root_cause(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve(the_resources(a_run()))
         end(functions, a_run(operation=Operation.DELETE, started_at=LATER))
         settle(functions, asked(endpoint, "Delete", properties=self.DELETING))
@@ -369,7 +357,7 @@ class TestForged:
     }
 
     @pytest.mark.parametrize("what", FORGERIES)
-    def test_what_cloudformation_does_not_confirm_writes_nothing_starts_nothing_and_answers_nobody(
+    def test_an_unconfirmed_request_does_nothing(
         self, functions: Functions, endpoint: Endpoint, lines: Lines, what: str
     ) -> None:
         functions.serve(the_resources(a_run()))
@@ -387,9 +375,7 @@ class TestForged:
         *_, line = (line for line in lines() if "level" in line)
         assert (line["level"], line["resource"], line["reason"]) == ("WARNING", BY, told["reason"])
 
-    def test_nobody_else_may_revive_a_tenant_in_the_name_of_who_deleted_it(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_an_unconfirmed_request_does_not_revive_a_tenant(self, functions: Functions, endpoint: Endpoint) -> None:
         functions.serve(the_resources(a_run()))
         own = Request(by=BY, resource=StackResource.parse(THEIR_STACK, RESOURCE), own=True)
         functions.remove(a_run(operation=Operation.DELETE, started_at=LATER, request=own))
@@ -399,9 +385,7 @@ class TestForged:
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("what", FORGERIES)
-    def test_an_event_that_says_by_itself_that_it_was_confirmed_is_not_believed(
-        self, functions: Functions, endpoint: Endpoint, what: str
-    ) -> None:
+    def test_an_event_cannot_confirm_itself(self, functions: Functions, endpoint: Endpoint, what: str) -> None:
         functions.serve(the_resources(a_run()))
         rows, before = functions.rows, functions.table.metadata(ACME)
         functions.clock.advance(CONSISTENT_WITHIN * 2)
@@ -414,7 +398,7 @@ class TestForged:
         assert functions.all_executions == []
         assert endpoint.answers == []
 
-    def test_a_machine_of_0_5_0_does_not_say_and_cloudformation_is_asked_at_every_step(
+    def test_for_a_machine_of_0_5_0_every_step_asks_cloudformation(
         self, functions: Functions, endpoint: Endpoint
     ) -> None:
         functions.serve()
@@ -422,7 +406,7 @@ class TestForged:
         assert "does not confirm" in settle(functions, asked(endpoint), genuine=False)["reason"]
         assert settle(functions, asked(endpoint))["outcome"] == "provided"
 
-    def test_a_machine_of_0_5_0_is_told_that_it_failed_which_it_understands(
+    def test_a_machine_of_0_5_0_gets_the_outcome_failed(
         self, functions: Functions, endpoint: Endpoint, lines: Lines
     ) -> None:
         """It takes any outcome that it does not know for a reason to wait, and would wait for an hour."""
@@ -431,7 +415,7 @@ class TestForged:
         assert endpoint.answers == []
         assert [line["RequestNotConfirmed"] for line in lines() if "_aws" in line] == [[1.0]]
 
-    def test_a_step_that_is_repeated_after_it_has_answered_answers_nobody_and_counts_nothing(
+    def test_a_repeated_step_sends_no_second_response(
         self, functions: Functions, endpoint: Endpoint, lines: Lines
     ) -> None:
         functions.serve()
@@ -446,12 +430,14 @@ class TestForged:
         assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
         assert [line for line in lines() if "RequestNotConfirmed" in line] == []
 
-    def test_how_often_that_happens_is_counted(self, functions: Functions, endpoint: Endpoint, lines: Lines) -> None:
+    def test_unconfirmed_requests_are_counted(self, functions: Functions, endpoint: Endpoint, lines: Lines) -> None:
         functions.clock.advance(CONSISTENT_WITHIN * 2)
         settle(functions, asked(endpoint), genuine=False)
         assert [line["RequestNotConfirmed"] for line in lines() if "_aws" in line] == [[1.0]]
 
-    def test_a_stack_of_another_account_is_not_asked_about(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_stack_of_another_account_is_refused_without_a_call(
+        self, functions: Functions, endpoint: Endpoint
+    ) -> None:
         event = asked(endpoint) | {"StackId": THEIR_STACK.replace("123456789012", "210987654321")}
         with pytest.raises(InvalidRequest, match="this account and region"):
             functions.call("settle_tenant_queue", settle_event(event))
@@ -461,9 +447,7 @@ class TestForged:
 class TestFault:
     """Whatever went wrong in the machine, CloudFormation hears of it."""
 
-    def test_it_is_told_in_the_functions_own_words_and_nothing_else_is_tried(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_the_error_of_the_function_is_the_response(self, functions: Functions, endpoint: Endpoint) -> None:
         cause = json.dumps({"errorType": "UnknownRelease", "errorMessage": "It was never published."})
         told = settle(functions, asked(endpoint), failure={"Error": "Lambda.Unknown", "Cause": cause})
         assert told == {"outcome": "failed", "reason": "UnknownRelease: It was never published."}
@@ -472,9 +456,7 @@ class TestFault:
         assert answer["PhysicalResourceId"] == "acme"
         assert functions.requests == []
 
-    def test_a_fault_without_words_is_told_too_and_the_resource_keeps_its_id(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_an_error_without_a_message_is_a_response_too(self, functions: Functions, endpoint: Endpoint) -> None:
         event = update_to(endpoint, "globex", before="acme")
         settle(functions, event, failure={"Error": "States.Timeout"})
         (answer,) = endpoint.answers

@@ -42,14 +42,14 @@ def described(functions: Functions) -> list[dict[str, Any]]:
 
 
 class TestDescriptions:
-    def test_a_pin_is_recorded_with_what_was_there_before_and_who_set_it_and_why(self, served: Functions) -> None:
+    def test_a_pin_is_recorded_with_before_requester_and_reason(self, served: Functions) -> None:
         served.operate(PIN, body={"version": VERSION, "reason": WHY})
         (entry,) = described(served)
         assert (entry["requestedBy"], entry["reason"]) == (ADA, WHY)
         assert entry["before"] == {"labels": {}, "pinnedVersion": None}
         assert entry["after"] == {"labels": {}, "pinnedVersion": VERSION}
 
-    def test_a_pin_that_is_lifted_is_recorded(self, served: Functions) -> None:
+    def test_a_removed_pin_is_recorded(self, served: Functions) -> None:
         served.operate(PIN, body={"version": VERSION})
         served.clock.advance(timedelta(seconds=1))
         served.operate(UNPIN, query={"reason": WHY}, by=EVE)
@@ -67,14 +67,14 @@ class TestDescriptions:
         assert second["after"]["pinnedVersion"] == VERSION
         assert (first["requestedBy"], second["requestedBy"], second["reason"]) == (ADA, EVE, WHY)
 
-    def test_what_is_said_about_a_tenant_that_is_still_to_come_is_recorded(self, functions: Functions) -> None:
+    def test_the_description_of_a_requested_tenant_is_recorded(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         status, _, _ = functions.operate(CREATE, body={"labels": {"tier": "gold"}, "version": VERSION})
         assert status == 202
         (entry,) = described(functions)
         assert entry["after"] == {"labels": {"tier": "gold"}, "pinnedVersion": VERSION}
 
-    def test_saying_the_same_of_it_again_before_it_comes_is_recorded_once(self, functions: Functions) -> None:
+    def test_an_equal_description_of_a_requested_tenant_is_recorded_once(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         for _ in range(3):
             functions.operate(CREATE, body={"labels": {"tier": "gold"}})
@@ -88,7 +88,7 @@ class TestDescriptions:
         assert [entry["requestedBy"] for entry in described(served)] == [ADA]
         assert EVE in json.dumps(lines())
 
-    def test_two_who_say_something_at_the_same_moment_are_both_recorded(self, served: Functions) -> None:
+    def test_two_descriptions_at_the_same_moment_are_both_recorded(self, served: Functions) -> None:
         served.operate(PIN, body={"version": VERSION})
         served.operate(PIN, body={"version": NEXT_VERSION}, by=EVE)
         assert {(entry["requestedBy"], entry["after"]["pinnedVersion"]) for entry in described(served)} == {
@@ -97,14 +97,14 @@ class TestDescriptions:
         }
 
     @pytest.mark.parametrize("route", [PIN, UNPIN])
-    def test_what_is_refused_is_not_recorded(self, functions: Functions, route: str) -> None:
+    def test_a_refused_order_is_not_recorded(self, functions: Functions, route: str) -> None:
         functions.table.record_release(a_release())
         before = functions.rows
         body = {"version": VERSION} if route == PIN else None
         assert functions.operate(route, body=body)[0] == 404
         assert functions.rows == before
 
-    def test_no_change_goes_through_without_its_trace(self, served: Functions) -> None:
+    def test_a_change_and_its_history_entry_are_one_transaction(self, served: Functions) -> None:
         """Both are one transaction: what cannot be recorded is not done."""
         served.operate(PIN, body={"version": VERSION})
         (transaction,) = served.sent_to("dynamodb.TransactWriteItems")[-1:]
@@ -157,7 +157,7 @@ def test_the_history_of_an_operation_has_the_whole_request(
     assert entry["request"] == request
 
 
-def test_the_history_of_a_retry_has_its_own_reason_and_the_request_that_is_repeated(functions: Functions) -> None:
+def test_the_history_of_a_retry_has_its_reason_and_the_repeated_request(functions: Functions) -> None:
     functions.table.record_release(a_release())
     functions.operate(CREATE, body={"labels": {"tier": "gold"}, "reason": "For the demonstration."})
     run = a_run(request=functions.request_of(functions.all_executions[0]))
@@ -172,7 +172,7 @@ def test_the_history_of_a_retry_has_its_own_reason_and_the_request_that_is_repea
 
 
 @pytest.mark.parametrize("reason", ["x" * 500, "Zoë sagt: <b>nein</b>; 日本", "x"], ids=ascii)
-def test_a_reason_is_told_as_it_was_given(served: Functions, reason: str) -> None:
+def test_a_reason_is_recorded_unchanged(served: Functions, reason: str) -> None:
     served.operate(PIN, body={"version": VERSION, "reason": reason})
     (entry,) = described(served)
     assert entry["reason"] == reason
@@ -204,7 +204,7 @@ class TestRollouts:
         assert status == 202, told
         return told
 
-    def test_every_order_is_recorded_with_who_and_why(self, served: Functions, rollout: str) -> None:
+    def test_every_order_is_recorded_with_requester_and_reason(self, served: Functions, rollout: str) -> None:
         run = {"Id": served.rollout_executions[0], "Input": {"rolloutId": rollout, "attempt": 1}}
         assert served.call("advance_rollout", {"execution": run})["outcome"] == "await"
         self.order(served, rollout, "pause")
@@ -228,7 +228,9 @@ class TestRollouts:
         assert [each["order"] for each in self.orders(served, rollout)] == ["START", "PAUSE"]
 
     @pytest.mark.parametrize("verb", ["PAUSE", "ABORT"])
-    def test_no_order_goes_through_without_its_trace(self, served: Functions, rollout: str, verb: str) -> None:
+    def test_an_order_and_its_history_entry_are_one_transaction(
+        self, served: Functions, rollout: str, verb: str
+    ) -> None:
         self.order(served, rollout, verb.lower())
         appended = [
             write["Put"]["Item"]["sk"]["S"]
@@ -239,7 +241,7 @@ class TestRollouts:
         assert [sk.split("#")[1] for sk in appended] == ["START", verb]
 
 
-def test_a_row_that_was_emptied_is_told_as_altered_and_the_tenant_is_still_shown(served: Functions) -> None:
+def test_an_emptied_row_of_history_is_altered_and_the_tenant_still_shown(served: Functions) -> None:
     before = history(served)
     emptied, *_ = [row for row in served.dynamodb.scan(TableName=TABLE)["Items"] if row["pk"]["S"] == "HISTORY#acme"]
     served.dynamodb.put_item(TableName=TABLE, Item={name: emptied[name] for name in ("pk", "sk")})

@@ -29,7 +29,7 @@ from tests.fakes import ACME, NAMES, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, 
 TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
 
 
-def test_changes_are_drawn_up_reviewed_and_made(functions: Functions, stack: str) -> None:
+def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, stack: str) -> None:
     step(functions, "begin", UPDATE)
     assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})  # Moto has only that of the stack.
@@ -43,7 +43,7 @@ def test_changes_are_drawn_up_reviewed_and_made(functions: Functions, stack: str
     assert described["StackStatus"] == "UPDATE_COMPLETE"
 
 
-def test_changes_that_somebody_drew_up_under_the_updates_name_are_not_made(functions: Functions, stack: str) -> None:
+def test_a_change_set_of_somebody_else_is_not_executed(functions: Functions, stack: str) -> None:
     """By moto's word: the names can be computed in advance that 0.5.0 gave to its change sets."""
     evil = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 900}}}}
     given = {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
@@ -63,13 +63,13 @@ def test_changes_that_somebody_drew_up_under_the_updates_name_are_not_made(funct
     assert client("cloudformation").get_template(StackName=stack)["TemplateBody"] == DELAYING
 
 
-def test_no_two_updates_draw_up_their_changes_under_the_same_name(functions: Functions, stacks: FakeStacks) -> None:  # noqa: ARG001
+def test_each_update_names_its_change_set_differently(functions: Functions, stacks: FakeStacks) -> None:  # noqa: ARG001
     names = {functions.ports.new_name() for _ in range(100)}
     assert len(names) == 100
     assert {len(name) for name in names} == {32}
 
 
-def test_changes_from_another_template_than_the_releases_are_not_made(functions: Functions, stack: str) -> None:
+def test_a_change_set_of_another_template_is_not_executed(functions: Functions, stack: str) -> None:
     """Somebody has written over the template in the bucket, or over the id in the lock."""
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
@@ -98,7 +98,7 @@ def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functio
     assert client("cloudformation").list_change_sets(StackName=stack)["Summaries"] == []
 
 
-def test_it_is_served_all_the_while_and_then_at_the_new_version(functions: Functions, stacks: FakeStacks) -> None:
+def test_the_queue_is_published_during_an_update(functions: Functions, stacks: FakeStacks) -> None:
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
     started = step(functions, "start_stack", UPDATE)
@@ -112,9 +112,7 @@ def test_it_is_served_all_the_while_and_then_at_the_new_version(functions: Funct
     assert (body["version"], body["queueUrl"]) == (NEXT_VERSION, QUEUE.url)
 
 
-def test_a_failed_update_is_told_with_its_stack_and_the_tenant_served_at_the_old_version(
-    functions: Functions, stacks: FakeStacks
-) -> None:
+def test_a_failed_update_has_its_stack_and_keeps_the_old_version(functions: Functions, stacks: FakeStacks) -> None:
     stacks.failures.append(QUEUE_TABOO.reason)
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
@@ -130,7 +128,7 @@ def test_a_failed_update_is_told_with_its_stack_and_the_tenant_served_at_the_old
     assert listed.root_cause == QUEUE_TABOO
 
 
-def test_a_stack_that_an_update_left_half_way_is_undone_first(functions: Functions, stacks: FakeStacks) -> None:
+def test_an_incomplete_update_is_rolled_back_first(functions: Functions, stacks: FakeStacks) -> None:
     (planted,) = stacks.living
     stacks.change(planted.stack_id, "UPDATE_ROLLBACK_FAILED")
     step(functions, "begin", UPDATE)
@@ -142,7 +140,7 @@ def test_a_stack_that_an_update_left_half_way_is_undone_first(functions: Functio
     assert step(functions, "inspect_stack", UPDATE, stack=started)["outcome"] == "again"
 
 
-def test_an_update_that_would_take_the_queue_away_changes_nothing(functions: Functions, stacks: FakeStacks) -> None:
+def test_an_update_that_would_remove_the_queue_fails(functions: Functions, stacks: FakeStacks) -> None:
     stacks.would_change = (TAKEN_AWAY,)
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
@@ -155,7 +153,7 @@ def test_an_update_that_would_take_the_queue_away_changes_nothing(functions: Fun
     assert served(functions)
 
 
-def test_unless_that_was_asked_for(functions: Functions, stacks: FakeStacks) -> None:
+def test_an_update_may_remove_the_queue_if_the_request_allows_it(functions: Functions, stacks: FakeStacks) -> None:
     stacks.would_change = (TAKEN_AWAY,)
     run = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(allow_replacement=True))
     step(functions, "begin", run)
@@ -165,7 +163,7 @@ def test_unless_that_was_asked_for(functions: Functions, stacks: FakeStacks) -> 
 
 
 @pytest.mark.parametrize("name", ["review_changes", "start_stack"])
-def test_a_run_that_has_lost_its_tenant_touches_no_stack(functions: Functions, stacks: FakeStacks, name: str) -> None:
+def test_a_run_that_lost_its_lock_changes_no_stack(functions: Functions, stacks: FakeStacks, name: str) -> None:
     take(functions.table, DELETE)
     with pytest.raises(LostOwnership):
         step(functions, name, UPDATE)
@@ -173,9 +171,7 @@ def test_a_run_that_has_lost_its_tenant_touches_no_stack(functions: Functions, s
 
 
 @pytest.mark.parametrize("name", ["review_changes", "start_stack"])
-def test_a_stack_that_was_made_for_someone_else_is_left_alone(
-    functions: Functions, stacks: FakeStacks, name: str
-) -> None:
+def test_a_stack_of_another_tenant_is_not_changed(functions: Functions, stacks: FakeStacks, name: str) -> None:
     (planted,) = stacks.living
     stacks.change(planted.stack_id, planted.status, tenant_id="another")
     take(functions.table, UPDATE)
@@ -184,7 +180,7 @@ def test_a_stack_that_was_made_for_someone_else_is_left_alone(
     assert stacks.calls == ["find"]
 
 
-def test_being_throttled_is_waited_for(functions: Functions, stacks: FakeStacks) -> None:
+def test_throttling_is_waited_for(functions: Functions, stacks: FakeStacks) -> None:
     take(functions.table, UPDATE)
     stacks.throttled_calls = 2
     assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}

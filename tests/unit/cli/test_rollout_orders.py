@@ -45,7 +45,7 @@ def older(underway: Scene) -> str:
 
 
 class TestStatus:
-    def test_a_row_of_its_history_that_nobody_can_read_is_shown_as_such(
+    def test_an_unreadable_row_of_history_is_shown_as_altered(
         self, underway: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         orders = [*underway.api.ledger.orders(underway.api.newest.id), UnreadableEntry(None)]
@@ -57,7 +57,7 @@ class TestStatus:
         assert (unreadable["order"], unreadable["altered"]) == (None, True)
         assert [entry["altered"] for entry in others] == [False] * len(others)
 
-    def test_all_of_it(self, underway: Scene) -> None:
+    def test_a_rollout_is_shown_in_full(self, underway: Scene) -> None:
         api = underway.api
         other = RootCause("Policy", "AWS::SQS::QueuePolicy", "Too long.")
         api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
@@ -98,7 +98,7 @@ class TestStatus:
             f"Abort it: berth rollout abort {name}",
         ]
 
-    def test_of_many_that_failed_a_few_are_named(self, underway: Scene) -> None:
+    def test_many_failed_tenants_are_not_all_named(self, underway: Scene) -> None:
         for tenant in TENANTS[1:9]:
             underway.api.came_to(tenant, Result.FAILED, stage=2, cause=QUEUE_TABOO)
         assert "       t1, t2, t3, t4, t5 and 3 more\n" in underway.berth("rollout", "status").stdout
@@ -116,7 +116,7 @@ class TestStatus:
             (RolloutStatus.ABORTED, ["retry", "start", "start"]),
         ],
     )
-    def test_what_can_be_done(self, underway: Scene, status: RolloutStatus, told: list[str]) -> None:
+    def test_the_next_commands_are_shown(self, underway: Scene, status: RolloutStatus, told: list[str]) -> None:
         if "retry" in told:
             underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=status)
@@ -155,7 +155,7 @@ class TestStatus:
             ({"status": StageStatus.DONE}, "DONE"),
         ],
     )
-    def test_of_a_rollout_that_is_over_no_stage_is_said_to_go_on(
+    def test_an_ended_rollout_has_no_running_stage(
         self, underway: Scene, status: RolloutStatus, stage: dict[str, object], shown: str | None
     ) -> None:
         underway.api.is_now(status=status)
@@ -163,26 +163,26 @@ class TestStatus:
         (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
         assert row.split(maxsplit=6)[6].strip() == (shown or status)
 
-    def test_one_that_awaits_approval(self, underway: Scene) -> None:
+    def test_a_rollout_that_awaits_approval(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "status")
         command = f"berth rollout approve {underway.api.newest.id} --stage 3"
         assert f"Approve stage 3: {command}\n" in result.stderr
 
-    def test_why_it_is_so_and_how_long_it_took(self, underway: Scene) -> None:
+    def test_the_reason_and_the_duration_are_shown(self, underway: Scene) -> None:
         ended_at = NOON + timedelta(hours=2, minutes=3, seconds=4)
         underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.", ended_at=ended_at)
         shown = underway.berth("rollout", "status").stdout
         assert "status:     HALTED after 2 h 3 min\nreason:     An alarm went off.\n" in shown
         assert "ended:      2026-11-16 14:03:04 UTC\n" in shown
 
-    def test_as_json_it_is_the_answer_itself(self, underway: Scene) -> None:
+    def test_json_is_the_apis_response(self, underway: Scene) -> None:
         result = underway.berth("rollout", "status", underway.api.newest.id, "--json")
         assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
         assert result.stderr == ""
 
-    def test_the_newest_is_shown_also_if_it_is_a_dry_run(self, underway: Scene, older: str) -> None:
+    def test_the_newest_is_shown_even_if_it_is_a_dry_run(self, underway: Scene, older: str) -> None:
         result = underway.berth("rollout", "status")
         assert result.stdout.startswith(f"rollout:    {underway.api.newest.id} (dry run)\n")
         assert underway.api.asked[0] == "GET /rollouts?limit=1"
@@ -191,26 +191,26 @@ class TestStatus:
 
 class TestOrders:
     @pytest.mark.parametrize("verb", ORDERS)
-    def test_they_are_given_to_the_newest_that_is_no_dry_run(self, underway: Scene, older: str, verb: str) -> None:
+    def test_orders_go_to_the_newest_that_is_not_a_dry_run(self, underway: Scene, older: str, verb: str) -> None:
         underway.berth("rollout", verb, *NAMED.get(verb, []))
         assert underway.api.asked == ["GET /rollouts?limit=20", f"POST /rollouts/{older}/{verb}"]
 
     @pytest.mark.usefixtures("older")
     @pytest.mark.parametrize("verb", ORDERS)
-    def test_or_to_the_one_that_is_named(self, underway: Scene, verb: str) -> None:
+    def test_orders_go_to_the_named_rollout(self, underway: Scene, verb: str) -> None:
         named = underway.api.newest.id
         underway.berth("rollout", verb, named, *NAMED.get(verb, []))
         assert underway.api.asked == [f"POST /rollouts/{named}/{verb}"]
 
     @pytest.mark.parametrize("verb", ORDERS)
-    def test_there_is_none(self, scene: Scene, verb: str) -> None:
+    def test_there_is_no_rollout(self, scene: Scene, verb: str) -> None:
         scene.has()
         scene.berth("rollout", "plan", "--no-wait")
         result = scene.berth("rollout", verb)
         assert result.exit_code == ExitCode.GONE
         assert result.stderr.startswith("Error: There are no rollouts yet, except for dry runs.")
 
-    def test_many_dry_runs_are_looked_past(self, underway: Scene) -> None:
+    def test_many_dry_runs_are_skipped(self, underway: Scene) -> None:
         older = underway.api.newest.id
         for _ in range(21):
             underway.api.clock.advance(timedelta(seconds=1))
@@ -225,7 +225,7 @@ class TestOrders:
         assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
         assert underway.api.newest.status is RolloutStatus.PAUSED
 
-    def test_pause_what_is_paused(self, underway: Scene) -> None:
+    def test_pause_a_paused_rollout(self, underway: Scene) -> None:
         underway.berth("rollout", "pause")
         result = underway.berth("rollout", "pause")
         assert result.exit_code == ExitCode.OK
@@ -248,7 +248,7 @@ class TestOrders:
         assert result.stderr.endswith(f"berth rollout watch {name}\n")
         assert underway.api.newest.status is RolloutStatus.ABORTING
 
-    def test_abort_what_nothing_runs_any_more(self, underway: Scene) -> None:
+    def test_abort_a_rollout_without_an_execution(self, underway: Scene) -> None:
         underway.api.rollout_executions.running.clear()
         underway.api.stage_is_now(2, in_flight=0)
         result = underway.berth("rollout", "abort")
@@ -262,14 +262,14 @@ class TestOrders:
         assert result.stderr.startswith(question)
 
     @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
-    def test_nothing_is_aborted_when_it_is_not_confirmed(self, underway: Scene, typed: str) -> None:
+    def test_without_confirmation_nothing_is_aborted(self, underway: Scene, typed: str) -> None:
         underway.typed = typed
         result = underway.berth("rollout", "abort", "--json")
         assert result.exit_code == ExitCode.REFUSED
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
-    def test_yes_answers_the_question_beforehand(self, underway: Scene) -> None:
+    def test_yes_skips_the_confirmation(self, underway: Scene) -> None:
         underway.typed = ""
         assert underway.berth("rollout", "abort", "--yes").exit_code == ExitCode.OK
         assert underway.api.newest.status is RolloutStatus.ABORTING
@@ -283,7 +283,7 @@ class TestOrders:
         assert result.stdout == f"Rollout {name}: stage 3 is approved. It starts now.\n"
         assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
 
-    def test_a_stage_that_is_approved_during_a_pause_begins_after_it(self, underway: Scene) -> None:
+    def test_a_stage_approved_during_a_pause_begins_after_it(self, underway: Scene) -> None:
         name = underway.api.newest.id
         underway.api.is_now(current_stage=3, status=RolloutStatus.PAUSED)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
@@ -292,7 +292,7 @@ class TestOrders:
         assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
 
     @pytest.mark.parametrize("status", [RolloutStatus.RUNNING, RolloutStatus.PAUSED])
-    def test_on_a_terminal_the_stage_that_waits_is_asked_about(self, underway: Scene, status: RolloutStatus) -> None:
+    def test_on_a_terminal_the_waiting_stage_is_confirmed(self, underway: Scene, status: RolloutStatus) -> None:
         underway.api.is_now(current_stage=3, status=status)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         underway.typed = "yes\n"
@@ -302,16 +302,14 @@ class TestOrders:
         assert result.stderr.startswith(question)
         assert "stage 3 is approved" in result.stdout
 
-    def test_nothing_is_approved_when_that_is_not_confirmed(self, underway: Scene) -> None:
+    def test_without_confirmation_nothing_is_approved(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         underway.typed = "no\n"
         assert underway.berth("rollout", "approve").exit_code == ExitCode.REFUSED
         assert not [each for each in underway.api.asked if each.endswith("/approve")]
 
-    def test_where_there_is_no_terminal_the_stage_is_named_so_that_two_approvals_are_of_one_stage(
-        self, underway: Scene
-    ) -> None:
+    def test_without_a_terminal_the_stage_must_be_named(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve")
@@ -319,14 +317,14 @@ class TestOrders:
         assert result.stderr.endswith(f"Name the stage: berth rollout approve {underway.api.newest.id} --stage 3\n")
         assert not [each for each in underway.api.asked if each.endswith("/approve")]
 
-    def test_one_approval_sent_twice_approves_one_stage(self, underway: Scene) -> None:
+    def test_a_repeated_approval_approves_one_stage(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "2")
         assert result.exit_code == ExitCode.OK
         assert result.stdout == f"Rollout {underway.api.newest.id}: stage 2 is already approved.\n"
 
-    def test_another_stage_than_the_one_that_waits_is_refused(self, underway: Scene) -> None:
+    def test_only_the_waiting_stage_can_be_approved(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         result = underway.berth("rollout", "approve", "--stage", "1")
@@ -346,41 +344,41 @@ class TestOrders:
         )
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
 
-    def test_a_stage_that_does_not_wait_is_not_approved(self, underway: Scene) -> None:
+    def test_a_stage_that_is_not_waiting_is_not_approved(self, underway: Scene) -> None:
         underway.api.stage_is_now(2, approved_by=None)
         result = underway.berth("rollout", "approve", "--stage", "2")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
 
-    def test_abort_what_is_aborted(self, underway: Scene) -> None:
+    def test_abort_an_aborted_rollout(self, underway: Scene) -> None:
         underway.api.is_now(status=RolloutStatus.ABORTED)
         result = underway.berth("rollout", "abort")
         assert result.exit_code == ExitCode.OK
         assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already aborted.\n", "")
 
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
-    def test_the_help_says_when_nobody_is_asked(self, scene: Scene, command: list[str]) -> None:
+    def test_the_help_says_when_there_is_no_confirmation(self, scene: Scene, command: list[str]) -> None:
         told = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
         assert "Without a terminal there is no question." in told
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
-    def test_what_is_over_is_not_changed(self, underway: Scene, verb: str) -> None:
+    def test_an_ended_rollout_is_not_changed(self, underway: Scene, verb: str) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
         result = underway.berth("rollout", verb)
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.splitlines()[1].endswith(f"berth rollout status {underway.api.newest.id}")
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "retry"])
-    def test_one_that_nobody_knows(self, scene: Scene, verb: str) -> None:
+    def test_an_unknown_rollout(self, scene: Scene, verb: str) -> None:
         assert scene.berth("rollout", verb, "20261116-120000-0a1b").exit_code == ExitCode.GONE
 
     @pytest.mark.parametrize(("verb", "status"), [("pause", "PAUSED"), ("abort", "ABORTING")])
-    def test_as_json_it_is_the_answer_itself(self, underway: Scene, verb: str, status: str) -> None:
+    def test_json_is_the_apis_response(self, underway: Scene, verb: str, status: str) -> None:
         told = json.loads(underway.berth("rollout", verb, "--json").stdout)
         assert (told["rolloutId"], told["status"]) == (underway.api.newest.id, status)
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
-    def test_why_goes_with_the_order(self, underway: Scene, verb: str) -> None:
+    def test_the_reason_is_sent(self, underway: Scene, verb: str) -> None:
         if verb == "resume":
             underway.berth("rollout", "pause")
         underway.berth("rollout", verb, "--reason", "Ticket 4711")
@@ -389,7 +387,7 @@ class TestOrders:
         (row,) = [line for line in shown.splitlines() if f" {verb.upper()} " in line]
         assert row.split()[2:] == [verb.upper(), "ada", "Ticket", "4711"]
 
-    def test_without_a_reason_nothing_more_is_sent(self, underway: Scene) -> None:
+    def test_without_a_reason_none_is_sent(self, underway: Scene) -> None:
         underway.berth("rollout", "pause")
         assert underway.api.sent[-1] is None
 
@@ -401,7 +399,7 @@ class TestOrders:
 
 
 class TestRetry:
-    def test_only_those_that_failed(self, underway: Scene) -> None:
+    def test_a_retry_moves_only_failed_tenants(self, underway: Scene) -> None:
         underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=RolloutStatus.HALTED)
         first = underway.api.newest.id
@@ -424,7 +422,7 @@ class TestRetry:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
         assert underway.berth("rollout", "retry").exit_code == ExitCode.REFUSED
 
-    def test_it_is_not_over(self, underway: Scene) -> None:
+    def test_a_running_rollout_cannot_be_retried(self, underway: Scene) -> None:
         result = underway.berth("rollout", "retry")
         assert result.exit_code == ExitCode.REFUSED
         assert f"Abort it: berth rollout abort {underway.api.newest.id}\n" in result.stderr

@@ -30,7 +30,7 @@ def fleet(scene: Scene) -> Scene:
 
 
 class TestStart:
-    def test_what_it_will_do_and_how_to_stop_it(self, fleet: Scene) -> None:
+    def test_the_plan_and_the_command_to_stop_are_shown(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "start", "--tolerate", "25%", "--approval", "--alarm", "errors")
         name = fleet.api.newest.id
         assert result.exit_code == ExitCode.OK
@@ -63,7 +63,7 @@ class TestStart:
         told = json.loads(result.stdout)
         assert (told["rolloutId"], told["planned"]) == (fleet.api.newest.id, [1, 2, 8])
 
-    def test_to_where_everybody_is(self, scene: Scene) -> None:
+    def test_every_tenant_is_already_at_the_release(self, scene: Scene) -> None:
         scene.has(NEW, version="0.2.0")
         result = scene.berth("rollout", "start", "--tenant", "new", "--tenant", "nobody")
         assert result.exit_code == ExitCode.OK
@@ -76,10 +76,10 @@ class TestStart:
         ]
         assert scene.api.ledger.rollouts(limit=1) == []
 
-    def test_to_where_everybody_is_as_json(self, scene: Scene) -> None:
+    def test_every_tenant_is_already_at_the_release_as_json(self, scene: Scene) -> None:
         assert json.loads(scene.berth("rollout", "start", "--json").stdout)["status"] == "UNCHANGED"
 
-    def test_many_that_are_left_out_are_not_all_named(self, scene: Scene) -> None:
+    def test_many_skipped_tenants_are_not_all_named(self, scene: Scene) -> None:
         for number in range(7):
             scene.has(TenantId.parse(f"t{number}"))
             scene.api.pin(TenantId.parse(f"t{number}"), "0.1.0")
@@ -89,7 +89,7 @@ class TestStart:
             "     7 are pinned to another release: t0, t1, t2, t3, t4 and 2 more",
         ]
 
-    def test_another_rollout_is_in_the_way(self, fleet: Scene) -> None:
+    def test_another_rollout_is_active(self, fleet: Scene) -> None:
         fleet.berth("rollout", "start")
         first = fleet.api.newest.id
         fleet.api.clock.advance(timedelta(seconds=1))
@@ -100,13 +100,13 @@ class TestStart:
             f"Abort it: berth rollout abort {first}",
         ]
 
-    def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
+    def test_a_downgrade_must_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("rollout", "start", "--to", "0.1.0")
         assert result.exit_code == ExitCode.REFUSED
         assert result.stderr.endswith("Allow the downgrade: --allow-downgrade\n")
 
-    def test_an_interrupt_before_it_was_heard_of(self, fleet: Scene) -> None:
+    def test_an_interrupt_before_the_response(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
         fleet.api.interjections = [ApiAnswer(429, {"message": "Too Many Requests"})]
         result = fleet.berth("rollout", "start")
@@ -114,7 +114,7 @@ class TestStart:
         assert result.stderr.endswith("If the rollout was started, it continues. See: berth rollout list\n")
 
     @pytest.mark.parametrize("typed", ["y\n", "\n", ""])
-    def test_losing_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
+    def test_the_loss_of_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
         fleet.typed = typed
         result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch")
         assert result.exit_code == ExitCode.REFUSED
@@ -122,7 +122,7 @@ class TestStart:
         assert fleet.connected_to == []
 
     @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, [])])
-    def test_it_is_confirmed_here_or_beforehand_or_nobody_is_there(
+    def test_confirmation_by_prompt_option_or_without_a_terminal(
         self, fleet: Scene, typed: str | None, arguments: list[str]
     ) -> None:
         fleet.typed = typed
@@ -132,7 +132,7 @@ class TestStart:
 
 
 class TestPlanWithoutWaiting:
-    def test_it_says_where_the_result_will_be(self, fleet: Scene) -> None:
+    def test_a_plan_shows_where_its_result_will_be(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "plan", "--no-wait", "--sample", "4")
         name = fleet.api.newest.id
         assert result.exit_code == ExitCode.OK
@@ -142,7 +142,7 @@ class TestPlanWithoutWaiting:
 
 
 class TestUndoAndRetry:
-    def test_an_undo_says_what_it_undoes(self, scene: Scene) -> None:
+    def test_an_undo_shows_the_undone_rollout(self, scene: Scene) -> None:
         scene.has()
         scene.berth("rollout", "start")
         first = scene.api.newest.id
@@ -159,7 +159,7 @@ class TestUndoAndRetry:
 
 
 class TestList:
-    def test_there_are_none(self, scene: Scene) -> None:
+    def test_there_are_no_rollouts(self, scene: Scene) -> None:
         result = scene.berth("rollout", "list")
         assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
         assert result.stdout == "There are no rollouts yet. Plan one: berth rollout plan\n"
@@ -178,7 +178,7 @@ class TestList:
         fleet.api.asked.clear()
         return fleet
 
-    def test_newest_first_with_how_far_each_is(self, three: Scene) -> None:
+    def test_rollouts_are_listed_newest_first_with_progress(self, three: Scene) -> None:
         result = three.berth("rollout", "list")
         assert result.exit_code == ExitCode.OK
         ids = [rollout.id for rollout in three.api.ledger.rollouts(limit=3)]
@@ -191,7 +191,7 @@ class TestList:
         assert result.stderr == ""
         assert three.api.asked == ["GET /rollouts?limit=20", f"GET /rollouts/{ids[0]}", f"GET /rollouts/{ids[1]}"]
 
-    def test_so_many_at_most(self, three: Scene) -> None:
+    def test_the_limit_of_the_list(self, three: Scene) -> None:
         result = three.berth("rollout", "list", "--limit", "2")
         assert len(result.stdout.splitlines()) == 3
         assert result.stderr == "There may be more. List more: --limit 10\n"

@@ -64,7 +64,7 @@ def plain(text: str) -> str:
 
 
 class TestInALog:
-    def test_a_line_whenever_something_has_changed(self, underway: Scene) -> None:
+    def test_every_change_is_a_line(self, underway: Scene) -> None:
         api, name = underway.api, underway.api.newest.id
 
         def bakes() -> None:
@@ -103,19 +103,19 @@ class TestInALog:
         ]
         assert underway.pauses == [2] * 8
 
-    def test_a_sign_of_life_now_and_then(self, underway: Scene) -> None:
+    def test_without_changes_a_line_is_repeated(self, underway: Scene) -> None:
         underway.meanwhile = [*[lambda: None] * 20, ends(underway, RolloutStatus.SUCCEEDED)]
         lines = underway.berth("rollout", "watch").stderr.splitlines()
         assert [line.rpartition(", ")[2] for line in lines[:2]] == ["0 s", f"{REMIND_SECONDS} s"]
 
-    def test_the_newest_is_watched_unless_one_is_named(self, underway: Scene) -> None:
+    def test_the_newest_is_watched_by_default(self, underway: Scene) -> None:
         name = underway.api.newest.id
         ends(underway, RolloutStatus.SUCCEEDED)()
         underway.berth("rollout", "watch")
         underway.berth("rollout", "watch", name)
         assert underway.api.asked == ["GET /rollouts?limit=1", f"GET /rollouts/{name}", f"GET /rollouts/{name}"]
 
-    def test_as_often_as_the_api_wishes(self, underway: Scene) -> None:
+    def test_polls_respect_retry_after(self, underway: Scene) -> None:
         seen = underway.api.rollout(underway.api.newest.id).body
         underway.api.interjections = [ApiAnswer(200, seen, retry_after=9), ApiAnswer(200, seen, retry_after=0.1)]
         underway.meanwhile = [lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
@@ -136,19 +136,19 @@ class TestTheEnd:
             "1 succeeded, 2 running, 5 not begun.",
         ]
 
-    def test_as_json_it_is_the_rollout(self, underway: Scene, status: RolloutStatus) -> None:
+    def test_json_is_the_rollout(self, underway: Scene, status: RolloutStatus) -> None:
         underway.meanwhile = [ends(underway, status)]
         result = underway.berth("rollout", "watch", "--json")
         assert result.exit_code == ENDED[status]
         assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
 
-    def test_how_to_go_back_is_told(self, underway: Scene, status: RolloutStatus) -> None:
+    def test_the_command_to_undo_is_shown(self, underway: Scene, status: RolloutStatus) -> None:
         done(underway, 0)()
         ends(underway, status)()
         undo = f"Move the tenants back: berth rollout start --undo {underway.api.newest.id}"
         assert underway.berth("rollout", "watch").stderr.splitlines()[-1] == undo
 
-    def test_how_to_try_again_is_told_if_something_failed(self, underway: Scene, status: RolloutStatus) -> None:
+    def test_the_command_to_retry_is_shown_after_failures(self, underway: Scene, status: RolloutStatus) -> None:
         ends(underway, status)()
         retry = f"Retry the failed tenants: berth rollout retry {underway.api.newest.id}"
         assert retry not in underway.berth("rollout", "watch").stderr
@@ -162,13 +162,13 @@ class TestTheEnd:
         ]
 
 
-def test_how_to_go_on_after_a_halt(underway: Scene) -> None:
+def test_the_command_to_continue_is_shown_after_a_halt(underway: Scene) -> None:
     ends(underway, RolloutStatus.HALTED)()
     assert f"berth rollout resume {underway.api.newest.id}\n" in underway.berth("rollout", "watch").stderr
 
 
 class TestAnOperatorIsAwaited:
-    def test_nobody_is_there_to_approve(self, underway: Scene) -> None:
+    def test_without_a_terminal_an_approval_ends_the_watch(self, underway: Scene) -> None:
         underway.meanwhile = [lambda: awaits_approval(underway)]
         result = underway.berth("rollout", "watch")
         name = underway.api.newest.id
@@ -179,14 +179,14 @@ class TestAnOperatorIsAwaited:
             f"Abort it: berth rollout abort {name}",
         ]
 
-    def test_nobody_is_there_to_resume(self, underway: Scene) -> None:
+    def test_without_a_terminal_a_pause_ends_the_watch(self, underway: Scene) -> None:
         underway.meanwhile = [lambda: underway.api.is_now(status=RolloutStatus.PAUSED, reason="Paused.")]
         result = underway.berth("rollout", "watch", "--json")
         assert result.exit_code == ExitCode.NOT_READY
         assert json.loads(result.stdout)["status"] == "PAUSED"
         assert f"Resume it: berth rollout resume {underway.api.newest.id}\n" in result.stderr
 
-    def test_what_was_approved_goes_on(self, underway: Scene) -> None:
+    def test_an_approved_stage_is_watched(self, underway: Scene) -> None:
         awaits_approval(underway)
         underway.api.stage_is_now(2, approved_by="ada")
         underway.meanwhile = [ends(underway, RolloutStatus.SUCCEEDED)]
@@ -195,7 +195,7 @@ class TestAnOperatorIsAwaited:
         assert "stage 2 of 2 APPROVED" in result.stderr
 
     @pytest.mark.parametrize("paused", [True, False])
-    def test_someone_at_a_terminal_is_waited_for(self, underway: Scene, paused: bool) -> None:
+    def test_on_a_terminal_the_watch_waits_for_approval(self, underway: Scene, paused: bool) -> None:
         underway.typed = ""
         underway.environment |= TERMINAL
         if paused:
@@ -237,7 +237,7 @@ class TestOnATerminal:
         assert "2 0/6 WAITING" in rows
         assert any("1 2/2 1 (0) 2 of 4 RUNNING" in row for row in rows)
 
-    def test_a_busy_api_is_told_above_the_bars(self, underway: Scene) -> None:
+    def test_throttling_is_shown_above_the_bars(self, underway: Scene) -> None:
         underway.typed = ""
         underway.environment |= TERMINAL
 
@@ -260,7 +260,7 @@ class TestTrouble:
         )
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
-    def test_a_busy_api_is_asked_again_for_minutes(self, underway: Scene) -> None:
+    def test_a_throttled_request_is_retried_for_minutes(self, underway: Scene) -> None:
         busy = ApiAnswer(503, {"detail": "Rate exceeded"})
         underway.meanwhile = [lambda: underway.api.interjections.extend([busy] * 1_000)]
         result = underway.berth("rollout", "watch")
@@ -268,12 +268,12 @@ class TestTrouble:
         assert PATIENCE_SECONDS - 2 <= underway.now <= PATIENCE_SECONDS + 2
         assert result.stderr.endswith("Error: Rate exceeded\n")
 
-    def test_one_that_nobody_knows(self, scene: Scene) -> None:
+    def test_an_unknown_rollout(self, scene: Scene) -> None:
         result = scene.berth("rollout", "watch", "20261116-120000-0a1b")
         assert result.exit_code == ExitCode.GONE
         assert result.stderr.startswith("Error: No such rollout: 20261116-120000-0a1b.")
 
-    def test_there_is_none(self, scene: Scene) -> None:
+    def test_there_is_no_rollout(self, scene: Scene) -> None:
         result = scene.berth("rollout", "watch")
         assert result.exit_code == ExitCode.GONE
         assert result.stderr == "Error: There are no rollouts yet. Plan one: berth rollout plan\n"
@@ -296,7 +296,7 @@ class TestStartAndWatch:
             (True, ["--no-watch"], False),
         ],
     )
-    def test_it_is_watched_on_a_terminal_or_if_wished(
+    def test_a_started_rollout_is_watched_on_a_terminal_or_on_request(
         self, fleet: Scene, someone: bool, arguments: list[str], watched: bool
     ) -> None:
         fleet.typed = "" if someone else None
@@ -354,7 +354,7 @@ class TestPlan:
 
         return found
 
-    def test_what_would_change(self, fleet: Scene) -> None:
+    def test_a_plan_shows_the_changes(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=False)]
         result = fleet.berth("rollout", "plan", "--sample", "3")
         assert result.exit_code == ExitCode.OK
@@ -378,7 +378,7 @@ class TestPlan:
         ]
         assert result.stderr.endswith("berth rollout start --to 0.2.0 --concurrency 50\n")
 
-    def test_what_would_fail(self, fleet: Scene) -> None:
+    def test_a_plan_shows_the_failures(self, fleet: Scene) -> None:
         fleet.environment |= TERMINAL
         fleet.meanwhile = [self.found(fleet, lost=True)]
         result = fleet.berth("rollout", "plan", "--all")
@@ -398,20 +398,20 @@ class TestPlan:
         assert result.exit_code == ExitCode.FAILED
         assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
 
-    def test_it_did_not_come_to_an_end(self, fleet: Scene) -> None:
+    def test_a_plan_that_did_not_finish(self, fleet: Scene) -> None:
         fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED, "Stage 1: none could have its turn.")]
         result = fleet.berth("rollout", "plan")
         assert result.exit_code == ExitCode.FAILED
         assert "Stage 1: none could have its turn.\n" in result.stdout
         assert result.stderr.endswith("Plan again: berth rollout plan --to 0.2.0 --concurrency 50\n")
 
-    def test_there_is_nothing_to_do(self, scene: Scene) -> None:
+    def test_a_plan_without_changes(self, scene: Scene) -> None:
         result = scene.berth("rollout", "plan")
         assert result.exit_code == ExitCode.OK
         assert result.stdout == "No tenant has to be moved.\n"
         assert scene.pauses == []
 
-    def test_the_result_is_found_again(self, fleet: Scene) -> None:
+    def test_the_result_of_a_plan_is_shown_again(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=True)]
         shown = fleet.berth("rollout", "plan").stdout
         again = fleet.berth("rollout", "status")

@@ -67,12 +67,16 @@ def stages(*documents: dict[str, object]) -> dict[str, object]:
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
 class TestWhatIsSent:
-    def test_to_start(self, scene: Scene, arguments: list[str], body: dict[str, object]) -> None:
+    def test_a_rollout_is_started_with_the_options(
+        self, scene: Scene, arguments: list[str], body: dict[str, object]
+    ) -> None:
         scene.has()
         scene.berth("rollout", "start", *arguments)
         assert sent(scene) == body
 
-    def test_to_plan(self, scene: Scene, arguments: list[str], body: dict[str, object]) -> None:
+    def test_a_plan_is_started_with_the_options(
+        self, scene: Scene, arguments: list[str], body: dict[str, object]
+    ) -> None:
         scene.has()
         scene.berth("rollout", "plan", "--no-wait", *arguments)
         assert sent(scene) == {**body, "dryRun": True, "sample": "20"}
@@ -87,7 +91,7 @@ class TestWhatIsSent:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_how_many_a_plan_looks_at(scene: Scene, arguments: list[str], body: dict[str, object]) -> None:
+def test_the_sample_of_a_plan(scene: Scene, arguments: list[str], body: dict[str, object]) -> None:
     scene.has()
     assert scene.berth("rollout", "plan", "--no-wait", *arguments).exit_code == ExitCode.OK
     assert sent(scene) == body
@@ -140,13 +144,15 @@ class TestFiles:
             ("--stages-file", b"[" * 100_000, "the file is not JSON"),
         ],
     )
-    def test_what_is_wrong_with_one(self, scene: Scene, tmp_path: Path, option: str, content: bytes, told: str) -> None:
+    def test_an_invalid_file_is_reported(
+        self, scene: Scene, tmp_path: Path, option: str, content: bytes, told: str
+    ) -> None:
         file = tmp_path / "file"
         file.write_bytes(content)
         refused(scene, ["start", option, str(file)], told)
 
     @pytest.mark.parametrize("option", ["--tenants-from", "--stages-file"])
-    def test_there_is_none(self, scene: Scene, tmp_path: Path, option: str) -> None:
+    def test_a_missing_file_is_reported(self, scene: Scene, tmp_path: Path, option: str) -> None:
         refused(scene, ["start", option, str(tmp_path / "none")], "No such file or directory")
         refused(scene, ["start", option, str(tmp_path)], "Is a directory")
 
@@ -203,9 +209,7 @@ def refused(scene: Scene, arguments: list[str], told: str) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.parametrize("command", ["start", "plan"])
-def test_bad_usage_is_told_before_anything_is_asked(
-    scene: Scene, command: str, arguments: list[str], told: str
-) -> None:
+def test_bad_usage_is_reported_before_any_request(scene: Scene, command: str, arguments: list[str], told: str) -> None:
     refused(scene, [command, *arguments], told)
 
 
@@ -222,7 +226,7 @@ def test_bad_usage_is_told_before_anything_is_asked(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_usage_of_some(scene: Scene, arguments: list[str], told: str) -> None:
+def test_invalid_combinations_of_options(scene: Scene, arguments: list[str], told: str) -> None:
     refused(scene, arguments, told)
 
 
@@ -236,7 +240,9 @@ def test_bad_usage_of_some(scene: Scene, arguments: list[str], told: str) -> Non
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_only_the_control_plane_knows(scene: Scene, arguments: list[str], code: ExitCode, told: str) -> None:
+def test_a_refusal_of_the_control_plane_is_reported(
+    scene: Scene, arguments: list[str], code: ExitCode, told: str
+) -> None:
     scene.has()
     result = scene.berth("rollout", "start", *arguments)
     assert result.exit_code == code
