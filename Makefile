@@ -70,7 +70,7 @@ soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_AR
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
-openapi: install ## Write docs/openapi.json from the declaration of the routes
+openapi: install ## Write docs/openapi.json and docs/openapi-events.json from the declaration of the routes
 	@$(BIN)/python -m orchestrator.api.openapi
 
 release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from orchestrator.api.problems import Problem
+from dataclasses import replace
+
+from orchestrator.api.problems import UNKNOWN_TENANT, Problem
+from orchestrator.events.refusals import EventRefusal
 
 UNKNOWN_KEY = Problem(
     "unknown-key",
@@ -50,4 +53,53 @@ OVER_PLAN = Problem(
     "The tenant has reached the number of events per second or per month of its plan. Nothing was accepted.",
     required=("retryAfterSeconds",),
     retry=True,
+)
+
+# Configuration
+
+NO_SUCH_TENANT = replace(
+    UNKNOWN_TENANT,
+    description="The tenant does not exist, is still being created, or is being deleted.",
+)
+NO_SETTINGS = Problem(
+    EventRefusal.NO_SETTINGS,
+    404,
+    "The tenant has no event settings",
+    "The tenant accepts no events, because an operator has not made its event settings yet.",
+    required=("tenantId",),
+)
+NO_SUCH_KEY = Problem(
+    EventRefusal.NO_SUCH_KEY,
+    404,
+    "There is no such API key",
+    "The tenant has no API key with this id.",
+    required=("tenantId",),
+)
+KEY_NOT_ACTIVE = Problem(
+    EventRefusal.KEY_NOT_ACTIVE,
+    409,
+    "The API key does not work any more",
+    "The API key is revoked or has expired, so it cannot be rotated. Create a new key.",
+    required=("tenantId",),
+)
+NO_SUCH_SOURCE = Problem(
+    EventRefusal.NO_SUCH_SOURCE,
+    404,
+    "There is no such source",
+    "The tenant has no source with this id.",
+    required=("tenantId",),
+)
+NO_SUCH_FORM = Problem(
+    EventRefusal.NO_SUCH_FORM,
+    404,
+    "There is no such form",
+    "The tenant has no form with this id.",
+    required=("tenantId",),
+)
+LIMIT_REACHED = Problem(
+    EventRefusal.LIMIT_REACHED,
+    409,
+    "The tenant has as many as allowed",
+    "The tenant has the largest allowed number of API keys, sources or forms. Remove one that nobody uses.",
+    required=("tenantId",),
 )

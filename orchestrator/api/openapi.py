@@ -1,6 +1,7 @@
-"""Generates docs/openapi.json from the declared routes: ``python -m orchestrator.api.openapi``.
+"""Generates the OpenAPI documents from the declared routes: ``python -m orchestrator.api.openapi``.
 
-docs/api-examples.json has the examples: one for each model and each kind of problem, and more for routes that differ.
+docs/openapi.json is about the control plane's API, docs/openapi-events.json about the event plane's. Each has a file of
+examples: one for each model and each kind of problem, and more for routes that differ.
 """
 
 from __future__ import annotations
@@ -10,24 +11,47 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, get_origin
 
 import msgspec
 
-from orchestrator.api import fields, queue_routes, reconciliation_routes, rollout_routes, tenant_routes
+from orchestrator.api import (
+    event_configuration_routes,
+    event_fields,
+    event_routes,
+    fields,
+    queue_routes,
+    reconciliation_routes,
+    rollout_routes,
+    tenant_routes,
+)
 from orchestrator.api.fields import ProblemMembers, as_documented
+from orchestrator.api.for_operators import OPERATORS_SUFFIX
 from orchestrator.api.problems import TYPE_PREFIX, Problem
 from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
-from orchestrator.api.routes import ROUTES
+from orchestrator.api.routes import EVENT_ROUTES, ROUTES
 
 Json = dict[str, Any]
 
 _ROOT = Path(__file__).parents[2]
-DOCUMENT = _ROOT / "docs" / "openapi.json"
-_EXAMPLES = _ROOT / "docs" / "api-examples.json"
+_DOCS = _ROOT / "docs"
 
-_MODULES = (fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes)
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API with a document of its own."""
+
+    document: Path
+    examples: Path
+    routes: tuple[AnyRoute, ...]
+    modules: tuple[ModuleType, ...]
+    """The modules with the types of its requests and answers."""
+    heading: Json
+
+
 _SCHEMA = "#/components/schemas/"
 _CLOSED = {"additionalProperties": False}
 """The document lists every field of an answer, although clients accept unknown fields."""
@@ -36,6 +60,8 @@ _TAGS = {
     Audience.SENDER: "senders and receivers",
     Audience.RECEIVER: "senders and receivers",
     Audience.OPERATOR: "operators",
+    Audience.TENANT: "tenants",
+    Audience.PUBLIC: "everybody",
 }
 _GATEWAY = {
     403: ("ForbiddenByGateway", "API Gateway: the caller may not call this route.", "Forbidden"),
@@ -65,44 +91,36 @@ _PROBLEM: Json = {
 }
 
 
-def document(version: str, examples: Json) -> Json:
-    """The OpenAPI document. ``examples`` is the content of docs/api-examples.json."""
-    return _Document(examples).made(version)
-
-
 class _Document:
-    def __init__(self, examples: Json) -> None:
-        self._examples = examples
-        self._schemas = _Schemas()
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._examples: Json = json.loads(api.examples.read_text(encoding="utf-8"))
+        self._schemas = _Schemas(api)
         self._used: Json = {}
         """The examples that routes refer to, by name."""
 
     def made(self, version: str) -> Json:
         paths: Json = {}
-        for route in ROUTES:
+        for route in self._api.routes:
             paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
         components = {
-            "securitySchemes": {
-                "sigv4": {
-                    "type": "apiKey",
-                    "name": "Authorization",
-                    "in": "header",
-                    "description": "AWS Signature Version 4, service execute-api.",
-                    "x-amazon-apigateway-authtype": "awsSigv4",
-                }
-            },
+            "securitySchemes": _security_schemes(self._api),
             "responses": _shared_responses(paths),
             "examples": dict(sorted(self._used.items())),
         }
         schemas = {"Problem": _PROBLEM, "GatewayMessage": _GATEWAY_MESSAGE, **self._schemas.components}
         used = _reachable([paths, components], schemas)
         components["schemas"] = {name: schemas[name] for name in sorted(used)}
-        return {**_heading(version), "paths": paths, "components": components}
+        heading = {**self._api.heading, "info": {**self._api.heading["info"], "version": version}}
+        return {**heading, "paths": paths, "components": components}
 
     def _operation(self, route: AnyRoute) -> Json:
         operation: Json = {"operationId": route.name, "tags": [_TAGS[route.audience]], "summary": route.summary}
-        if route.description:
-            operation["description"] = route.description
+        needs_scope = f"The API key needs the scope {route.scope}." if route.scope else ""
+        if described := " ".join(filter(None, [route.description, needs_scope])):
+            operation["description"] = described
+        if route.audience in _SECURITY:
+            operation["security"] = _SECURITY[route.audience]
         properties, required = self._schemas.of_request(route)
         parameters = [
             {"name": name, "in": "path", "required": True, "schema": properties[name]} for name in route.path_parameters
@@ -141,7 +159,7 @@ class _Document:
 
     def _answer(self, route: AnyRoute, answer: Answer[Any]) -> Json:
         name = answer.model.__name__
-        own = self._examples["routes"].get(route.name, {}).get(str(answer.status))
+        own = self._of_route(route).get(str(answer.status))
         if own is None:
             examples = {"example": self._shown(name, self._example("models", name))}
         else:
@@ -180,7 +198,7 @@ class _Document:
     def _problem_examples(self, route: AnyRoute, problem: Problem) -> Json:
         """The examples of a problem, with type, status and title from its declaration."""
         declared = {"type": problem.type, "title": problem.title, "status": problem.status}
-        own = self._examples["routes"].get(route.name, {}).get("problems", {}).get(problem.kind)
+        own = self._of_route(route).get("problems", {}).get(problem.kind)
         if own is not None:
             return {name: {"value": {**declared, **each}} for name, each in own.items()}
         shared = self._example("problems", problem.kind)
@@ -190,37 +208,43 @@ class _Document:
         self._used[name] = {"value": value}
         return {"$ref": f"#/components/examples/{name}"}
 
+    def _of_route(self, route: AnyRoute) -> Json:
+        """The examples of a route. Those of a tenants' route are also those of the operators' route for it."""
+        routes: dict[str, Json] = self._examples["routes"]
+        return routes.get(route.name) or routes.get(route.name.removesuffix(OPERATORS_SUFFIX)) or {}
+
     def _of(self, route: AnyRoute, what: str) -> Any:
-        found = self._examples["routes"].get(route.name, {}).get(what)
+        found = self._of_route(route).get(what)
         if found is None:
-            raise LookupError(f"{_EXAMPLES.name} has no {what} in routes.{route.name}.")
+            raise LookupError(f"{self._api.examples.name} has no {what} in routes.{route.name}.")
         return found
 
     def _example(self, what: str, name: str) -> Any:
         if name not in self._examples[what]:
-            raise LookupError(f"{_EXAMPLES.name} has no {what}.{name}.")
+            raise LookupError(f"{self._api.examples.name} has no {what}.{name}.")
         return self._examples[what][name]
 
 
 class _Schemas:
     """The schemas of wire models, named types and problems."""
 
-    def __init__(self) -> None:
+    def __init__(self, api: Api) -> None:
+        routes = api.routes
         self.components: Json = {}
-        self._named = dict(_named_types())
-        models = {route.request for route in ROUTES} | {each.model for route in ROUTES for each in route.answers}
+        self._named = dict(_named_types(api))
+        models = {route.request for route in routes} | {each.model for route in routes for each in route.answers}
         _, made = msgspec.json.schema_components([*models, ProblemMembers], ref_template=_SCHEMA + "{name}")
-        rules = {model.__name__: getattr(model, "schema_rules", {}) for model in _with_bases(made, models)}
+        rules = {model.__name__: getattr(model, "schema_rules", {}) for model in _with_bases(api, made, models)}
         self._enums: dict[str, str] = {}
         self._find_enums(list(made.values()))
-        for title, values in _ENUMS.items():
+        for title, values in _enumerations(api):
             described = {"description": self._named[title]} if self._named[title] else {}
             self.components[title] = {**described, "type": "string", "enum": list(values)}
         for name, schema in made.items():
             if name not in self._enums:
                 self.components[name] = self._tidy({**schema, **rules.get(name, {}), **_CLOSED}, top=True)
         self._members = self.components.pop("ProblemMembers")["properties"]
-        self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in ROUTES}}
+        self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in routes}}
 
     def of_request(self, route: AnyRoute) -> tuple[Json, set[str]]:
         schema = self._requests[route.request.__name__]
@@ -303,17 +327,17 @@ class _Schemas:
         return reference
 
 
-def _enumerations() -> Iterator[tuple[str, Iterable[str]]]:
+def _enumerations(api: Api) -> Iterator[tuple[str, Iterable[str]]]:
     """The values of each enumeration, in the order of their definition. msgspec would sort them."""
-    for value in (value for module in _MODULES for value in vars(module).values()):
+    for value in (value for module in api.modules for value in vars(module).values()):
         if get_origin(value) is Annotated and isinstance(value.__origin__, enum.EnumType):
             values = list(map(str, value.__origin__))
             yield from ((meta.title, values) for meta in value.__metadata__ if meta.title)
 
 
-def _named_types() -> Iterator[tuple[str, str]]:
+def _named_types(api: Api) -> Iterator[tuple[str, str]]:
     """The title and description of every type that is a component of the document."""
-    for module in _MODULES:
+    for module in api.modules:
         for value in vars(module).values():
             if get_origin(value) is Annotated:
                 for meta in value.__metadata__:
@@ -321,9 +345,9 @@ def _named_types() -> Iterator[tuple[str, str]]:
                         yield meta.title, meta.description or ""
 
 
-def _with_bases(made: Mapping[str, object], models: set[type[Any]]) -> set[type[Any]]:
+def _with_bases(api: Api, made: Mapping[str, object], models: set[type[Any]]) -> set[type[Any]]:
     """All wire models in the document, including those that are only parts of others."""
-    known = {value for module in _MODULES for value in vars(module).values() if isinstance(value, type)}
+    known = {value for module in api.modules for value in vars(module).values() if isinstance(value, type)}
     return models | {model for model in known if model.__name__ in made}
 
 
@@ -380,46 +404,106 @@ def _reachable(roots: object, schemas: Json) -> set[str]:
     return found
 
 
-def _heading(version: str) -> Json:
+_SIGV4: Json = {
+    "type": "apiKey",
+    "name": "Authorization",
+    "in": "header",
+    "description": "AWS Signature Version 4, service execute-api.",
+    "x-amazon-apigateway-authtype": "awsSigv4",
+}
+_SECURITY: Mapping[Audience, list[Json]] = {
+    Audience.TENANT: [{"bearer": []}, {"apiKey": []}],
+    Audience.PUBLIC: [],
+}
+"""The security of routes that are not called with AWS credentials."""
+
+
+def _security_schemes(api: Api) -> Json:
+    if all(route.audience not in _SECURITY for route in api.routes):
+        return {"sigv4": _SIGV4}
     return {
+        "sigv4": _SIGV4,
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key of the tenant."},
+        "apiKey": {"type": "apiKey", "name": "X-Api-Key", "in": "header", "description": "The same key."},
+    }
+
+
+_LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+
+
+def _servers(output: str) -> list[Json]:
+    return [
+        {
+            "url": "https://{api}.execute-api.{region}.amazonaws.com",
+            "description": output,
+            "variables": {"api": {"default": "a1b2c3d4e5"}, "region": {"default": "eu-west-1"}},
+        }
+    ]
+
+
+CONTROL_PLANE = Api(
+    document=_DOCS / "openapi.json",
+    examples=_DOCS / "api-examples.json",
+    routes=ROUTES,
+    modules=(fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes),
+    heading={
         "openapi": "3.1.0",
         "info": {
             "title": "Berth",
-            "version": version,
+            "version": "",
             "summary": "Gives every tenant of a platform its own inbound SQS queue, in its own CloudFormation stack.",
             "description": "Platforms get the queues of tenants; operators manage the tenants. Requests are signed "
             "with AWS credentials (SigV4, service execute-api) of a principal that may execute-api:Invoke the route. "
             "Errors are problem details (RFC 9457) with a stable type. The header Retry-After, if an answer "
             "has it, is the number of seconds to wait before the next request.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "license": _LICENSE,
         },
-        "servers": [
-            {
-                "url": "https://{api}.execute-api.{region}.amazonaws.com",
-                "description": "The output ApiUrl of the stack Berth.",
-                "variables": {"api": {"default": "a1b2c3d4e5"}, "region": {"default": "eu-west-1"}},
-            }
-        ],
+        "servers": _servers("The output ApiUrl of the stack Berth."),
         "security": [{"sigv4": []}],
         "tags": [
             {"name": "platforms", "description": "Routes for platforms."},
             {"name": "senders and receivers", "description": "Routes for services that use the queues of tenants."},
             {"name": "operators", "description": "Routes for operators."},
         ],
-    }
+    },
+)
+EVENT_PLANE = Api(
+    document=_DOCS / "openapi-events.json",
+    examples=_DOCS / "event-api-examples.json",
+    routes=EVENT_ROUTES,
+    modules=(fields, event_fields, event_routes, event_configuration_routes),
+    heading={
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Berth events",
+            "version": "",
+            "summary": "Accepts the events of tenants, keeps them, and lets them be read.",
+            "description": "Tenants call with an API key, for themselves. Operators call for any tenant, below "
+            "/tenants/{tenantId}, with requests that are signed with AWS credentials (SigV4, service execute-api). "
+            "Errors are problem details (RFC 9457) with a stable type. The header Retry-After, if an answer has it, is "
+            "the number of seconds to wait before the next request.",
+            "license": _LICENSE,
+        },
+        "servers": _servers("The output EventsApiUrl of the stack BerthEvents."),
+        "security": [{"sigv4": []}],
+        "tags": [
+            {"name": "tenants", "description": "Routes for tenants, with an API key."},
+            {"name": "operators", "description": "Routes for operators."},
+        ],
+    },
+)
+APIS = (CONTROL_PLANE, EVENT_PLANE)
+DOCUMENT = CONTROL_PLANE.document
 
 
-_ENUMS = dict(_enumerations())
-
-
-def written() -> str:
-    """The text of docs/openapi.json."""
+def written(api: Api = CONTROL_PLANE) -> str:
+    """The text of the API's document."""
     version = (_ROOT / "version.txt").read_text(encoding="utf-8").strip()
-    examples = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
-    return json.dumps(document(version, examples), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(_Document(api).made(version), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
         sys.exit("usage: python -m orchestrator.api.openapi")
-    DOCUMENT.write_text(written(), encoding="utf-8")
+    for each in APIS:
+        each.document.write_text(written(each), encoding="utf-8")

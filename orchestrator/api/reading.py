@@ -196,6 +196,8 @@ def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any
 
 
 def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> str:
+    if _is_secret(model, steps):
+        return "the value is not valid"
     if (pattern := _PATTERN.match(rule)) is not None:
         documented = _documented(pattern[1])
         return f"{_shown(value)} {_HINTS.get(documented, f'does not match {documented!r}')}"
@@ -205,6 +207,14 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
         kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
         return f"{_shown(value)} is not {kinds}{expected[2]}"
     return f"{_shown(value)} is not allowed"
+
+
+def _is_secret(model: type[Any], steps: list[Any]) -> bool:
+    """True for a field whose value must not appear in a message."""
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+    parts = _parts(fields.get(steps[0])) if steps else ()
+    schemas = (part.extra_json_schema or {} for part in parts if isinstance(part, msgspec.Meta))
+    return any(schema.get("writeOnly") for schema in schemas)
 
 
 def _documented(shown: str) -> str:
