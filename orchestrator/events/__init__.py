@@ -10,6 +10,8 @@
 8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
+11. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
+12. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
 
 Webhooks and forms:
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.errors import InvalidRequest
@@ -24,6 +25,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FRACTIONS = 4096
 """A millisecond is divided into this many parts, because 12 bits hold its fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """The ids from ``first`` on, after ``after``, and before ``before``. ``None`` is no bound."""
+
+    first: str | None = None
+    after: str | None = None
+    before: str | None = None
 
 
 def new_event_id(

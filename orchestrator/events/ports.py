@@ -8,6 +8,7 @@ from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import Packed
+from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import ApiKey, Event, EventSettings, Form, Repetition, Source, TenantEpoch
 
 
@@ -109,6 +110,50 @@ class ConfigurationTable(Configuration, Protocol):
     def change_form(self, before: Form, after: Form) -> bool: ...
 
     def remove_form(self, form: Form) -> bool: ...
+
+
+class EventReads(Protocol):
+    """Reads of events. ``True`` beside a result says that there may be more after it."""
+
+    def read(self, life: TenantEpoch, event_ids: Sequence[str]) -> Mapping[str, Event]:
+        """The events with these ids, read consistently. Those that do not exist are left out."""
+        ...
+
+    def by_time(
+        self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
+    ) -> tuple[Sequence[Event], bool]:
+        """Events of a shard, newest first."""
+        ...
+
+    def by_status(
+        self, life: TenantEpoch, status: str, shard: int, within: IdRange, limit: int, *, newest_first: bool
+    ) -> tuple[Sequence[str], bool]:
+        """The ids of events that are in the index by status. The index may be behind."""
+        ...
+
+    def by_type(
+        self, life: TenantEpoch, event_type: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        """The ids of events of a type, newest first."""
+        ...
+
+    def by_source(
+        self, life: TenantEpoch, source_id: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        """The ids of a source's events, newest first. Another tenant's source has none."""
+        ...
+
+    def by_form(
+        self, life: TenantEpoch, form_id: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        """The ids of a form's submissions, newest first. Another tenant's form has none."""
+        ...
+
+
+class Acknowledgements(Protocol):
+    def acknowledge(self, life: TenantEpoch, event_id: str, at: datetime) -> bool:
+        """Take the event out of the inbox. ``False`` if there is no such event. To repeat it changes nothing."""
+        ...
 
 
 class Contents(Protocol):

@@ -22,6 +22,11 @@ class EventStatus(StrEnum):
     FAILED = "failed"
 
 
+def is_finished(status: EventStatus) -> bool:
+    """True if nothing more is going to happen to the event by itself."""
+    return status in (EventStatus.DELIVERED, EventStatus.FILTERED, EventStatus.FAILED)
+
+
 UNDELIVERED = "undelivered"
 """The status in the index, and in answers, of an event that waits in the inbox."""
 

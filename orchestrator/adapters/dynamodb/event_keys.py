@@ -34,12 +34,20 @@ Events are in a table of their own. Both of its indexes are sparse, and hold key
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime
 
 from orchestrator.adapters.dynamodb.keys import Key, key
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.events.event_ids import event_timestamp, is_submission, parse_event_id, received_at, shard_of
+from orchestrator.events.event_ids import (
+    IdRange,
+    event_timestamp,
+    is_submission,
+    parse_event_id,
+    received_at,
+    shard_of,
+)
 from orchestrator.events.records import TenantEpoch
 
 STATUS_INDEX = "status-index"
@@ -129,6 +137,11 @@ def event_sk(event_id: str) -> str:
     return f"{'SUB' if is_submission(event_id) else 'EVT'}#{event_id}"
 
 
+def by_time(within: IdRange, *, submissions: bool) -> tuple[str, str]:
+    """The first and the last sort key of a range of ids, for a condition BETWEEN."""
+    return _bounds("SUB#" if submissions else "EVT#", within, lambda event_id: event_id)
+
+
 def event_id_of(sk: str) -> str:
     return parse_event_id(sk)
 
@@ -141,6 +154,10 @@ def status_index_sk(status: str, event_id: str) -> str:
     return f"{status}#{_position(event_id)}"
 
 
+def by_status(status: str, within: IdRange) -> tuple[str, str]:
+    return _bounds(f"{status}#", within)
+
+
 def type_index_pk(life: TenantEpoch, shard: int) -> str:
     return f"{life}#{shard:x}"
 
@@ -148,6 +165,10 @@ def type_index_pk(life: TenantEpoch, shard: int) -> str:
 def type_index_sk(event_type: str, event_id: str) -> str:
     """With the delimiter, ``user.created`` does not find ``user.created.failed``: no type contains a #."""
     return f"{event_type}#{_position(event_id)}"
+
+
+def by_type(event_type: str, within: IdRange) -> tuple[str, str]:
+    return _bounds(f"{event_type}#", within)
 
 
 def source_index_pk(source_id: str, shard: int) -> str:
@@ -158,12 +179,20 @@ def source_index_sk(event_id: str) -> str:
     return f"EVT#{_position(event_id)}"
 
 
+def by_source(within: IdRange) -> tuple[str, str]:
+    return _bounds("EVT#", within)
+
+
 def form_index_pk(form_id: str, shard: int) -> str:
     return f"{FORM_PREFIX}{form_id}#{shard:x}"
 
 
 def form_index_sk(event_id: str) -> str:
     return f"TS#{_position(event_id)}"
+
+
+def by_form(within: IdRange) -> tuple[str, str]:
+    return _bounds("TS#", within)
 
 
 def type_of_index(sk: str) -> str:
@@ -181,6 +210,24 @@ def form_of_index(pk: str) -> str | None:
 
 def _position(event_id: str) -> str:
     return f"{event_timestamp(received_at(event_id))}#{event_id}"
+
+
+_LAST = "~"
+"""Sorts after every character of an id or a timestamp."""
+
+
+def _bounds(prefix: str, within: IdRange, place: Callable[[str], str] = _position) -> tuple[str, str]:
+    """The sort keys between which a range of ids lies, both of them included."""
+    low = high = prefix
+    if within.after is not None:
+        low += place(within.after) + _LAST
+    elif within.first is not None:
+        low += place(within.first)
+    if within.before is None:
+        return low, high + _LAST
+    end = place(within.before)
+    # No id lies between this text and the end, which is not included.
+    return low, high + end[:-1] + chr(ord(end[-1]) - 1) + _LAST
 
 
 def idempotency_key(life: TenantEpoch, source: str, name: str) -> Key:

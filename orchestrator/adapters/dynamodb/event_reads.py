@@ -1,0 +1,154 @@
+"""Reads of the table of events. No read scans the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_rows import delivered_at_value, event_from
+from orchestrator.adapters.dynamodb.values import Item, s
+from orchestrator.common.errors import Throttled
+from orchestrator.events.event_ids import IdRange
+from orchestrator.events.records import Event, TenantEpoch
+from orchestrator.events.statuses import UNDELIVERED, EventStatus
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_MAX_BATCH = 100
+"""The maximum number of keys of a BatchGetItem."""
+_ROUNDS = 8
+"""How often keys are asked for again that DynamoDB left unprocessed: a response holds at most 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of the table, or of one of its indexes."""
+
+    index: str | None
+    pk: str
+    sk: str
+
+
+_TABLE = _Keys(None, "pk", "sk")
+_BY_STATUS = _Keys(event_keys.STATUS_INDEX, "GSI1PK", "GSI1SK")
+_BY_TYPE = _Keys(event_keys.TYPE_INDEX, "GSI2PK", "GSI2SK")
+
+
+class DynamoEventReads:
+    """Implements :class:`orchestrator.events.ports.EventReads` and ``Acknowledgements``."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def read(self, life: TenantEpoch, event_ids: Sequence[str]) -> Mapping[str, Event]:
+        if not event_ids:
+            return {}
+        if len(event_ids) == 1:
+            with throttling():
+                key = event_keys.event_key(life, event_ids[0])
+                found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+            return {event_ids[0]: event_from(found["Item"])} if "Item" in found else {}
+        keys = [event_keys.event_key(life, event_id) for event_id in dict.fromkeys(event_ids)]
+        batches = (keys[start : start + _MAX_BATCH] for start in range(0, len(keys), _MAX_BATCH))
+        return {event.event_id: event for batch in batches for event in map(event_from, self._batch(batch))}
+
+    def _batch(self, keys: Sequence[Item]) -> Sequence[Item]:
+        rows: list[Item] = []
+        asked: Any = {self._table: {"Keys": list(keys), "ConsistentRead": True}}
+        for _ in range(_ROUNDS):
+            with throttling():
+                found = self._client.batch_get_item(RequestItems=asked)
+            rows += found["Responses"].get(self._table, [])
+            asked = found.get("UnprocessedKeys")
+            if not asked:
+                return rows
+        raise Throttled(f"BatchGetItem left keys of {self._table} unprocessed {_ROUNDS} times.")
+
+    def by_time(
+        self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
+    ) -> tuple[Sequence[Event], bool]:
+        bounds = event_keys.by_time(within, submissions=submissions)
+        rows, more = self._query(_TABLE, event_keys.shard_pk(life, shard), bounds, limit)
+        return [event_from(row) for row in rows], more
+
+    def by_status(
+        self, life: TenantEpoch, status: str, shard: int, within: IdRange, limit: int, *, newest_first: bool
+    ) -> tuple[Sequence[str], bool]:
+        pk, bounds = event_keys.status_index_pk(life, shard), event_keys.by_status(status, within)
+        rows, more = self._query(_BY_STATUS, pk, bounds, limit, newest_first=newest_first)
+        return [event_keys.event_id_of(row["sk"]["S"]) for row in rows], more
+
+    def by_type(
+        self, life: TenantEpoch, event_type: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        return self._by_index(
+            life, event_keys.type_index_pk(life, shard), event_keys.by_type(event_type, within), limit
+        )
+
+    def by_source(
+        self, life: TenantEpoch, source_id: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        return self._by_index(life, event_keys.source_index_pk(source_id, shard), event_keys.by_source(within), limit)
+
+    def by_form(
+        self, life: TenantEpoch, form_id: str, shard: int, within: IdRange, limit: int
+    ) -> tuple[Sequence[str], bool]:
+        return self._by_index(life, event_keys.form_index_pk(form_id, shard), event_keys.by_form(within), limit)
+
+    def acknowledge(self, life: TenantEpoch, event_id: str, at: datetime) -> bool:
+        try:
+            with throttling():
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=event_keys.event_key(life, event_id),
+                    UpdateExpression="SET #status = :delivered, delivered_at = :at REMOVE GSI1PK, GSI1SK",
+                    ConditionExpression="begins_with(GSI1SK, :undelivered)",
+                    ExpressionAttributeNames={"#status": "status"},
+                    ExpressionAttributeValues={
+                        ":delivered": s(EventStatus.DELIVERED),
+                        ":at": delivered_at_value(at),
+                        ":undelivered": s(f"{UNDELIVERED}#"),
+                    },
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            # The event was acknowledged before, or there is none.
+            return bool(dict(error.response).get("Item"))
+        return True
+
+    def _by_index(self, life: TenantEpoch, pk: str, bounds: tuple[str, str], limit: int) -> tuple[Sequence[str], bool]:
+        rows, more = self._query(_BY_TYPE, pk, bounds, limit)
+        # The id of a source or form comes from the caller, and its partition does not name the tenant.
+        if any(event_keys.life_of(row["pk"]["S"]) != life for row in rows):
+            return [], False
+        return [event_keys.event_id_of(row["sk"]["S"]) for row in rows], more
+
+    def _query(
+        self, where: _Keys, pk: str, bounds: tuple[str, str], limit: int, *, newest_first: bool = True
+    ) -> tuple[Sequence[Item], bool]:
+        first, last = bounds
+        if first > last:
+            # DynamoDB refuses such a range. It comes from a cursor that is older than the beginning of the list.
+            return [], False
+        options: Any = {"IndexName": where.index} if where.index else {}
+        with throttling():
+            found = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="#pk = :pk AND #sk BETWEEN :first AND :last",
+                ExpressionAttributeNames={"#pk": where.pk, "#sk": where.sk},
+                ExpressionAttributeValues={":pk": s(pk), ":first": s(first), ":last": s(last)},
+                ScanIndexForward=not newest_first,
+                Limit=limit,
+                **options,
+            )
+        return list(found["Items"]), "LastEvaluatedKey" in found
