@@ -27,6 +27,7 @@ Requests and answers:
 - :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte
 - :mod:`orchestrator.api.event_answers`
 - :mod:`orchestrator.api.event_configuration_answers`
+- :mod:`orchestrator.api.receiving_answers`        answers to webhooks and forms
 
 :mod:`orchestrator.api.openapi` generates docs/openapi.json and docs/openapi-events.json.
 """

@@ -43,6 +43,9 @@ from orchestrator.tenants.records import RootCause, release_of
 RETRY_AFTER_SECONDS = 2
 """The value of Retry-After. It can be short, because asking for a ready queue costs one cheap read."""
 
+NO_CONTENT = 204
+"""The status of an answer without a body."""
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -52,7 +55,8 @@ class Response:
 
     def as_proxy_result(self) -> dict[str, object]:
         """The response in API Gateway's format. Direct callers of the function get the same format."""
-        return {"statusCode": self.status, "headers": self.headers, "body": json.dumps(self.body)}
+        body = "" if self.status == NO_CONTENT else json.dumps(self.body)
+        return {"statusCode": self.status, "headers": self.headers, "body": body}
 
 
 def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = None) -> Response:

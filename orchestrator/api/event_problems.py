@@ -30,7 +30,30 @@ UNKNOWN_EVENT = Problem(
     "unknown-event", 404, "There is no such event", "The tenant has no event with this id, or the event has expired."
 )
 UNKNOWN_SOURCE = Problem(
-    "unknown-source", 404, "There is no such address", "There is no source or form with this id, or it is paused."
+    "unknown-source", 404, "There is no such address", "There is no source or form with this id, or its tenant is gone."
+)
+SOURCE_PAUSED = Problem(
+    "source-paused", 409, "The address is paused", "The source or the form is paused. Nothing was accepted."
+)
+TOO_MANY_HOPS = Problem(
+    "too-many-hops",
+    409,
+    "The event runs in circles",
+    "The event came through deliveries of Berth four times before. The fifth is not accepted, because it is a loop.",
+)
+WRONG_METHOD = Problem(
+    "method-not-allowed", 405, "The method is not allowed", "The address takes no requests with this method."
+)
+ORIGIN_NOT_ALLOWED = Problem(
+    "origin-not-allowed", 403, "The page may not send this form", "The page is at none of the form's origins."
+)
+TOO_MANY_SUBMISSIONS = Problem(
+    "too-many-submissions",
+    429,
+    "The form's limit is reached",
+    "The form has had its submissions of this minute. Nothing was accepted.",
+    required=("retryAfterSeconds",),
+    retry=True,
 )
 DIFFERENT_CONTENT = Problem(
     "different-content",

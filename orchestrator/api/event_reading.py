@@ -17,6 +17,7 @@ import msgspec
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import EVENT_TYPE_PATTERN
 from orchestrator.events.content import MAX_BODY_BYTES
+from orchestrator.events.incoming import Incoming
 
 MAX_BATCH = 25
 MAX_BATCH_BYTES = 6 * 1024 * 1024
@@ -98,6 +99,20 @@ def raw_body(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
     if len(data) > limit:
         raise BodyTooLarge(len(data), limit)
     return data
+
+
+def incoming_of(event: Mapping[str, Any]) -> Incoming:
+    """A request to a public address."""
+    headers, method = event.get("headers"), event
+    for name in ("requestContext", "http", "method"):
+        method = method.get(name, "") if isinstance(method, Mapping) else ""
+    given = headers.items() if isinstance(headers, Mapping) else ()
+    return Incoming(
+        method=method if isinstance(method, str) else "",
+        headers={name.lower(): value for name, value in given if isinstance(name, str) and isinstance(value, str)},
+        body=raw_body(event),
+        source_ip=source_ip_of(event),
+    )
 
 
 def json_body(event: Mapping[str, Any], limit: int) -> bytes:
