@@ -111,7 +111,7 @@ class Accepting:
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:
         if not packed.is_inline:
             # Before the row, so that a row never names an object that is not there.
-            event = _stored_in_s3(event)
+            event = _stored_in_s3(event, packed)
             self._contents.put(event.content_key or "", packed.data)
         self._events.put(event, packed, type_index=settings.type_index)
 
@@ -134,9 +134,10 @@ def _event(settings: EventSettings, new: NewEvent, event_id: str, now: datetime)
     )
 
 
-def _stored_in_s3(event: Event) -> Event:
-    life = event.life
-    return replace(event, content_key=f"{life.tenant}/{life.epoch}/{event.event_id}")
+def _stored_in_s3(event: Event, packed: Packed) -> Event:
+    """The digest is part of the key, because a repetition may have other bytes: the object of the first one stays."""
+    life, digest = event.life, hashlib.sha256(packed.data).hexdigest()[:16]
+    return replace(event, content_key=f"{life.tenant}/{life.epoch}/{event.event_id}-{digest}")
 
 
 def _digest(new: NewEvent) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -200,6 +201,17 @@ def test_repeats_of_a_delivery_are_one_event_even_if_bytes_of_it_changed(world: 
     assert event.content is not None
     assert event.content.body == PUSH
     assert len([row for row in world.rows() if row["pk"]["S"].startswith("TENANT_ID#")]) == 1
+
+
+def test_a_repeat_does_not_change_the_bytes_of_a_large_event(world: World) -> None:
+    """The repeat may even be packed in another way, since one content can be compressed and another cannot."""
+    source = world.source()
+    body, changed = os.urandom(9_000), b"x" * 100_000 + os.urandom(9_000)
+    event = world.event(world.hook(source, by_github(body)))
+    assert accepted(world.hook(source, by_github(changed))).repeated
+    assert event.content_key is not None
+    stored = world.s3.get_object(Bucket=BUCKET, Key=event.content_key)["Body"].read()
+    assert unpack(Packed(stored, event.packing)).body == body
 
 
 def test_another_delivery_and_the_same_delivery_of_another_source_are_events_of_their_own(world: World) -> None:
